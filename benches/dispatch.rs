@@ -20,6 +20,9 @@ use bhav::ops::Durations;
 use bhav::ops::state_lock::InstanceLock;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
+#[path = "../src/base/testing.rs"]
+mod samples;
+
 const SYMBOLS: usize = 50;
 
 /// The real parts, with the requested data put in by hand.
@@ -29,16 +32,9 @@ fn state(clock: &Clock, state_dir: &Path) -> State {
     let state = assemble(&config, &lock, clock).unwrap().state;
     for number in 0..SYMBOLS {
         let quote = Quote {
-            symbol: Symbol::parse(&format!("NSE:SIM{number:03}")).unwrap(),
-            last_price: json::parse_decimal("1412.95").unwrap(),
             previous_close: json::parse_decimal("1389.65"),
-            day: None,
-            as_of: clock.now(),
-            timed: true,
-            asked: clock.now(),
-            delay_s: None,
-            source: Source::BrokerA,
             simulated: true,
+            ..samples::quote(&format!("NSE:SIM{number:03}"), "1412.95", clock.now())
         };
         let vouched = Vouched { mono_ms: 0, calls: 1 };
         assert_eq!(state.l1.insert(quote, vouched, clock.monotonic_ms()), Kept::Taken);

@@ -11,6 +11,9 @@ use bhav::cache::l2;
 use bhav::cache::{Kept, Kind, L1, SecondLevel, SqliteL2, Vouched};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
+#[path = "../src/base/testing.rs"]
+mod samples;
+
 const SYMBOLS: usize = 50;
 /// A cache as full as its default bound allows, so that look-ups miss the processor's caches as
 /// often.
@@ -22,16 +25,13 @@ const STORED: usize = 500;
 
 fn quote(i: usize) -> Quote {
     Quote {
-        symbol: Symbol::parse(&format!("NSE:SYMBOL{i:04}")).expect("well-formed"),
-        last_price: json::parse_decimal("1412.95").expect("a number"),
         previous_close: json::parse_decimal("1389.65"),
-        day: None,
-        as_of: "2026-11-20T10:00:00Z".parse().expect("an instant"),
-        timed: true,
         asked: "2026-11-20T10:00:01Z".parse().expect("an instant"),
-        delay_s: None,
-        source: Source::BrokerA,
-        simulated: false,
+        ..samples::quote(
+            &format!("NSE:SYMBOL{i:04}"),
+            "1412.95",
+            "2026-11-20T10:00:00Z".parse().expect("an instant"),
+        )
     }
 }
 

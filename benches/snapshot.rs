@@ -4,12 +4,15 @@
 
 use std::hint::black_box;
 
-use bhav::base::{Quote, Source, clock, json};
+use bhav::base::{Quote, Source, Symbol, clock, json};
 use bhav::http::{Preconditions, PublishedJson};
 use bhav::market::{IndexList, MarketCalendar, Priced, Prices, Snapshot, SnapshotInputs};
 use bhav::views;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use jiff::Timestamp;
+
+#[path = "../src/base/testing.rs"]
+mod samples;
 
 fn now() -> Timestamp {
     clock::instant("2026-11-20T11:00:00".parse().unwrap())
@@ -17,16 +20,8 @@ fn now() -> Timestamp {
 
 fn prices(indices: &IndexList) -> Prices {
     let quote = |index: &bhav::market::Index| Quote {
-        symbol: index.symbol.clone(),
-        last_price: json::parse_decimal("24321.85").unwrap(),
         previous_close: json::parse_decimal("24200.1"),
-        day: None,
-        as_of: now(),
-        timed: true,
-        asked: now(),
-        delay_s: None,
-        source: Source::BrokerA,
-        simulated: false,
+        ..samples::quote(index.symbol.as_str(), "24321.85", now())
     };
     let priced = |index| Priced { quote: quote(index), stale: false };
     indices.all().map(|index| (index.symbol.clone(), priced(index))).collect()

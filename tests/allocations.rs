@@ -28,6 +28,9 @@ use bhav::http::settings::HttpSettings;
 use bhav::http::{Listener, Preconditions, Prepared, PublishedJson, Server};
 use bhav::ops::state_lock::InstanceLock;
 
+#[path = "../src/base/testing.rs"]
+mod samples;
+
 /// Calls of the allocator by threads that are not the test's own.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 /// Calls that allocate. The others free.
@@ -99,7 +102,7 @@ fn state(clock: &Clock, state_dir: &Path) -> State {
     let json = format!(r#"{{"index1_price":24321.88,"sectors":[{}0]}}"#, "1,".repeat(900));
     state.snapshot.publish(json.into_bytes());
     for symbol in symbols() {
-        keep(&state.l1, symbol, "1412.95", 0);
+        keep(&state.l1, &symbol, "1412.95", 0);
     }
     let ever = Limits { period_ms: u64::MAX, grace_ms: 0 };
     state.l1.freshness().set_limits(Source::BrokerA, ever, ever);
@@ -110,19 +113,13 @@ fn state(clock: &Clock, state_dir: &Path) -> State {
 }
 
 /// Puts a quote of `second` into the cache.
-fn keep(l1: &L1, symbol: Symbol, price: &str, second: i64) {
+fn keep(l1: &L1, symbol: &Symbol, price: &str, second: i64) {
     let as_of: jiff::Timestamp = NOW.parse().unwrap();
     let quote = Quote {
-        symbol,
-        last_price: json::parse_decimal(price).unwrap(),
         previous_close: json::parse_decimal("1389.65"),
-        day: None,
-        as_of: as_of + jiff::SignedDuration::from_secs(second),
-        timed: true,
         asked: as_of,
-        delay_s: None,
-        source: Source::BrokerA,
         simulated: true,
+        ..samples::quote(symbol.as_str(), price, as_of + jiff::SignedDuration::from_secs(second))
     };
     let vouched = Vouched { mono_ms: 0, calls: 1 };
     assert_eq!(l1.insert(quote, vouched, 0), Kept::Taken);
@@ -231,7 +228,7 @@ fn calls_of_quotes(
         if number == start + 5 {
             before = CALLS.load(Ordering::SeqCst);
         }
-        keep(l1, symbols[0].clone(), &format!("1{number:03}.25"), number as i64);
+        keep(l1, &symbols[0], &format!("1{number:03}.25"), number as i64);
         snapshot.publish(numbered(10_000 + number));
         let (price, state) =
             (format!("1{number:03}.25"), format!("\"number\":{:06},", 10_000 + number));

@@ -14,6 +14,8 @@ pub mod rng;
 pub(crate) mod scopes;
 pub(crate) mod settings;
 pub mod symbol;
+#[cfg(test)]
+pub(crate) mod testing;
 pub(crate) mod wipe;
 pub(crate) mod words;
 

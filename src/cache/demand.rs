@@ -72,23 +72,12 @@ impl Demand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{Quote, Source};
+    use crate::base::{Quote, Source, testing};
     use crate::cache::Vouched;
 
     fn known(symbol: &Symbol, asked: &str) -> Peek {
         let asked: Timestamp = asked.parse().unwrap();
-        let quote = Quote {
-            symbol: symbol.clone(),
-            last_price: 1.into(),
-            previous_close: None,
-            day: None,
-            as_of: asked,
-            timed: true,
-            asked,
-            delay_s: None,
-            source: Source::Public,
-            simulated: false,
-        };
+        let quote = Quote { source: Source::Public, ..testing::quote(symbol.as_str(), "1", asked) };
         let vouched = Vouched { mono_ms: 0, calls: 1 };
         Peek::Known { quote, stale: false, vouched, fresh_until_mono_ms: 0 }
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
-use crate::base::json;
+use crate::base::{json, testing};
 use crate::cache::freshness::CacheSettings;
 
 fn symbol(name: &str) -> Symbol {
@@ -20,16 +20,9 @@ fn at(second: i64) -> Timestamp {
 /// A quote of NSE:INFY with the time `as_of_s`.
 fn quote(source: Source, as_of_s: i64, price: &str) -> Quote {
     Quote {
-        symbol: symbol("NSE:INFY"),
-        last_price: json::parse_decimal(price).unwrap(),
         previous_close: json::parse_decimal("100"),
-        day: None,
-        as_of: at(as_of_s),
-        timed: true,
-        asked: at(as_of_s),
-        delay_s: None,
         source,
-        simulated: false,
+        ..testing::quote("NSE:INFY", price, at(as_of_s))
     }
 }
 

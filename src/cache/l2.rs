@@ -262,25 +262,24 @@ pub fn restore_quotes(
 #[cfg(test)]
 mod codec_tests {
     use super::*;
-    use crate::base::json;
+    use crate::base::{json, testing};
     use proptest::prelude::*;
+
+    const PRICE: &str = "2436.199951171875";
 
     fn quote() -> Quote {
         Quote {
-            symbol: Symbol::parse("NSE:M&M").unwrap(),
-            last_price: json::parse_decimal("2436.199951171875").unwrap(),
             previous_close: json::parse_decimal("2400.10"),
             day: DayRange::around(
-                json::parse_decimal("2436.199951171875").unwrap(),
+                json::parse_decimal(PRICE).unwrap(),
                 json::parse_decimal("2390"),
                 json::parse_decimal("2450.05"),
             ),
-            as_of: "2026-11-20T10:00:00.123456789Z".parse().unwrap(),
-            timed: true,
             asked: "2026-11-20T10:00:01Z".parse().unwrap(),
             delay_s: Some(900),
             source: Source::Public,
             simulated: true,
+            ..testing::quote("NSE:M&M", PRICE, "2026-11-20T10:00:00.123456789Z".parse().unwrap())
         }
     }
 

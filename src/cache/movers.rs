@@ -144,7 +144,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::base::{Clock, Source, Symbol};
+    use crate::base::{Clock, Source, testing};
     use crate::cache::pending::{Class, Room};
     use crate::cache::{Limits, Vouched};
     use crate::http::Preconditions;
@@ -179,18 +179,8 @@ mod tests {
         fn price(&self, symbol: &str, price: i64, mono_ms: u64) {
             let as_of: jiff::Timestamp = "2026-11-20T11:00:00+05:30".parse().unwrap();
             let as_of = as_of + jiff::SignedDuration::from_millis(mono_ms as i64);
-            let quote = Quote {
-                symbol: Symbol::parse(symbol).unwrap(),
-                last_price: price.into(),
-                previous_close: Some(100.into()),
-                day: None,
-                as_of,
-                timed: true,
-                asked: as_of,
-                delay_s: None,
-                source: Source::BrokerA,
-                simulated: false,
-            };
+            let quote = testing::quote(symbol, &price.to_string(), as_of);
+            let quote = Quote { previous_close: Some(100.into()), ..quote };
             let vouched = Vouched { mono_ms: mono_ms as i64, calls: 1 };
             self.l1.insert(quote, vouched, mono_ms);
         }

@@ -1156,7 +1156,7 @@ mod market_day_tests {
     use rust_decimal::Decimal;
 
     use super::*;
-    use crate::base::{DayRange, Source, Symbol};
+    use crate::base::{DayRange, testing};
 
     #[test]
     fn the_last_close_holds_until_the_next_pre_open() {
@@ -1187,16 +1187,10 @@ mod market_day_tests {
         // The high is the previous close, so that each tells of which session it is.
         let range = |high: i64| DayRange::around(90.into(), Some(80.into()), Some(high.into()));
         let quote = |as_of: &str, asked: &str, close: Option<i64>| Quote {
-            symbol: Symbol::parse("NSE:INFY").unwrap(),
-            last_price: 90.into(),
             previous_close: close.map(Into::into),
             day: close.and_then(range),
-            as_of: format!("{as_of}+05:30").parse().unwrap(),
-            timed: true,
             asked: format!("{asked}+05:30").parse().unwrap(),
-            delay_s: None,
-            source: Source::BrokerA,
-            simulated: true,
+            ..testing::quote("NSE:INFY", "90", format!("{as_of}+05:30").parse().unwrap())
         };
         let friday = quote("2026-11-20T15:30:00", "2026-11-20T16:00:00", Some(99));
         let thursday = quote("2026-11-19T15:30:00", "2026-11-19T16:00:00", Some(90));

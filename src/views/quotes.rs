@@ -265,7 +265,7 @@ pub(crate) mod joined {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::json;
+    use crate::base::{json, testing};
 
     fn written(quote: &base::Quote, stale: bool) -> String {
         let mut bytes = open_object(quote).into_vec();
@@ -275,22 +275,15 @@ mod tests {
 
     #[test]
     fn a_quote_has_the_documented_members_in_order() {
-        let mut quote = base::Quote {
-            symbol: Symbol::parse("NSE:M&M").unwrap(),
-            last_price: json::parse_decimal("1412.95").unwrap(),
-            previous_close: json::parse_decimal("1389.65"),
-            day: base::DayRange::around(
-                json::parse_decimal("1412.95").unwrap(),
-                json::parse_decimal("1395.55"),
-                json::parse_decimal("1421.755"),
-            ),
-            as_of: "2026-11-20T10:00:00Z".parse().unwrap(),
-            timed: true,
-            asked: "2026-11-20T10:00:01Z".parse().unwrap(),
-            delay_s: None,
-            source: Source::BrokerA,
-            simulated: false,
-        };
+        let mut quote =
+            testing::quote("NSE:M&M", "1412.95", "2026-11-20T10:00:00Z".parse().unwrap());
+        quote.asked = "2026-11-20T10:00:01Z".parse().unwrap();
+        quote.previous_close = json::parse_decimal("1389.65");
+        quote.day = base::DayRange::around(
+            quote.last_price,
+            json::parse_decimal("1395.55"),
+            json::parse_decimal("1421.755"),
+        );
         assert_eq!(
             written(&quote, false),
             "{\"symbol\":\"NSE:M&M\",\"last_price\":1412.95,\"change\":23.3,\"change_pct\":1.68,\

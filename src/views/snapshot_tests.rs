@@ -5,7 +5,7 @@ use proptest::prelude::{any, proptest};
 use rust_decimal::Decimal;
 
 use super::ShownSignals;
-use crate::base::{Quote, Source, Symbol, clock, json};
+use crate::base::{Quote, Source, clock, json, testing};
 use crate::market::{IndexList, MarketCalendar, Priced, Prices, Snapshot, SnapshotInputs};
 use crate::views::snapshot as views;
 use crate::views::values;
@@ -16,16 +16,10 @@ fn at(civil: &str) -> Timestamp {
 
 fn priced(symbol: &str, last: &str, close: Option<&str>, source: Source) -> Priced {
     let quote = Quote {
-        symbol: Symbol::parse(symbol).unwrap(),
-        last_price: json::parse_decimal(last).unwrap(),
         previous_close: close.map(|text| json::parse_decimal(text).unwrap()),
-        day: None,
-        as_of: at("2026-11-20T11:00:01"),
-        timed: true,
         asked: at("2026-11-20T11:00:02"),
-        delay_s: None,
         source,
-        simulated: false,
+        ..testing::quote(symbol, last, at("2026-11-20T11:00:01"))
     };
     Priced { quote, stale: false }
 }

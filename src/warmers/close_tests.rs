@@ -7,7 +7,9 @@ use rust_decimal::Decimal;
 
 use super::prices::{Call, RETRY_MS as CALL_RETRY_MS, STARVED_MS};
 use super::*;
-use crate::base::{Broker, Clock, ClosingPrice, Cost, Holding, Quote, Source, Symbol, Synced};
+use crate::base::{
+    Broker, Clock, ClosingPrice, Cost, Holding, Quote, Source, Symbol, Synced, testing,
+};
 use crate::brokers::{Batch, BrokerError, BrokerErrorKind};
 use crate::cache::{Responses, View};
 use crate::market::MarketCalendar;
@@ -237,18 +239,8 @@ fn pricing(names: &[&str]) -> CloseTask {
 }
 
 fn quote(name: &str) -> Quote {
-    Quote {
-        symbol: symbol(name),
-        last_price: Decimal::TEN,
-        previous_close: None,
-        day: None,
-        as_of: "2026-11-20T15:35:00+05:30".parse().unwrap(),
-        timed: true,
-        asked: EVENING.parse().unwrap(),
-        delay_s: None,
-        source: Source::BrokerA,
-        simulated: false,
-    }
+    let quote = testing::quote(name, "10", "2026-11-20T15:35:00+05:30".parse().unwrap());
+    Quote { asked: EVENING.parse().unwrap(), ..quote }
 }
 
 fn answer(task: &mut CloseTask, outcome: Option<Result<Batch, BrokerError>>, now_mono_ms: u64) {

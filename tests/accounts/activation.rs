@@ -20,8 +20,7 @@ fn code(name: &str, value: &str) -> String {
 
 #[test]
 fn broker_a_is_activated_and_the_feed_takes_the_token_at_once() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start_with(&scene.config_without_tokens());
+    let (scene, service) = Scene::trading_on(Scene::config_without_tokens);
     service.snapshot_where("public", |json| json["market"]["source"] == "public");
     let token = scene.request_token();
     let answer = post(&service, A, &code("request_token", &token));
@@ -42,13 +41,11 @@ fn broker_a_is_activated_and_the_feed_takes_the_token_at_once() {
         assert_eq!(again.header("www-authenticate"), Some("Bearer"));
     }
     assert_eq!(service.get("/brokera/status").json()["valid"], true);
-    service.stop();
 }
 
 #[test]
 fn broker_b_is_activated_until_midnight() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start_with(&scene.config_without_tokens());
+    let (scene, service) = Scene::trading_on(Scene::config_without_tokens);
     let status = service.get("/brokerb/status");
     assert_eq!((status.status, status.header("cache-control")), (200, Some("no-store")));
     assert_eq!(members(&status.json()), ["initialized", "valid"]);
@@ -62,13 +59,11 @@ fn broker_b_is_activated_until_midnight() {
     post(&service, B, &code("api_session", "no-such-session"))
         .expect_problem(401, "broker_session_invalid");
     assert_eq!(service.get("/brokerb/status").json(), json);
-    service.stop();
 }
 
 #[test]
 fn without_a_secret_only_a_direct_local_client_may() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start_with(&scene.config_without_tokens());
+    let (scene, service) = Scene::trading_on(Scene::config_without_tokens);
     for line in [
         "X-Forwarded-For: 203.0.113.7\r\n",
         "Forwarded: for=203.0.113.7\r\n",
@@ -122,7 +117,6 @@ fn with_a_secret_it_is_demanded_of_everybody() {
     let body = format!("{{\"request_token\":\"{session}\",\"secret\":\"open sesame\"}}");
     let answer = service.client().send_json("POST", A, "X-Forwarded-For: 203.0.113.7\r\n", &body);
     assert_eq!(answer.status, 200);
-    service.stop();
 }
 
 #[test]
@@ -146,7 +140,6 @@ fn guesses_are_limited_by_address() {
     // The right secret is not even checked now. Other clients are still admitted.
     from("203.0.113.7", "open sesame").expect_problem(429, "too_many_attempts");
     from("203.0.113.8", "open sesame").expect_problem(401, "broker_session_invalid");
-    service.stop();
 }
 
 #[test]
@@ -173,7 +166,6 @@ fn what_the_broker_does_has_its_answer() {
             let answer = post(&service, path, &code(name, &mint(&scene)));
             answer.expect_problem(status, problem);
             assert_eq!(scene.control("DELETE", "faults", "").status, 200);
-            service.stop();
         }
     }
 }
@@ -194,7 +186,6 @@ fn what_broker_a_says_of_the_account_is_not_taken_for_a_bad_code() {
         let detail = answer.expect_problem(403, problem);
         assert!(detail["detail"].as_str().unwrap().contains(word), "{detail}");
         assert_eq!(answer.header("www-authenticate"), None);
-        service.stop();
     }
 }
 
@@ -207,13 +198,11 @@ fn without_an_app_there_is_nothing_to_activate() {
     let service = scene.start_with(&config);
     post(&service, A, &code("request_token", "x")).expect_problem(409, "broker_not_configured");
     post(&service, B, &code("api_session", "x")).expect_problem(409, "broker_not_configured");
-    service.stop();
 }
 
 #[test]
 fn bodies_are_json_of_the_right_shape() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start_with(&scene.config_without_tokens());
+    let (_scene, service) = Scene::trading_on(Scene::config_without_tokens);
     let mut client: Client = service.client();
     let plain = "POST /brokerb/activate HTTP/1.1\r\nHost: bhav\r\nContent-Length: 2\r\n\r\n{}";
     client.ask(plain).expect_problem(415, "unsupported_media_type");
@@ -223,5 +212,4 @@ fn bodies_are_json_of_the_right_shape() {
     let huge = code("api_session", &"x".repeat(70_000));
     client.send_json("POST", B, "", &huge).expect_problem(413, "body_too_large");
     assert_eq!(service.client().get(B).header("allow"), Some("OPTIONS, POST"));
-    service.stop();
 }

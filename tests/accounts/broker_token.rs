@@ -12,15 +12,13 @@ fn status(service: &Service) -> Value {
 
 #[test]
 fn never_set() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start_with(&scene.config_without_tokens());
+    let (_scene, service) = Scene::trading_on(Scene::config_without_tokens);
     let json = status(&service);
     assert_eq!(members(&json), ["initialized", "valid", "token_type"]);
     assert!(json["initialized"] == false && json["valid"] == false && json["token_type"].is_str());
     // Only the public provider serves, and health names the cause.
     service.snapshot_where("public", |json| json["market"]["source"] == "public");
     assert_eq!(service.health()["feeds"]["broker_a"]["state"], "no_token");
-    service.stop();
 }
 
 /// Without an app at broker A only the public provider was wanted, so nothing is wrong.
@@ -36,20 +34,17 @@ fn without_an_app() {
         assert_eq!(health["feeds"]["broker_a"]["state"], "off");
         (health["status"] == "ok").then_some(())
     });
-    service.stop();
 }
 
 #[test]
 fn set() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let json = status(&service);
     let expected = ["initialized", "valid", "token_type", "set_at", "expires_at"];
     assert_eq!(members(&json), expected);
     assert!(json["initialized"] == true && json["valid"] == true);
     assert!(json["set_at"].as_str().unwrap().starts_with("2026-11-20T11:00:"));
     assert_eq!(json["expires_at"], "2026-11-21T06:00:00+05:30");
-    service.stop();
 }
 
 #[test]
@@ -86,7 +81,6 @@ fn refused_by_the_broker_it_is_dead_until_there_is_another() {
     state.broker_a_token.set("fresh1".into(), "simkeya".into(), scene.clock.now());
     assert_eq!(status(&service)["valid"], true);
     service.snapshot_where("broker A again", |json| json["market"]["source"] == "broker_a");
-    service.stop();
 }
 
 #[test]
@@ -105,7 +99,6 @@ fn every_token_ends_at_six_in_the_morning() {
     until("health to name it", || {
         (service.health()["feeds"]["broker_a"]["state"] == "token_dead").then_some(())
     });
-    service.stop();
 }
 
 #[test]
@@ -119,5 +112,4 @@ fn a_plan_without_market_data_is_a_state_of_its_own() {
     until("health to name it", || {
         (service.health()["feeds"]["broker_a"]["state"] == "no_permission").then_some(())
     });
-    service.stop();
 }

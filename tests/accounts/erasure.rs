@@ -30,27 +30,23 @@ fn account(scene: &Scene, program: &Program, mark: &str) -> Account {
     let mut client = program.client();
     let email = format!("{mark}@example.com");
     let body = format!(r#"{{"email":"{email}","password":"{PASSWORD}","name":"Name of {mark}"}}"#);
-    let answer = client.send_json("POST", "/api/auth/register", "", &body);
-    assert_eq!(answer.status, 201, "{}", answer.text());
-    let token = answer.json()["access_token"].as_str().unwrap().to_owned();
+    let answer = client.send_json("POST", "/api/auth/register", "", &body).with_status(201);
+    let token = answer.field("access_token");
     let entry = format!(
         r#"{{"traded_on":"2026-11-20","symbol":"NSE:INFY","side":"buy","quantity":1,"price":2,
         "strategy":"Plan of {mark}","notes":"Notes of {mark}"}}"#
     );
-    let answer = client.send_json("POST", "/api/journal", &bearer(&token), &entry);
-    assert_eq!(answer.status, 201, "{}", answer.text());
+    client.send_json("POST", "/api/journal", &bearer(&token), &entry).with_status(201);
     let lists = |name: &str| format!(r#"{{"watchlists":[{{"name":"{name}","symbols":[]}}]}}"#);
     for name in [format!("First list of {mark}"), format!("List of {mark}")] {
-        let sent = client.send_json("PUT", "/api/watchlists", &bearer(&token), &lists(&name));
-        assert_eq!(sent.status, 200, "{}", sent.text());
+        client.send_json("PUT", "/api/watchlists", &bearer(&token), &lists(&name)).with_status(200);
     }
     let body = format!(
         r#"{{"api_key":"simkeya-{}","api_secret":"simsecreta","request_token":"{}"}}"#,
         NEXT_KEY.fetch_add(1, Ordering::Relaxed),
         scene.request_token()
     );
-    let answer = client.send_json("POST", "/api/portfolio/sync", &bearer(&token), &body);
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    client.send_json("POST", "/api/portfolio/sync", &bearer(&token), &body).with_status(200);
     let file = rusqlite::Connection::open(scene.state.path().join(FILE_NAME)).unwrap();
     let hash = "SELECT password_hash FROM users WHERE email = ?1";
     let hash: String = file.query_row(hash, [&email], |row| row.get(0)).unwrap();
@@ -101,12 +97,10 @@ fn an_erased_account_is_in_no_file_once_that_was_answered() {
     expect_there(state, &gone.words);
     let body = format!(r#"{{"password":"{PASSWORD}"}}"#);
     let mut client = program.client();
-    let answer = client.send_json("DELETE", "/api/auth/account", &bearer(&gone.token), &body);
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    client.send_json("DELETE", "/api/auth/account", &bearer(&gone.token), &body).with_status(200);
     expect_gone(state, &gone.words);
     expect_there(state, &stays.words);
-    program.terminate();
-    assert_eq!(program.exit().code(), Some(0));
+    program.ends();
     expect_gone(state, &gone.words);
     expect_there(state, &stays.words);
 }
@@ -130,8 +124,7 @@ fn a_deleted_portfolio_and_deleted_entries_are_in_no_file() {
     expect_gone(state, &words);
     let entries = client.request("GET", "/api/journal", &bearer(&owner.token)).json();
     let id = entries["entries"][0]["id"].as_i64().unwrap();
-    let answer = client.request("DELETE", &format!("/api/journal/{id}"), &bearer(&owner.token));
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    client.request("DELETE", &format!("/api/journal/{id}"), &bearer(&owner.token)).with_status(200);
     let notes = ["Plan of asha7".to_owned(), "Notes of asha7".to_owned()];
     until("the entry to leave the files", || found(state, &notes).is_empty().then_some(()));
     let list = ["First list of asha7".to_owned()];
@@ -151,8 +144,7 @@ fn an_account_deleted_by_command_is_in_no_file() {
         expect_gone(state, &account.words);
     };
     delete(&beside);
-    program.terminate();
-    assert_eq!(program.exit().code(), Some(0));
+    program.ends();
     expect_there(state, &later.words);
     delete(&later);
 }

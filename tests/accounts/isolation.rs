@@ -120,8 +120,7 @@ impl Stage {
         let body = format!(
             r#"{{"email":"{mark}-{number}@example.com","name":"{mark}","password":"{password}"}}"#
         );
-        let answer = self.service.post("/api/auth/register", "", &body);
-        assert_eq!(answer.status, 201, "{}", answer.text());
+        let answer = self.service.post("/api/auth/register", "", &body).with_status(201);
         let json = answer.json();
         let person = &mut self.people[who];
         person.token = json["access_token"].as_str().unwrap().to_owned();
@@ -133,12 +132,10 @@ impl Stage {
             assert_eq!(answer.status, 200, "{path}: {}", answer.text());
         }
         for _ in 0..3 {
-            let answer = self.service.post("/api/journal", &self.auth(who), &entry(mark));
-            assert_eq!(answer.status, 201, "{}", answer.text());
+            self.service.post("/api/journal", &self.auth(who), &entry(mark)).with_status(201);
         }
         let (headers, new) = (self.auth(who), lists(mark, "null"));
-        let stored = self.service.client().send_json("PUT", "/api/watchlists", &headers, &new);
-        assert_eq!(stored.status, 200, "{}", stored.text());
+        self.service.client().send_json("PUT", "/api/watchlists", &headers, &new).with_status(200);
         let page = self.service.client().request("GET", "/api/journal?limit=1", &headers).json();
         self.people[who].cursors.push(page["next_cursor"].as_str().unwrap().to_owned());
         self.look(who);
@@ -350,9 +347,8 @@ impl Stage {
     fn enter(&mut self, who: usize) {
         let json = self.export_email(who);
         let body = format!(r#"{{"email":"{json}","password":"{}"}}"#, self.people[who].password);
-        let answer = self.service.post("/api/auth/login", "", &body);
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        self.people[who].token = answer.json()["access_token"].as_str().unwrap().to_owned();
+        let answer = self.service.post("/api/auth/login", "", &body).with_status(200);
+        self.people[who].token = answer.field("access_token");
     }
 
     /// The address, from the last export.
@@ -411,5 +407,4 @@ fn no_request_of_one_user_reaches_what_is_the_others() {
         named.into_iter().collect::<Vec<_>>().join(", ")
     );
     say(&said);
-    stage.service.stop();
 }

@@ -221,7 +221,6 @@ fn every_operation_takes_the_keys_that_the_table_says_and_no_other() {
     service.post("/api/journal", &whole, &ENTRY.replace("INFY", "MINE"));
     assert!(get(&service, "/api/journal", &whole).text().contains("MINE"));
     assert!(!get(&service, "/api/journal", &others).text().contains("MINE"));
-    service.stop();
 }
 
 #[test]
@@ -290,7 +289,6 @@ fn a_key_is_shown_once_and_listed_without_its_secret() {
         let gone = service.client().request("DELETE", &format!("/api/keys/{malformed}"), &login);
         gone.expect_problem(404, "not_found");
     }
-    service.stop();
 }
 
 #[test]
@@ -318,7 +316,6 @@ fn what_a_key_may_be_made_with_is_checked() {
         service.post("/api/keys", &login, &wrong).expect_problem(401, "invalid_credentials");
     }
     service.post("/api/keys", &login, &wrong).expect_problem(429, "too_many_attempts");
-    service.stop();
 }
 
 #[test]
@@ -346,7 +343,6 @@ fn an_account_has_twenty_keys_and_expired_ones_do_not_count() {
     service.stop();
     let service = scene.start();
     get(&service, "/api/health", &bearer(&short)).expect_problem(401, "key_invalid");
-    service.stop();
 }
 
 #[test]
@@ -406,7 +402,6 @@ fn a_key_in_the_wrong_place_is_refused_or_not_looked_at() {
     assert_eq!(keys["kept"].as_u64(), Some(2));
     assert_eq!(keys["refused"]["key_invalid"].as_u64(), Some(25));
     assert_eq!(keys["refused"]["scope_missing"].as_u64(), Some(1));
-    service.stop();
 }
 
 #[test]
@@ -429,7 +424,6 @@ fn a_key_makes_its_requests_a_minute_and_refusals_for_scope_count() {
     scene.advance_ms(10_000);
     assert_eq!(get(&service, "/brokera/status", &key).status, 200);
     get(&service, "/api/health", &key).expect_problem(429, "too_many_requests");
-    service.stop();
 }
 
 #[test]
@@ -464,13 +458,11 @@ fn keys_outlive_logins_until_they_are_meant_and_end_with_their_account() {
         200
     );
     get(&service, "/api/health", &key).expect_problem(401, "key_invalid");
-    service.stop();
 }
 
 #[test]
 fn open_streams_end_with_their_key() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let login = bearer(&service.register("asha@example.com", PASSWORD));
     service.fresh_snapshot();
     let opened = ["", "?symbols=NSE:INFY"].map(|query| {
@@ -485,7 +477,6 @@ fn open_streams_end_with_their_key() {
         assert!(reader.is_complete);
         say(&format!("a stream ended {} ms after its key was revoked\n", clock.monotonic_ms()));
     }
-    service.stop();
 }
 
 /// Every file below the folder holds none of these texts. Returns how many were searched.
@@ -578,8 +569,7 @@ fn no_file_no_log_and_no_answer_but_the_first_holds_a_key() {
 
 #[test]
 fn a_restored_database_has_no_good_key() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     let state = format!("--state-dir={}", scene.state.path().display());
     let login = bearer(&service.register("asha@example.com", PASSWORD));
     let key = bearer(&made(&service, &login, ALL, "").1);
@@ -588,13 +578,11 @@ fn a_restored_database_has_no_good_key() {
     let copy = copy.to_str().unwrap();
     assert_eq!(run(&mut bhav(&["backup", copy, &state])).code, Some(0));
     service.stop();
-    let restored = run(&mut bhav(&["restore", copy, "--yes", &state]));
-    assert_eq!(restored.code, Some(0), "{}", restored.err);
+    run(&mut bhav(&["restore", copy, "--yes", &state])).with_code(0);
     let service = scene.start();
     get(&service, "/api/journal", &key).expect_problem(401, "key_invalid");
     let again = service.client().account("login", "asha@example.com", PASSWORD);
     let login = bearer(&again.field("access_token"));
     assert_eq!(get(&service, "/api/keys", &login).text(), r#"{"keys":[]}"#);
     assert!(run(&mut bhav(&["key", "list", &state])).out.contains("old"));
-    service.stop();
 }

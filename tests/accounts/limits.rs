@@ -61,7 +61,6 @@ fn attempts_are_limited_per_account_and_per_address() {
         wrong.expect_problem(401, "invalid_credentials");
         assert_eq!(login_from(&service, &client, "u1@b.example", PASSWORD).status, 200);
     }
-    service.stop();
 }
 
 #[test]
@@ -98,7 +97,6 @@ fn registering_and_logging_in_have_limits_of_their_own() {
     let scrape = Scrape::of(&service);
     assert_eq!(scrape.value("bhav_registration_throttled_total"), 2.0);
     assert_eq!(scrape.value("bhav_login_throttled_total"), 2.0);
-    service.stop();
 }
 
 #[test]
@@ -161,7 +159,6 @@ fn strangers_cannot_use_up_the_attempts_of_an_accounts_owner() {
         service.client().send_json("DELETE", target, &headers, body).status
     };
     assert_eq!([81, 82, 83, 84].map(erase), [401, 401, 401, 429]);
-    service.stop();
 }
 
 /// Lets an attacker guess at regular intervals, and returns after how many seconds the owner got in
@@ -257,7 +254,6 @@ fn the_owner_gets_in_after_a_restart_whatever_strangers_guess() {
     let waited = seconds_until_let_in(&service, &clock, 20, many, &places);
     assert_eq!(waited[..4], [Some(0); 4]);
     assert_eq!(waited[4], None, "a new network and a new browser");
-    service.stop();
 }
 
 #[test]
@@ -289,7 +285,6 @@ fn a_network_is_learnt_from_a_request_with_a_good_token() {
     attack();
     login_from(&service, "192.0.2.3", "v@b.example", PASSWORD)
         .expect_problem(429, "too_many_attempts");
-    service.stop();
 }
 
 #[test]
@@ -331,16 +326,14 @@ fn a_token_that_ended_gives_its_holder_as_few_guesses_as_anybody() {
     while login_from(&service, "192.0.2.9", "v@b.example", "wrong horse").status != 429 {}
     while login_from(&service, "192.0.2.10", "v@b.example", "wrong horse").status != 429 {}
     assert_eq!(guess(&stolen, "v@b.example"), 429);
-    service.stop();
 }
 
 #[test]
 fn a_full_queue_is_503_and_the_snapshot_answers() {
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.auth.crypto_threads = 1;
-    config.auth.crypto_queue_max = 1;
-    let service = scene.start_with(&config);
+    let (_scene, service) = Scene::trading_with(|config| {
+        config.auth.crypto_threads = 1;
+        config.auth.crypto_queue_max = 1;
+    });
     service.fresh_snapshot();
     let auth = &service.0.server().shared().service.state().auth;
     // Holds the one thread and the one place in the queue until released.
@@ -364,18 +357,16 @@ fn a_full_queue_is_503_and_the_snapshot_answers() {
     assert_eq!((held.wait(), queued.wait()), (Ok(true), Ok(())));
     login_from(&service, "192.0.2.1", "a@b.example", PASSWORD)
         .expect_problem(401, "invalid_credentials");
-    service.stop();
 }
 
 #[test]
 fn logins_from_ever_new_networks_leave_room_for_who_is_known() {
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.auth.login_attempts_per_minute = 10;
-    config.auth.crypto_threads = 1;
-    config.auth.crypto_queue_max = 12;
-    config.http.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
-    let service = scene.start_with(&config);
+    let (_scene, service) = Scene::trading_with(|config| {
+        config.auth.login_attempts_per_minute = 10;
+        config.auth.crypto_threads = 1;
+        config.auth.crypto_queue_max = 12;
+        config.http.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+    });
     let home = "X-Forwarded-For: 192.0.2.1\r\n";
     let body = format!(r#"{{"email":"home@b.example","password":"{PASSWORD}"}}"#);
     let registered = service.post("/api/auth/register", home, &body);
@@ -414,13 +405,11 @@ fn logins_from_ever_new_networks_leave_room_for_who_is_known() {
         assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 9, "{statuses:?}");
     });
     assert_eq!(held.wait(), Ok(true));
-    service.stop();
 }
 
 #[test]
 fn a_store_that_cannot_be_read_identifies_nobody_until_it_can() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     let good = service.register("a@b.example", PASSWORD);
     let revoked = service.register("c@b.example", PASSWORD);
     assert_eq!(service.post("/api/auth/logout", &bearer(&revoked), "").status, 200);
@@ -449,5 +438,4 @@ fn a_store_that_cannot_be_read_identifies_nobody_until_it_can() {
     service
         .post("/api/auth/password", &bearer(&revoked), "{}")
         .expect_problem(401, "token_invalid");
-    service.stop();
 }

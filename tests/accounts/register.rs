@@ -10,18 +10,16 @@ const LOGIN: &str = "/api/auth/login";
 const PASSWORD: &str = "correct horse";
 
 fn started() -> (Scene, Service) {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     (scene, service)
 }
 
 fn login(service: &Service, email: &str, password: &str) -> Answer {
-    let body = format!(r#"{{"email":"{email}","password":"{password}"}}"#);
-    service.post(LOGIN, "", &body)
+    service.account("login", email, password)
 }
 
 fn token(answer: &Answer) -> String {
-    answer.json()["access_token"].as_str().unwrap().to_owned()
+    answer.field("access_token")
 }
 
 /// Whether a token is accepted. Changing a password with an empty body then gives a 400.
@@ -44,8 +42,7 @@ fn a_user_registers_and_logs_in() {
     let (_scene, service) = started();
     let body =
         r#"{"email":" Asha@Mail.Example ","password":"correct horse","name":" Asha ","x":[1]}"#;
-    let made = service.post(REGISTER, "", body);
-    assert_eq!(made.status, 201, "{}", made.text());
+    let made = service.post(REGISTER, "", body).with_status(201);
     assert_eq!(made.header("cache-control"), Some("no-store"));
     assert_eq!(made.header("content-type"), Some("application/json"));
     assert_eq!(made.header("set-cookie"), None);
@@ -59,8 +56,7 @@ fn a_user_registers_and_logs_in() {
     assert!(json["user"]["id"].as_i64().unwrap() > 0);
     assert!(accepted(&service, &token(&made)));
 
-    let again = login(&service, "ASHA@mail.example", PASSWORD);
-    assert_eq!(again.status, 200, "{}", again.text());
+    let again = login(&service, "ASHA@mail.example", PASSWORD).with_status(200);
     assert_eq!(again.json()["user"]["id"], json["user"]["id"]);
     assert_eq!(members(&again.json()), members(&json));
     assert!(accepted(&service, &token(&again)));
@@ -71,7 +67,6 @@ fn a_user_registers_and_logs_in() {
     let nameless = service.register("b@mail.example", PASSWORD);
     assert!(accepted(&service, &nameless));
     assert!(login(&service, "b@mail.example", PASSWORD).json()["user"]["name"].is_null());
-    service.stop();
 }
 
 #[test]
@@ -124,7 +119,6 @@ fn every_fault_of_a_registration_is_told_at_once() {
     let widest: String = ('\u{900}'..).take(256).collect();
     service.register("wide@b", &widest);
     assert_eq!(login(&service, "wide@b", &widest).status, 200);
-    service.stop();
 }
 
 #[test]
@@ -175,7 +169,6 @@ fn bodies_that_are_not_one_json_object_are_refused() {
     }
     let large = format!(r#"{{"x":"{}"}}"#, "x".repeat(64 * 1024));
     raw(json, &large).expect_problem(413, "body_too_large");
-    service.stop();
 }
 
 #[test]
@@ -185,7 +178,6 @@ fn escapes_mean_what_they_stand_for() {
     let body = "{\"email\":\"\\u0061@b.example\",\
                 \"password\":\"tea 🍵 & \\\"samosa\\\"\"}";
     assert_eq!(service.post(LOGIN, "", body).status, 200);
-    service.stop();
 }
 
 #[test]
@@ -216,17 +208,14 @@ fn an_unknown_account_and_a_wrong_password_are_the_same_answer_and_work() {
         assert_eq!(same(&answer), same(&wrong));
     }
     assert_eq!(wrong.header("www-authenticate"), Some("Bearer"));
-    service.stop();
 }
 
 #[test]
 fn logging_out_ends_one_token_over_a_restart() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     let one = service.register("a@b.example", PASSWORD);
     let other = token(&login(&service, "a@b.example", PASSWORD));
-    let out = service.post("/api/auth/logout", &bearer(&one), "");
-    assert_eq!(out.status, 200, "{}", out.text());
+    let out = service.post("/api/auth/logout", &bearer(&one), "").with_status(200);
     assert!(out.json()["message"].is_str());
     assert!(!accepted(&service, &one) && accepted(&service, &other));
     service.post("/api/auth/logout", &bearer(&one), "").expect_problem(401, "token_invalid");
@@ -235,13 +224,11 @@ fn logging_out_ends_one_token_over_a_restart() {
     let service = scene.start();
     assert!(!accepted(&service, &one), "a restart does not bring it back");
     assert!(accepted(&service, &other), "nor does it end the others: the key was kept");
-    service.stop();
 }
 
 #[test]
 fn logging_out_everywhere_ends_all_tokens_of_the_account() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     let one = service.register("a@b.example", PASSWORD);
     let other = token(&login(&service, "a@b.example", PASSWORD));
     let bystander = service.register("c@b.example", PASSWORD);
@@ -253,8 +240,7 @@ fn logging_out_everywhere_ends_all_tokens_of_the_account() {
     assert_eq!(out(&third, r#"{"everywhere":false}"#).status, 200);
     assert_eq!([&one, &other, &third].map(|token| accepted(&service, token)), [true, true, false]);
 
-    let everywhere = out(&one, r#"{"everywhere":true}"#);
-    assert_eq!(everywhere.status, 200, "{}", everywhere.text());
+    let everywhere = out(&one, r#"{"everywhere":true}"#).with_status(200);
     assert!(everywhere.json()["message"].as_str().unwrap().contains("everywhere"));
     assert!(everywhere.header("set-cookie").unwrap().contains("Max-Age=0"));
     assert_eq!([&one, &other].map(|token| accepted(&service, token)), [false, false]);
@@ -268,7 +254,6 @@ fn logging_out_everywhere_ends_all_tokens_of_the_account() {
     let service = scene.start();
     let tokens = [&one, &other, &again, &bystander];
     assert_eq!(tokens.map(|token| accepted(&service, token)), [false, false, true, true]);
-    service.stop();
 }
 
 #[test]
@@ -284,8 +269,7 @@ fn the_first_account_of_a_database_can_be_the_only_one() {
         let service = &service;
         let ask = |number: u32| {
             scope.spawn(move || {
-                let body = format!(r#"{{"email":"u{number}@b.in","password":"{PASSWORD}"}}"#);
-                service.post(REGISTER, "", &body).status
+                service.account("register", &format!("u{number}@b.in"), PASSWORD).status
             })
         };
         let asks: Vec<_> = (0..8).map(ask).collect();
@@ -311,13 +295,11 @@ fn the_first_account_of_a_database_can_be_the_only_one() {
     let service = scene.start_with(&config);
     assert_eq!(service.get("/api/auth/session").field("registration"), "closed");
     refused(&service);
-    service.stop();
 }
 
 #[test]
 fn a_new_password_ends_older_tokens_and_not_the_new_one() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     let old = service.register("a@b.example", PASSWORD);
     let bystander = service.register("c@b.example", PASSWORD);
     let change = |token: &str, current: &str, new: &str| {
@@ -331,8 +313,7 @@ fn a_new_password_ends_older_tokens_and_not_the_new_one() {
     let common = change(&old, PASSWORD, "password1").expect_problem(400, "password_too_common");
     assert_eq!(common["errors"][0]["field"], "new_password");
     assert!(accepted(&service, &old));
-    let changed = change(&old, PASSWORD, "battery staple");
-    assert_eq!(changed.status, 200, "{}", changed.text());
+    let changed = change(&old, PASSWORD, "battery staple").with_status(200);
     let new = token(&changed);
     assert!(!accepted(&service, &old) && accepted(&service, &new));
     assert!(accepted(&service, &bystander));
@@ -344,21 +325,18 @@ fn a_new_password_ends_older_tokens_and_not_the_new_one() {
     let service = scene.start();
     assert!(!accepted(&service, &old));
     assert!(accepted(&service, &new) && accepted(&service, &again));
-    service.stop();
 }
 
 #[test]
 fn an_erased_account_is_gone_with_its_tokens() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     let gone = service.register("a@b.example", PASSWORD);
     let erase = |token: &str, password: &str| {
         let body = format!(r#"{{"password":"{password}"}}"#);
         service.client().send_json("DELETE", "/api/auth/account", &bearer(token), &body)
     };
     erase(&gone, "wrong horse").expect_problem(401, "invalid_credentials");
-    let answer = erase(&gone, PASSWORD);
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let answer = erase(&gone, PASSWORD).with_status(200);
     let json = answer.json();
     assert!(json["message"].is_str());
     assert_eq!(
@@ -373,13 +351,11 @@ fn an_erased_account_is_gone_with_its_tokens() {
 
     let service = scene.start();
     assert!(!accepted(&service, &gone) && accepted(&service, &new));
-    service.stop();
 }
 
 #[test]
 fn a_hash_grows_with_the_settings_at_the_next_login() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     let first = service.register("a@b.example", PASSWORD);
     service.stop();
     let mut config = scene.config();
@@ -396,5 +372,4 @@ fn a_hash_grows_with_the_settings_at_the_next_login() {
     assert!(hash().contains("t=3"), "{}", hash());
     assert_eq!(login(&service, "a@b.example", PASSWORD).status, 200);
     assert!(accepted(&service, &first), "no reason to end a session");
-    service.stop();
 }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use bhav::rt::coroutines::Parker;
 use bhav::sim::SimSettings;
 use bhav::store::FILE_NAME;
-use sonic_rs::JsonValueTrait;
 
 use super::secrets_passwords::passwords;
 use super::secrets_paths::{self as paths, A, B};
@@ -128,10 +127,8 @@ impl World {
     /// A new user's header line.
     pub fn user(&self, name: &str) -> String {
         let password = self.canaries.make("password", "registered");
-        let body = format!(r#"{{"email":"{name}@example.com","password":"{password}"}}"#);
-        let answer = self.client().send_json("POST", "/api/auth/register", "", &body);
-        assert_eq!(answer.status, 201, "{}", answer.text());
-        bearer(answer.json()["access_token"].as_str().unwrap())
+        let answer = self.client().account("register", &format!("{name}@example.com"), &password);
+        bearer(&answer.with_status(201).field("access_token"))
     }
 
     fn memory(&self) -> Found {

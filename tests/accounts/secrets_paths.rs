@@ -95,8 +95,7 @@ pub fn accepted(world: &World, side: &Side) {
     let user = world.user(&format!("accepted-{}", side.name));
     for (number, secret) in [world.secret.clone(), escaped(&world.secret)].into_iter().enumerate() {
         let order = Order { key: known(world, number), secret, code: minted(world, side) };
-        let answer = post(world, side.sync, &user, &order.json(side));
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        post(world, side.sync, &user, &order.json(side)).with_status(200);
     }
     chunked(world, side, &user);
     in_pieces(world, side, &user);
@@ -373,8 +372,7 @@ pub fn activated(world: &World) {
         let user = world.user(&format!("activated-{}", side.name));
         for number in 0..3 {
             let order = Order::new(world, &format!("{} success {number}", side.name));
-            let answer = post(world, side.sync, &user, &order.json(side));
-            assert_eq!(answer.status, 200, "{}", answer.text());
+            post(world, side.sync, &user, &order.json(side)).with_status(200);
         }
         let secret = &world.admin_secret;
         for _ in 0..ACTIVATIONS {

@@ -17,8 +17,7 @@ fn start(scene: &Scene) -> Program {
 }
 
 fn stop(mut program: Program) {
-    program.terminate();
-    assert_eq!(program.exit().code(), Some(0));
+    program.ends();
 }
 
 fn account(program: &Program, action: &str, email: &str, password: &str) -> Answer {
@@ -29,8 +28,7 @@ fn account(program: &Program, action: &str, email: &str, password: &str) -> Answ
 
 /// A new account's id and token.
 fn register(program: &Program, email: &str) -> (i64, String) {
-    let answer = account(program, "register", email, PASSWORD);
-    assert_eq!(answer.status, 201, "{}", answer.text());
+    let answer = account(program, "register", email, PASSWORD).with_status(201);
     let json = answer.json();
     (json["user"]["id"].as_i64().unwrap(), json["access_token"].as_str().unwrap().to_owned())
 }
@@ -40,13 +38,12 @@ fn change_password(program: &Program, token: &str, old: &str, new: &str) -> Stri
     let mut client = program.client();
     let answer = client.send_json("POST", "/api/auth/password", &bearer(token), &body);
     assert_eq!(answer.status, 200, "{}", answer.text());
-    answer.json()["access_token"].as_str().unwrap().to_owned()
+    answer.field("access_token")
 }
 
 #[track_caller]
 fn expect_good(program: &Program, token: &str) {
-    let answer = program.client().request("GET", "/api/journal", &bearer(token));
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    program.client().request("GET", "/api/journal", &bearer(token)).with_status(200);
 }
 
 /// Sends the token to each route that needs a user.
@@ -74,8 +71,7 @@ fn database(scene: &Scene, suffix: &str) -> std::path::PathBuf {
 
 fn backup_to(scene: &Scene, to: &Path) {
     let to = to.to_str().unwrap();
-    let ran = run(&mut bhav(&["backup", to, &state_flag(scene.state.path())]));
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    run(&mut bhav(&["backup", to, &state_flag(scene.state.path())])).with_code(0);
 }
 
 #[test]
@@ -89,8 +85,7 @@ fn after_a_restore_no_earlier_token_reads_what_a_later_account_of_its_id_has() {
     let (id, token) = register(&program, "ravi@example.com");
     stop(program);
     let args = ["restore", copy.to_str().unwrap(), "--yes", &state_flag(scene.state.path())];
-    let ran = run(&mut bhav(&args));
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = run(&mut bhav(&args)).with_code(0);
     assert!(ran.out.contains("everybody logs in again"), "{}", ran.out);
 
     let program = start(&scene);
@@ -101,7 +96,7 @@ fn after_a_restore_no_earlier_token_reads_what_a_later_account_of_its_id_has() {
     expect_refused_everywhere(&program, &kept);
     expect_good(&program, &other);
     let login = account(&program, "login", "asha@example.com", PASSWORD);
-    let login = login.json()["access_token"].as_str().unwrap().to_owned();
+    let login = login.field("access_token");
     expect_good(&program, &login);
     // A start is no restore.
     stop(program);

@@ -23,20 +23,17 @@ fn cookie(token: &str) -> String {
 
 #[test]
 fn without_a_token_it_is_401_and_says_how() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     for headers in ["", "Cookie: access_token=x; other_access_token_cookie=y\r\n"] {
         let answer = ask(&service, headers);
         answer.expect_problem(401, "token_missing");
         assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
     }
-    service.stop();
 }
 
 #[test]
 fn the_header_wins_and_what_is_malformed_is_refused() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let good = service.register("a@b.example", PASSWORD);
     expect_accepted(&ask(&service, &bearer(&good)));
     expect_accepted(&ask(&service, &format!("authorization: bEARER   {good}\r\n")));
@@ -71,14 +68,12 @@ fn the_header_wins_and_what_is_malformed_is_refused() {
         answer.expect_problem(401, "token_missing");
         assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
     }
-    service.stop();
 }
 
 /// A proxy in front may ask for credentials of its own, or a browser remembers them.
 #[test]
 fn credentials_of_another_scheme_leave_the_cookie_its_word() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let good = service.register("a@b.example", PASSWORD);
     for other in
         ["Basic YTpi", "basic YTpi", "Digest username=\"a\", realm=\"b\"", "Negotiate YTpi"]
@@ -93,15 +88,13 @@ fn credentials_of_another_scheme_leave_the_cookie_its_word() {
         ask(&service, &bad).expect_problem(401, "token_invalid");
         ask(&service, &other).expect_problem(401, "token_missing");
     }
-    service.stop();
 }
 
 #[test]
 fn a_cookie_acts_only_from_this_site_or_an_allowed_origin() {
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.http.allowed_origins = vec!["https://app.example".into()];
-    let service = scene.start_with(&config);
+    let (_scene, service) = Scene::trading_with(|config| {
+        config.http.allowed_origins = vec!["https://app.example".into()];
+    });
     let token = service.register("a@b.example", PASSWORD);
     let site = |value: &str| format!("Sec-Fetch-Site: {value}\r\n");
     let origin = |value: &str| format!("Origin: {value}\r\n");
@@ -140,7 +133,6 @@ fn a_cookie_acts_only_from_this_site_or_an_allowed_origin() {
     }
     // A bad token is reported before anything else.
     ask(&service, &cookie("bad")).expect_problem(401, "token_invalid");
-    service.stop();
 }
 
 #[test]
@@ -153,7 +145,6 @@ fn a_token_ends_after_seven_days() {
     expect_accepted(&ask(&service, &bearer(&token)));
     clock.advance_ms(1_000);
     ask(&service, &bearer(&token)).expect_problem(401, "token_invalid");
-    service.stop();
 }
 
 #[test]
@@ -175,5 +166,4 @@ fn keys_rotate_and_a_forgotten_one_ends_its_tokens() {
     service.stop();
     let service = start(two, None);
     ask(&service, &bearer(&token)).expect_problem(401, "token_invalid");
-    service.stop();
 }

@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use super::keys::{ALL, made};
-use crate::support::{Answer, Client, Scene, Service, TRADING, bearer, members};
+use crate::support::{Answer, Client, Scene, Service, bearer, members};
 
 const LISTS: &str = "/api/watchlists";
 
@@ -34,8 +34,7 @@ impl<'a> User<'a> {
     /// Replaces the lists, and gives those that are answered.
     #[track_caller]
     fn replaced(&self, lists: &str, lines: &str) -> String {
-        let answer = self.put(lists, lines);
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        let answer = self.put(lists, lines).with_status(200);
         assert_eq!(
             (answer.header("etag"), answer.header("cache-control")),
             (None, Some("no-store"))
@@ -62,8 +61,7 @@ fn lists_of(answer: &Answer) -> String {
 
 #[test]
 fn lists_keep_their_order_their_ids_and_their_owner() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     let (asha, ravi) = (User::new(&service, "asha"), User::new(&service, "ravi"));
     service.get(LISTS).expect_problem(401, "token_missing");
     let before = asha.get(LISTS);
@@ -119,13 +117,11 @@ fn lists_keep_their_order_their_ids_and_their_owner() {
     let by_key = User { service: &service, auth: bearer(&key) };
     assert_eq!(by_key.lists(), asha.lists());
     by_key.put("[]", "").expect_problem(403, "login_required");
-    service.stop();
 }
 
 #[test]
 fn what_is_no_list_is_refused_with_every_fault() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let user = User::new(&service, "asha");
     let first = user.replaced(r#"[{"name":"A","symbols":["NSE:INFY"]}]"#, "");
     let list = |more: &str| format!(r#"[{{"name":"a","symbols":[]{more}}}]"#);
@@ -184,13 +180,11 @@ fn what_is_no_list_is_refused_with_every_fault() {
     let stored = user.replaced(&format!("[{}]", lists.join(",")), "");
     assert_eq!(user.lists(), stored);
     assert!(stored.len() > 25_000, "{}", stored.len());
-    service.stop();
 }
 
 #[test]
 fn a_change_of_what_somebody_else_has_changed_is_refused() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let user = User::new(&service, "asha");
     let list = |name: &str| format!(r#"[{{"name":"{name}","symbols":[]}}]"#);
     let first = user.as_seen();
@@ -228,15 +222,13 @@ fn a_change_of_what_somebody_else_has_changed_is_refused() {
         let count = |status: u16| statuses.iter().filter(|one| **one == status).count();
         assert_eq!((count(200), count(412)), (1, CLIENTS - 1), "{statuses:?}");
     }
-    service.stop();
 }
 
 #[test]
 fn changes_of_lists_count_among_all_changes() {
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.store.writes_per_user_per_minute = 6;
-    let service = scene.start_with(&config);
+    let (_scene, service) = Scene::trading_with(|config| {
+        config.store.writes_per_user_per_minute = 6;
+    });
     let user = User::new(&service, "asha");
     for _ in 0..6 {
         assert_eq!(user.put("[]", "").status, 200);
@@ -246,5 +238,4 @@ fn changes_of_lists_count_among_all_changes() {
     refused.expect_problem(429, "too_many_writes");
     assert!(refused.header("retry-after").is_some());
     assert_eq!(user.get(LISTS).status, 200);
-    service.stop();
 }

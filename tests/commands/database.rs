@@ -38,14 +38,12 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 fn logs_in(service: &Service, email: &str) -> bool {
-    let body = format!(r#"{{"email":"{email}","password":"{PASSWORD}"}}"#);
-    service.post("/api/auth/login", "", &body).status == 200
+    service.account("login", email, PASSWORD).status == 200
 }
 
 /// A stopped service's state, with one user.
 fn stopped_with(email: &str) -> Scene {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     service.register(email, PASSWORD);
     service.stop();
     scene
@@ -53,8 +51,7 @@ fn stopped_with(email: &str) -> Scene {
 
 fn backup_of(scene: &Scene, directory: &Path) -> PathBuf {
     let to = directory.join("copy.sqlite");
-    let ran = command("backup", scene.state.path(), &[text(&to)]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    command("backup", scene.state.path(), &[text(&to)]).with_code(0);
     to
 }
 
@@ -74,13 +71,11 @@ fn a_backup_of_a_running_service_serves_elsewhere() {
     service.stop();
 
     let other = Scene::at(TRADING);
-    let ran = command("restore", other.state.path(), &[text(&to), "--yes"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = command("restore", other.state.path(), &[text(&to), "--yes"]).with_code(0);
     assert!(!ran.out.contains("the former database"), "{}", ran.out);
     assert_eq!(mode(&other.state.path().join(FILE_NAME)), 0o600);
     let service = other.start();
     assert!(logs_in(&service, "asha@example.com") && !logs_in(&service, "ravi@example.com"));
-    service.stop();
 }
 
 #[test]
@@ -95,8 +90,7 @@ fn nothing_is_overwritten_and_no_half_file_is_left() {
     let ran = command("backup", scene.state.path(), &[text(&out.path().join("no/where"))]);
     assert_eq!(ran.code, Some(74), "{}", ran.err);
     let empty = tempfile::tempdir().unwrap();
-    let ran = command("backup", empty.path(), &[text(&out.path().join("x"))]);
-    assert_eq!(ran.code, Some(74), "{}", ran.err);
+    command("backup", empty.path(), &[text(&out.path().join("x"))]).with_code(74);
     assert_eq!(names(out.path()), ["mine"]);
     assert!(names(empty.path()).is_empty(), "a look changes nothing");
 }
@@ -142,8 +136,7 @@ fn what_a_killed_backup_left_is_removed_by_the_next() {
     // The same with a given file name.
     let to = out.path().join("copy.sqlite");
     fs::write(out.path().join("copy.sqlite.unfinished"), "half").unwrap();
-    let ran = command("backup", scene.state.path(), &[text(&to)]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    command("backup", scene.state.path(), &[text(&to)]).with_code(0);
     assert!(!out.path().join("copy.sqlite.unfinished").exists());
 }
 
@@ -177,8 +170,7 @@ fn a_directory_keeps_the_newest_of_the_pattern() {
     assert_eq!(names.len(), 4, "{names:?}");
     assert!(names.iter().any(|name| name == old[1]), "{names:?}");
     let file = out.path().join("notes.txt");
-    let ran = command("backup", scene.state.path(), &[text(&file), "--keep", "2"]);
-    assert_eq!(ran.code, Some(64), "{}", ran.err);
+    let ran = command("backup", scene.state.path(), &[text(&file), "--keep", "2"]).with_code(64);
     assert!(ran.err.contains("notes.txt is no directory"), "{}", ran.err);
 }
 
@@ -201,8 +193,7 @@ fn a_restore_is_refused_while_an_instance_runs_and_without_a_yes() {
     let (scene, out) = (stopped_with("asha@example.com"), tempfile::tempdir().unwrap());
     let copy = backup_of(&scene, out.path());
     let service = scene.start();
-    let ran = command("restore", scene.state.path(), &[text(&copy), "--yes"]);
-    assert_eq!(ran.code, Some(69), "{}", ran.err);
+    let ran = command("restore", scene.state.path(), &[text(&copy), "--yes"]).with_code(69);
     assert!(ran.err.contains("systemctl stop bhav"), "{}", ran.err);
     service.stop();
     let before = names(scene.state.path());
@@ -228,8 +219,7 @@ fn the_former_database_is_kept_and_no_token_comes_back() {
         answer.status == 200
     };
     assert!(!holds(&scene, &token), "logged out");
-    let ran = command("restore", scene.state.path(), &[text(&copy), "--yes"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = command("restore", scene.state.path(), &[text(&copy), "--yes"]).with_code(0);
     assert!(ran.out.contains("everybody logs in again"), "{}", ran.out);
     assert!(!holds(&scene, &token), "a restore brings no token back");
     let kept = names(scene.state.path());
@@ -247,7 +237,6 @@ fn the_former_database_is_kept_and_no_token_comes_back() {
     assert!(!holds(&scene, &token));
     let service = scene.start();
     assert!(logs_in(&service, "ravi@example.com"), "written before the first restore");
-    service.stop();
 }
 
 #[test]
@@ -309,7 +298,6 @@ fn what_is_no_good_backup_is_refused_and_the_database_stays() {
     assert_eq!(names(scene.state.path()), before);
     let service = scene.start();
     assert!(logs_in(&service, "asha@example.com"));
-    service.stop();
 }
 
 #[test]
@@ -318,8 +306,7 @@ fn what_a_start_would_migrate_is_told_on_open_and_closed_files() {
     let ran = command("migrate", scene.state.path(), &["--status"]);
     assert_eq!(ran.code, Some(74), "there is no file: {}", ran.err);
     let service = scene.start();
-    let ran = command("migrate", scene.state.path(), &["--status"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = command("migrate", scene.state.path(), &["--status"]).with_code(0);
     assert!(ran.out.ends_with("\nnothing to do\n"), "{}", ran.out);
     service.stop();
     let old = tempfile::tempdir().unwrap();
@@ -328,8 +315,7 @@ fn what_a_start_would_migrate_is_told_on_open_and_closed_files() {
     connection.pragma_update(None, "application_id", 0x6268_6176).unwrap();
     connection.pragma_update(None, "user_version", 1).unwrap();
     drop(connection);
-    let ran = command("migrate", old.path(), &["--status"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = command("migrate", old.path(), &["--status"]).with_code(0);
     for part in
         ["schema 1; ", "the next start runs: 0002_portfolios, 0003_closes", ".before-upgrade-v1\n"]
     {
@@ -358,20 +344,17 @@ fn a_backup_of_what_is_no_good_database_names_it_and_the_cure() {
     assert_eq!(damaged.code, Some(65), "{}", damaged.err);
     let cure = "systemctl stop bhav.socket bhav.service; bhav restore BACKUP";
     assert!(damaged.err.contains(cure), "{}", damaged.err);
-    let foreign = spoilt(&|path| fs::write(path, "garbage ".repeat(999)).unwrap());
-    assert_eq!(foreign.code, Some(64), "{}", foreign.err);
+    let foreign = spoilt(&|path| fs::write(path, "garbage ".repeat(999)).unwrap()).with_code(64);
     assert!(foreign.err.contains("--state-dir"), "{}", foreign.err);
     // An empty file never replaces a good copy.
-    let emptied = spoilt(&|path| fs::write(path, "").unwrap());
-    assert_eq!(emptied.code, Some(65), "{}", emptied.err);
+    let emptied = spoilt(&|path| fs::write(path, "").unwrap()).with_code(65);
     assert!(emptied.err.contains("it holds nothing, where a database stood"), "{}", emptied.err);
     assert!(emptied.err.contains(cure), "{}", emptied.err);
     let newer = |path: &Path| {
         let connection = rusqlite::Connection::open(path).unwrap();
         connection.pragma_update(None, "user_version", 99).unwrap();
     };
-    let alone = spoilt(&newer);
-    assert_eq!(alone.code, Some(64), "{}", alone.err);
+    let alone = spoilt(&newer).with_code(64);
     assert!(alone.err.contains("run the newer program again"), "{}", alone.err);
     assert!(alone.err.contains("restore a backup of schema "), "no copy is there: {}", alone.err);
 }
@@ -423,5 +406,4 @@ fn status_and_metrics_know_of_the_last_backup() {
     let screen = status("its failure", &|screen| screen.contains("; the last attempt failed"));
     assert!(screen.contains("- The last backup failed; the last good one: "), "{screen}");
     assert_eq!(Scrape::of(&service).value("bhav_backup_failed"), 1.0);
-    service.stop();
 }

@@ -11,6 +11,7 @@ use bhav::ops::exit;
 use bhav::store::FILE_NAME;
 
 use crate::support::source::root;
+use crate::support::wait::at_once;
 use crate::support::{
     Program, Ran, Scene, Signal, TRADING, bhav, by_shell, few_candles, run, run_with, serve,
     state_flag, until,
@@ -80,8 +81,7 @@ fn done_is_0_and_so_is_a_stop_by_either_signal() {
 
 #[test]
 fn status_alone_ends_with_1_and_2() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start_with(&scene.config_without_tokens());
+    let (scene, service) = Scene::trading_on(Scene::config_without_tokens);
     service.fresh_snapshot();
     let url = format!("--url=http://{}", service.0.address());
     let status = || run(&mut bhav(&["status", &url, &state_flag(scene.state.path())]));
@@ -151,7 +151,6 @@ fn an_address_a_state_a_service_or_a_broker_that_cannot_be_had_is_69() {
     let url = format!("--url=http://{}", service.0.address());
     let ran = run_with(&mut bhav(&["token", "a", &url]), "abc\n");
     expect("broker", &ran, 69, "broker A");
-    service.stop();
 }
 
 #[test]
@@ -188,7 +187,7 @@ fn a_shortage_of_descriptors_is_70() {
     // Held, so that no other program gets the port and nothing is fetched.
     let nowhere = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", nowhere.local_addr().unwrap());
-    for descriptors in [5, 8, 11, 14, 17] {
+    at_once([5, 8, 11, 14, 17], |descriptors| {
         let state = scene.state.path().join(descriptors.to_string());
         let limited = format!("ulimit -n {descriptors}; exec \"$0\" \"$@\"");
         let mut command = by_shell(&limited);
@@ -197,5 +196,5 @@ fn a_shortage_of_descriptors_is_70() {
         let ran = run(&mut command);
         assert_eq!(ran.code, Some(70), "{descriptors}: {}", ran.err);
         assert!(ran.err.contains("level=error"), "{descriptors}: {}", ran.err);
-    }
+    });
 }

@@ -39,8 +39,7 @@ fn one_line_and_0_while_the_service_lives_and_1_once_it_is_gone() {
     // The address may come from the environment, as in an image.
     let ran = run(bhav(&["healthcheck"]).env("BHAV_ADMIN_LISTEN", &admin));
     expect(&ran, 0, "alive: ok");
-    program.terminate();
-    assert_eq!(program.exit().code(), Some(0));
+    program.ends();
     expect(&asked(&admin, &[]), 1, &admin);
 }
 

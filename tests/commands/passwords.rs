@@ -8,7 +8,6 @@ use std::process::Stdio;
 
 use bhav::auth::keys::Registration;
 use bhav::ops::state_lock::{self, StateLock};
-use sonic_rs::JsonValueTrait;
 
 use crate::support::canaries::Canaries;
 use crate::support::{
@@ -29,8 +28,7 @@ fn user_with(scene: &Scene, args: &[&str], password: &str) -> Ran {
 }
 
 fn login(service: &Service, password: &str) -> Answer {
-    let body = format!(r#"{{"email":"{EMAIL}","password":"{password}"}}"#);
-    service.post("/api/auth/login", "", &body)
+    service.account("login", EMAIL, password)
 }
 
 fn holdings(service: &Service, token: &str) -> u16 {
@@ -55,10 +53,9 @@ fn an_account_is_added_where_registration_is_closed_and_logs_in_at_once() {
     let ran = user_with(&scene, &["add", " Asha@Example.com ", "--name= Asha Rao "], OLD);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     assert_eq!(ran.out, format!("user 1 ({EMAIL}) is added\n"));
-    let answer = login(&service, OLD);
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let answer = login(&service, OLD).with_status(200);
     assert_eq!(answer.json()["user"]["name"], "Asha Rao");
-    let token = answer.json()["access_token"].as_str().unwrap().to_owned();
+    let token = answer.field("access_token");
     assert_eq!(holdings(&service, &token), 200);
     // An e-mail address has one account; the existing one stays unchanged.
     let ran = user_with(&scene, &["add", "ASHA@example.com"], NEW);
@@ -69,7 +66,6 @@ fn an_account_is_added_where_registration_is_closed_and_logs_in_at_once() {
         let ran = user_with(&scene, &["add", email, &format!("--name={name}")], OLD);
         assert_eq!((ran.code, ran.out.as_str()), (Some(64), ""), "{email}: {}", ran.err);
     }
-    service.stop();
 }
 
 #[test]
@@ -86,15 +82,13 @@ fn a_new_password_ends_the_old_one_and_every_older_token_beside_a_running_servic
     // As promised: from this moment on.
     assert_eq!((holdings(&service, &token), holdings(&service, &other)), (401, 200));
     login(&service, OLD).expect_problem(401, "invalid_credentials");
-    let answer = login(&service, NEW);
-    let fresh = answer.json()["access_token"].as_str().unwrap().to_owned();
+    let fresh = login(&service, NEW).field("access_token");
     assert_eq!(holdings(&service, &fresh), 200);
     service.stop();
     // A restart restores nothing.
     let service = scene.start();
     assert_eq!((holdings(&service, &token), holdings(&service, &fresh)), (401, 200));
     login(&service, OLD).expect_problem(401, "invalid_credentials");
-    service.stop();
 }
 
 #[test]
@@ -102,19 +96,16 @@ fn a_disabled_account_gets_a_new_password_and_stays_disabled() {
     let scene = stopped();
     let state = scene.state.path();
     let user = |command: &str| {
-        let ran = run(&mut bhav(&["user", command, EMAIL, &state_flag(state)]));
-        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        run(&mut bhav(&["user", command, EMAIL, &state_flag(state)])).with_code(0);
     };
     user("disable");
-    let ran = user_with(&scene, &["passwd", "1"], NEW);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = user_with(&scene, &["passwd", "1"], NEW).with_code(0);
     assert!(ran.out.contains("has a new password") && ran.out.contains("disabled"), "{}", ran.out);
     let service = scene.start();
     login(&service, NEW).expect_problem(403, "account_disabled");
     user("enable");
     assert_eq!(login(&service, NEW).status, 200);
     login(&service, OLD).expect_problem(401, "invalid_credentials");
-    service.stop();
 }
 
 #[test]
@@ -135,16 +126,12 @@ fn a_terminal_asks_twice_and_shows_nothing() {
     let ran = ask(&["passwd", EMAIL], NEW, "eleven blue heron");
     assert_eq!((ran.code, ran.out.as_str()), (Some(65), ""), "{}", ran.err);
     assert!(ran.err.contains("the two differ"), "{}", ran.err);
-    let ran = ask(&["passwd", EMAIL], NEW, NEW);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = ask(&["passwd", EMAIL], NEW, NEW).with_code(0);
     assert_eq!(ran.out, format!("user 1 ({EMAIL}) has a new password\n"));
-    let ran = ask(&["add", "ravi@example.com"], "größer als zwölf 🦜", "größer als zwölf 🦜");
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ask(&["add", "ravi@example.com"], "größer als zwölf 🦜", "größer als zwölf 🦜").with_code(0);
     let service = scene.start();
     assert_eq!((login(&service, NEW).status, login(&service, OLD).status), (200, 401));
-    let body = r#"{"email":"ravi@example.com","password":"größer als zwölf 🦜"}"#;
-    assert_eq!(service.post("/api/auth/login", "", body).status, 200);
-    service.stop();
+    assert_eq!(service.account("login", "ravi@example.com", "größer als zwölf 🦜").status, 200);
 }
 
 #[test]
@@ -156,8 +143,7 @@ fn a_password_comes_from_a_file_and_never_from_the_command_line() {
     let flag = format!("--password-file={}", file.display());
     fs::write(&file, format!("{NEW}\r\n")).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-    let ran = passwd(&[&flag]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = passwd(&[&flag]).with_code(0);
     assert!(ran.err.contains("others may read") && ran.err.contains("chmod 600"), "{}", ran.err);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(passwd(&[&flag]).err, "");
@@ -169,7 +155,6 @@ fn a_password_comes_from_a_file_and_never_from_the_command_line() {
     assert!(ran.err.contains("--password-file"), "{}", ran.err);
     let service = scene.start();
     assert_eq!(login(&service, NEW).status, 200);
-    service.stop();
 }
 
 #[test]
@@ -205,15 +190,13 @@ fn what_is_no_usable_password_changes_nothing() {
         assert_eq!((ran.code, ran.out.as_str()), (Some(65), ""), "{path:?}: {}", ran.err);
         assert!(ran.err.contains(why), "{path:?}: {}", ran.err);
     }
-    let ran = user_with(&scene, &["passwd", "nobody@example.com"], NEW);
-    assert_eq!(ran.code, Some(64), "{}", ran.err);
+    user_with(&scene, &["passwd", "nobody@example.com"], NEW).with_code(64);
     // All letters differ: a repeated one would be refused.
     let longest: String = ('\u{100}'..).take(256).collect();
     assert_eq!(user_with(&scene, &["passwd", EMAIL], &longest).code, Some(0));
     let service = scene.start();
     assert_eq!((login(&service, &longest).status, login(&service, OLD).status), (200, 401));
     assert_eq!(service.post("/api/auth/login", "", "{}").status, 400);
-    service.stop();
 }
 
 /// The test holds the lock in place of a service that does not notice, so that the command still

@@ -22,8 +22,7 @@ fn expect_in(text: &str, parts: &[&str]) {
 
 #[test]
 fn no_settings_are_good_settings() {
-    let ran = check_with(&[], &[]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = check_with(&[], &[]).with_code(0);
     expect_in(
         &ran.out,
         &["BHAV_LISTEN=127.0.0.1:8080  # default\n", "BHAV_STATE_DIR=./bhav-state  # default\n"],
@@ -217,8 +216,7 @@ fn a_setting_of_an_earlier_version_keeps_nobody_from_starting() {
     let (env_file, log) = (scene.state.path().join("bhav.env"), scene.state.path().join("log"));
     let lines = REMOVED.map(|name| format!("{name}=7\n")).concat();
     std::fs::write(&env_file, lines).unwrap();
-    let ran = check_with(&[("BHAV_ENV_FILE", env_file.to_str().unwrap())], &[]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = check_with(&[("BHAV_ENV_FILE", env_file.to_str().unwrap())], &[]).with_code(0);
     let mut command = serve(&scene, &scene.state.path().join("state"));
     command.env("BHAV_ENV_FILE", &env_file).stderr(File::create(&log).unwrap());
     let mut program = Program::of(&mut command);
@@ -241,8 +239,7 @@ fn a_value_that_is_not_text_is_a_fault() {
 
 #[test]
 fn listening_wider_is_allowed_and_told() {
-    let ran = check_with(&[("BHAV_LISTEN", "0.0.0.0:8080")], &[]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = check_with(&[("BHAV_LISTEN", "0.0.0.0:8080")], &[]).with_code(0);
     expect_in(&ran.out, &["# warning: BHAV_LISTEN=0.0.0.0:8080", "regulated in India"]);
 }
 

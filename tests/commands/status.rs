@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 
 use crate::commands::expect_screen;
+use crate::support::wait::at_once;
 use crate::support::{Ran, Scene, Service, TRADING, bhav, run, state_flag, until};
 use socket2::{Domain, SockAddr, Socket, Type};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
@@ -46,8 +47,7 @@ fn status_where(
 
 #[test]
 fn a_good_service_is_ok_and_exits_0() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     service.await_instruments();
     let (ran, json) = status_where("ok", &service, &scene, |json| json["status"] == "ok");
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
@@ -68,7 +68,6 @@ fn a_good_service_is_ok_and_exits_0() {
         assert!(ran.out.contains(part), "{part} is not in\n{}", ran.out);
     }
     assert!(!ran.out.contains("simtokena") && !ran.out.contains("simkeya"), "{}", ran.out);
-    service.stop();
 }
 
 #[test]
@@ -94,7 +93,6 @@ fn how_prices_come_is_said_beside_the_feed() {
         expect_screen(&ran.out);
         let line = ran.out.lines().find(|line| line.starts_with("broker A")).unwrap();
         assert!(line.ends_with(part), "{line}");
-        service.stop();
     }
 }
 
@@ -111,13 +109,11 @@ fn over_a_unix_socket_it_is_the_same() {
     // The address comes from the settings, without --url.
     let ran = run(&mut bhav(&["status", "--listen", &config.http.listen]));
     assert!(ran.out.contains("bhav is ") && ran.out.contains("broker A"), "{}", ran.out);
-    service.stop();
 }
 
 #[test]
 fn a_dead_token_is_named_with_the_link_and_the_command() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     service.fresh_snapshot();
     assert_eq!(scene.control("POST", "broker_a/expire", "").status, 200);
     let (ran, json) = status_where("a dead token", &service, &scene, |json| {
@@ -134,7 +130,6 @@ fn a_dead_token_is_named_with_the_link_and_the_command() {
     for part in ["bhav is degraded", "! Broker A's token is dead", "run: bhav token a", link] {
         assert!(ran.out.contains(part), "{part} is not in\n{}", ran.out);
     }
-    service.stop();
 }
 
 #[test]
@@ -156,7 +151,6 @@ fn two_dead_feeds_and_a_damaged_database_are_all_named() {
     assert_eq!(ran.code, Some(2));
     expect_screen(&ran.out);
     assert!(ran.out.contains("bhav restore BACKUP"), "{}", ran.out);
-    service.stop();
 }
 
 #[test]
@@ -172,12 +166,10 @@ fn a_service_that_is_not_there_is_down_and_how_to_start_it_is_said() {
         assert!(ran.out.contains(part), "{part} is not in\n{}", ran.out);
     }
     // An instance uses the state, but the command asks at the wrong address.
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, _service) = Scene::trading();
     let state = state_flag(scene.state.path());
     let ran = run(&mut bhav(&["status", "--json", &url, &state]));
     assert_eq!((ran.code, names(&json(&ran))), (Some(2), vec!["silent".to_owned()]));
-    service.stop();
 }
 
 #[test]
@@ -236,14 +228,14 @@ fn silence_is_never_taken_for_a_service_that_is_not_there() {
         assert_eq!(ran.code, Some(2), "{}", ran.out);
         names(&json(&ran))
     };
-    assert_eq!(asked("off"), ["unreachable"]);
-    let scene = Scene::at(TRADING);
-    let service = scene.start_with(&scene.watched());
-    let admin = service.0.admin().unwrap().address().to_owned();
-    assert_eq!(asked(&admin), ["connections_all_taken"]);
-    service.stop();
+    let (_scene, service) = Scene::trading_on(Scene::watched);
     let hanging = TcpListener::bind("127.0.0.1:0").unwrap();
-    let admin = hanging.local_addr().unwrap().to_string();
+    let hangs = hanging.local_addr().unwrap().to_string();
+    let cases = [
+        ("off", "unreachable"),
+        (service.0.admin().unwrap().address(), "connections_all_taken"),
+        (&*hangs, "hangs"),
+    ];
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let (mut stream, _) = hanging.accept().unwrap();
@@ -251,7 +243,7 @@ fn silence_is_never_taken_for_a_service_that_is_not_there() {
             stream.write_all(answer.as_bytes()).unwrap();
             let _ = std::io::copy(&mut stream, &mut std::io::sink());
         });
-        assert_eq!(asked(&admin), ["hangs"]);
+        at_once(cases, |(admin, trouble)| assert_eq!(asked(admin), [trouble]));
     });
 }
 

@@ -8,34 +8,28 @@ fn token(service: &Service, broker: &str, env: &[(&str, &str)], input: &str) -> 
 
 #[test]
 fn a_pasted_address_gives_the_service_broker_a_s_token() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start_with(&scene.config_without_tokens());
+    let (scene, service) = Scene::trading_on(Scene::config_without_tokens);
     let code = scene.request_token();
     let pasted = format!("https://127.0.0.1/?action=login&request_token={code}&status=success\n");
-    let ran = token(&service, "a", &[("BROKERA_API_KEY", "simkeya")], &pasted);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = token(&service, "a", &[("BROKERA_API_KEY", "simkeya")], &pasted).with_code(0);
     assert_eq!(ran.out, "broker A: the token is valid until 2026-11-21 06:00 IST\n");
     let link = "https://kite.zerodha.com/connect/login?v=3&api_key=simkeya";
     assert!(ran.err.contains(link), "{}", ran.err);
     assert!(!ran.err.contains(&code), "{}", ran.err);
     assert_eq!(service.get("/brokera/status").json()["valid"], true);
-    service.stop();
 }
 
 #[test]
 fn a_bare_code_gives_it_broker_b_s_and_a_wrong_one_is_told() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start_with(&scene.config_without_tokens());
+    let (scene, service) = Scene::trading_on(Scene::config_without_tokens);
     let key = [("BROKERB_API_KEY", "sim+key=b&1")];
     let ran = token(&service, "b", &key, "00000000\n");
     assert_eq!((ran.code, ran.out.as_str()), (Some(65), ""), "{}", ran.err);
     assert!(ran.err.contains("does not accept the code: wrong, used or expired"), "{}", ran.err);
     assert!(!ran.err.contains("00000000"), "{}", ran.err);
-    let ran = token(&service, "b", &key, &scene.api_session());
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = token(&service, "b", &key, &scene.api_session()).with_code(0);
     assert_eq!(ran.out, "broker B: the token is valid until 2026-11-21 00:00 IST\n");
     assert!(ran.err.contains("login?api_key=sim%2Bkey%3Db%261\n"), "{}", ran.err);
-    service.stop();
 }
 
 #[test]
@@ -50,21 +44,16 @@ fn the_administrators_secret_goes_along_and_its_lack_is_told() {
     assert!(ran.err.contains("api_key=YOUR_API_KEY"), "{}", ran.err);
     assert!(ran.err.contains("BROKERB_API_KEY_FILE"), "{}", ran.err);
     let secret = [("BROKERB_ADMIN_SECRET", "s3cr3t \"quoted\"")];
-    let ran = token(&service, "b", &secret, &scene.api_session());
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = token(&service, "b", &secret, &scene.api_session()).with_code(0);
     assert!(!ran.err.contains("s3cr3t") && !ran.out.contains("s3cr3t"));
-    service.stop();
 }
 
 #[test]
 fn a_code_in_the_command_line_is_taken_with_a_warning() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start_with(&scene.config_without_tokens());
+    let (scene, service) = Scene::trading_on(Scene::config_without_tokens);
     let url = format!("--url=http://{}", service.0.address());
-    let ran = run(&mut bhav(&["token", "a", &url, "--code", &scene.request_token()]));
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = run(&mut bhav(&["token", "a", &url, "--code", &scene.request_token()])).with_code(0);
     assert!(ran.err.contains("warning: a code in the command line is visible"), "{}", ran.err);
-    service.stop();
 }
 
 #[test]
@@ -88,8 +77,7 @@ fn what_holds_no_code_is_not_sent() {
         assert!(ran.err.contains(&format!("there is no {name} in this")), "{}", ran.err);
     }
     let long = "x".repeat(5_000);
-    let ran = run_with(&mut bhav(&["token", "a", "--url=unix:nowhere"]), &long);
-    assert_eq!(ran.code, Some(65), "{}", ran.err);
+    let ran = run_with(&mut bhav(&["token", "a", "--url=unix:nowhere"]), &long).with_code(65);
     assert!(ran.err.contains("more than 4096 bytes"), "{}", ran.err);
 }
 

@@ -14,8 +14,7 @@ fn user(scene: &Scene, args: &[&str]) -> Ran {
 }
 
 fn login(service: &Service, password: &str) -> Answer {
-    let body = format!(r#"{{"email":"{EMAIL}","password":"{password}"}}"#);
-    service.post("/api/auth/login", "", &body)
+    service.account("login", EMAIL, password)
 }
 
 fn holdings(service: &Service, token: &str) -> Answer {
@@ -29,8 +28,7 @@ fn a_disabled_user_has_neither_login_nor_token_until_enabled() {
     let token = service.register(EMAIL, PASSWORD);
     let other = service.register("ravi@example.com", PASSWORD);
     assert_eq!(holdings(&service, &token).status, 200);
-    let ran = user(&scene, &["disable", " Asha@Example.com "]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = user(&scene, &["disable", " Asha@Example.com "]).with_code(0);
     let refused = "the running service refuses their tokens\n";
     assert_eq!(ran.out, format!("user 1 ({EMAIL}) is disabled\n{refused}"));
     // As promised: from this moment on.
@@ -56,7 +54,6 @@ fn a_disabled_user_has_neither_login_nor_token_until_enabled() {
     // A restart does not restore it.
     let service = scene.start();
     holdings(&service, &token).expect_problem(401, "token_invalid");
-    service.stop();
 }
 
 #[test]
@@ -66,8 +63,7 @@ fn a_user_who_is_logged_out_has_to_log_in_anew_and_can() {
     let tokens =
         [service.register(EMAIL, PASSWORD), login(&service, PASSWORD).field("access_token")];
     let other = service.register("ravi@example.com", PASSWORD);
-    let ran = user(&scene, &["logout", EMAIL]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = user(&scene, &["logout", EMAIL]).with_code(0);
     let refused = "the running service refuses their tokens\n";
     assert_eq!(ran.out, format!("user 1 ({EMAIL}) is logged out everywhere\n{refused}"));
     for token in &tokens {
@@ -77,7 +73,6 @@ fn a_user_who_is_logged_out_has_to_log_in_anew_and_can() {
     let again = login(&service, PASSWORD).field("access_token");
     assert_eq!(holdings(&service, &again).status, 200);
     assert_eq!(user(&scene, &["logout", "nobody@example.com"]).code, Some(64));
-    service.stop();
 }
 
 #[test]
@@ -93,8 +88,7 @@ fn a_deleted_user_is_gone_with_everything() {
     let ran = user(&scene, &["delete", EMAIL]);
     assert_eq!(ran.code, Some(64), "{}", ran.out);
     assert!(ran.err.contains("--yes"), "{}", ran.err);
-    let ran = user(&scene, &["delete", EMAIL, "--yes"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = user(&scene, &["delete", EMAIL, "--yes"]).with_code(0);
     assert!(ran.out.ends_with("the running service refuses their tokens\n"), "{}", ran.out);
     holdings(&service, &token).expect_problem(401, "token_invalid");
     login(&service, PASSWORD).expect_problem(401, "invalid_credentials");
@@ -118,7 +112,6 @@ fn without_a_service_it_works_and_holds_at_the_next_start() {
     let service = scene.start();
     holdings(&service, &token).expect_problem(401, "token_invalid");
     login(&service, PASSWORD).expect_problem(403, "account_disabled");
-    service.stop();
 }
 
 #[test]
@@ -142,7 +135,6 @@ fn who_is_not_there_and_a_database_that_is_not_are_told() {
     let file = rusqlite::Connection::open(scene.state.path().join(FILE_NAME)).unwrap();
     file.pragma_update(None, "user_version", 1).unwrap();
     drop(file);
-    let ran = user(&scene, &["list"]);
-    assert_eq!(ran.code, Some(64), "{}", ran.err);
+    let ran = user(&scene, &["list"]).with_code(64);
     assert!(ran.err.contains("start the service once"), "{}", ran.err);
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Output, Stdio};
 
 use crate::support::source::root;
-use crate::support::{Process, Scene, Service, TRADING};
+use crate::support::{Process, Scene, Service};
 
 const PASSWORD: &str = "nine green parrots";
 
@@ -35,8 +35,7 @@ fn python(args: &[&str]) -> Option<Output> {
 
 #[test]
 fn the_python_client_polls_syncs_and_keeps_a_journal() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     service.fresh_snapshot();
     let (url, sim) = (url(&service), format!("http://{}", scene.sim.addr()));
     let account = [url.as_str(), "--email=python@example.com", "--register"];
@@ -128,8 +127,7 @@ fn followers(url: &str, answers: u32) -> Vec<Follower> {
 
 #[test]
 fn followers_of_the_stream_go_on_after_a_restart_and_never_go_back() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     service.fresh_snapshot();
     let mut followers = followers(&url(&service), 4);
     let mut seen: Vec<Vec<String>> =
@@ -137,22 +135,18 @@ fn followers_of_the_stream_go_on_after_a_restart_and_never_go_back() {
     let mut config = scene.config();
     config.http.listen = service.0.address().into();
     service.stop();
-    let service = scene.start_with(&config);
+    let _service = scene.start_with(&config);
     for (one, seen) in followers.iter_mut().zip(&mut seen) {
         seen.extend([one.snapshot(), one.snapshot()]);
         let times: Vec<&str> = seen.iter().filter_map(|line| line.split(' ').next()).collect();
         assert!(times.is_sorted(), "{times:?}");
     }
     followers.into_iter().for_each(Follower::ends);
-    service.stop();
 }
 
 #[test]
 fn followers_poll_where_streams_are_refused() {
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.http.streams_max = 0;
-    let service = scene.start_with(&config);
+    let (_scene, service) = Scene::trading_with(|config| config.http.streams_max = 0);
     service.fresh_snapshot();
     let mut followers = followers(&url(&service), 2);
     for one in &mut followers {
@@ -161,7 +155,6 @@ fn followers_poll_where_streams_are_refused() {
     let refused = service.0.server().shared().streams.stats.refused.value();
     assert!(refused >= followers.len() as u64, "{refused}");
     followers.into_iter().for_each(Follower::ends);
-    service.stop();
 }
 
 /// Builds the example if needed, and returns the program: `cargo test --test main` does not build
@@ -190,8 +183,7 @@ fn dashboard() -> PathBuf {
 
 #[test]
 fn the_dashboard_in_rust_polls_and_gets_304() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     service.fresh_snapshot();
     // Without feeds nothing changes, so all answers but the first are 304.
     scene.refuse_all();

@@ -8,7 +8,7 @@ use bhav::http::Method;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use crate::portfolio::user::User;
-use crate::support::{Answer, Client, STREAM, Scene, TRADING, bearer, until};
+use crate::support::{Answer, Client, STREAM, Scene, bearer, until};
 
 const JOURNAL: &str = "/api/journal";
 const ENTRY: &str = r#"{"traded_on":"2026-11-20","symbol":"NSE:M&M","side":"buy","quantity":10,
@@ -116,7 +116,6 @@ fn every_read_evaluates_them() {
         }
     }
     assert!(read > 10, "{read}");
-    user.service.stop();
 }
 
 /// A bare head has no document.
@@ -170,7 +169,6 @@ fn what_is_refused_anyway_ignores_them() {
     let nobody = user.service.client().request("DELETE", &entry, lines);
     nobody.expect_problem(401, "token_missing");
     assert_eq!(user.get(&entry).status, 200);
-    user.service.stop();
 }
 
 #[test]
@@ -214,7 +212,6 @@ fn an_entry_is_changed_only_as_it_was_seen() {
     let gone = ask(&user, "DELETE", &entry, &format!("If-Match: {}\r\n", seen()));
     assert_eq!(gone.status, 200);
     put("If-Match: *\r\n", ENTRY).expect_problem(404, "entry_not_found");
-    user.service.stop();
 }
 
 #[test]
@@ -226,8 +223,7 @@ fn the_list_has_a_tag_for_each_page_and_writing_can_wait_for_it() {
     let add = |query: &str, lines: String| {
         write(&user, "POST", &format!("{JOURNAL}{query}"), &lines, ENTRY)
     };
-    let added = add("", format!("If-Match: {all}\r\n"));
-    assert_eq!(added.status, 201, "{}", added.text());
+    let added = add("", format!("If-Match: {all}\r\n")).with_status(201);
     // The tag of the new entry.
     assert_eq!(tag(&added), tag(&user.get(added.header("location").unwrap())));
     assert_ne!(all, list(""));
@@ -241,7 +237,6 @@ fn the_list_has_a_tag_for_each_page_and_writing_can_wait_for_it() {
     assert_eq!(write(&user, "PUT", &entry, "", ENTRY).status, 200);
     assert_ne!(before, list(""));
     assert_eq!(user.get(JOURNAL).json()["entries"].as_array().unwrap().len(), 3);
-    user.service.stop();
 }
 
 #[test]
@@ -269,7 +264,6 @@ fn of_many_who_saw_the_same_entry_one_changes_it() {
         let refused = statuses.iter().filter(|status| **status == 412).count();
         assert_eq!((changed, refused), (1, CLIENTS - 1), "round {round}: {statuses:?}");
     }
-    user.service.stop();
 }
 
 /// A resource without a representation never has the state in `If-Match`, nor one in
@@ -308,15 +302,13 @@ fn what_cannot_be_read_matches_nothing() {
     assert_eq!(ask(&user, "DELETE", "/api/portfolio/data", lines).status, 200);
     let proof = r#"{"password":"a long enough secret"}"#;
     assert_eq!(write(&user, "DELETE", "/api/auth/account", lines, proof).status, 200);
-    user.service.stop();
 }
 
 #[test]
 fn a_page_of_an_allowed_origin_may_send_them() {
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.http.allowed_origins = vec!["https://app.example".into()];
-    let service = scene.start_with(&config);
+    let (_scene, service) = Scene::trading_with(|config| {
+        config.http.allowed_origins = vec!["https://app.example".into()];
+    });
     let token = bearer(&service.register("a@b.example", "correct horse"));
     let origin = "Origin: https://app.example\r\nAccess-Control-Request-Method: PUT\r\n";
     let preflight =
@@ -325,5 +317,4 @@ fn a_page_of_an_allowed_origin_may_send_them() {
     for name in ["if-match", "if-none-match"] {
         assert!(allowed.split(", ").any(|word| word == name), "{allowed}");
     }
-    service.stop();
 }

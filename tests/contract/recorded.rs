@@ -142,7 +142,6 @@ fn user(text: &mut String) {
     to.send("DELETE", "/api/portfolio/data", "");
     to.get("/api/portfolio/export");
     to.send("DELETE", "/api/auth/account", r#"{"password":"ten red ones, then"}"#);
-    service.stop();
 }
 
 fn market(to: &mut Recorder<'_>, scene: &Scene) {
@@ -303,7 +302,6 @@ fn signals(text: &mut String) {
     let to = &mut Recorder { service: &service, text, auth: String::new() };
     to.get(SIGNALS);
     to.get(RECORD);
-    service.stop();
 }
 
 #[test]

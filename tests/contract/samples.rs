@@ -5,7 +5,7 @@ use sonic_rs::JsonValueTrait;
 
 use crate::market::figures::{number, raw, shortest};
 use crate::support::upstream::{Said, Upstream};
-use crate::support::{Scene, TRADING, bearer, say};
+use crate::support::{Scene, bearer, say};
 
 const SESSION: &str = include_str!("../fixtures/broker_a/generate_session.json");
 const HOLDINGS: &str = include_str!("../fixtures/broker_a/holdings.json");
@@ -63,15 +63,13 @@ fn ours(holdings: &str) -> (Totals, String) {
             _ => POSITIONS.to_owned(),
         })
     });
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.broker_a.url = upstream.url();
-    config.broker_a.access_token = None;
-    let service = scene.start_with(&config);
+    let (_scene, service) = Scene::trading_with(|config| {
+        config.broker_a.url = upstream.url();
+        config.broker_a.access_token = None;
+    });
     let user = bearer(&service.register("samples@example.com", "a long enough secret"));
     let order = r#"{"api_key":"k","api_secret":"s","request_token":"t"}"#;
-    let synced = service.post("/api/portfolio/sync", &user, order);
-    assert_eq!(synced.status, 200, "{}", synced.text());
+    let synced = service.post("/api/portfolio/sync", &user, order).with_status(200);
     assert_eq!(number(synced.text(), "holdings_count"), 2.into());
     assert_eq!(number(synced.text(), "net_positions_count"), 1.into(), "two of three are closed");
     let get = |target: &str| service.client().request("GET", target, &user);

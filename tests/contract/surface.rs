@@ -7,10 +7,9 @@ const PATHS: [&str; 4] =
     ["/api/index/snapshot", "/api/portfolio/live-prices", "/api/health", "/brokera/status"];
 
 fn service(origins: &[&str]) -> (Scene, Service) {
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.http.allowed_origins = origins.iter().map(|origin| (*origin).to_owned()).collect();
-    let service = scene.start_with(&config);
+    let (scene, service) = Scene::trading_with(|config| {
+        config.http.allowed_origins = origins.iter().map(|origin| (*origin).to_owned()).collect();
+    });
     service.fresh_snapshot();
     (scene, service)
 }
@@ -26,7 +25,6 @@ fn another_method_is_told_which_ones_there_are() {
             assert_eq!(answer.header("allow"), Some("GET, HEAD, OPTIONS"), "{method} {path}");
         }
     }
-    service.stop();
 }
 
 #[test]
@@ -45,7 +43,6 @@ fn options_lists_the_methods() {
         assert_eq!(answer.header("content-length"), None, "{path}");
     }
     client.request("OPTIONS", "/nowhere", "").expect_problem(404, "not_found");
-    service.stop();
 }
 
 #[test]
@@ -57,7 +54,6 @@ fn an_unknown_path_is_404() {
     {
         client.get(path).expect_problem(404, "not_found");
     }
-    service.stop();
 }
 
 #[test]
@@ -80,7 +76,6 @@ fn an_error_carries_the_clients_id_or_a_new_one() {
     made.sort();
     made.dedup();
     assert_eq!(made.len(), 5, "ids repeat");
-    service.stop();
 }
 
 #[test]
@@ -102,7 +97,6 @@ fn an_allowed_origin_may_read() {
     assert_eq!(answer.header("access-control-allow-origin"), Some("https://app.example"));
     assert_eq!(answer.header("access-control-allow-methods"), Some("GET, HEAD, OPTIONS"));
     assert!(answer.header("access-control-max-age").is_some());
-    service.stop();
 }
 
 #[test]
@@ -120,7 +114,6 @@ fn another_origin_may_not() {
         }
     }
     assert!(client.get(SNAPSHOT).headers("vary").contains(&"Origin"), "no origin at all");
-    service.stop();
 }
 
 /// Requests that the HTTP layer itself refuses, with their status.
@@ -176,18 +169,15 @@ fn what_the_http_layer_refuses_may_be_read_by_an_allowed_origin_too() {
             assert_eq!(exposed.is_some(), allowed.is_some());
         }
     }
-    service.stop();
 }
 
 #[test]
 fn an_encoded_letter_is_the_letter() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let auth = bearer(&service.register("a@b.example", "correct horse"));
     let mut client = service.client();
     let entry = r#"{"traded_on":"2026-11-20","symbol":"A","side":"buy","quantity":1,"price":1}"#;
-    let added = client.send_json("POST", "/%61pi/journ%61%6C", &auth, entry);
-    assert_eq!(added.status, 201, "{}", added.text());
+    client.send_json("POST", "/%61pi/journ%61%6C", &auth, entry).with_status(201);
     for (target, status) in [
         ("/%62rokera/st%61tus", 200),
         ("/%61%70%69/%6A%6f%75rnal", 200),
@@ -216,13 +206,11 @@ fn an_encoded_letter_is_the_letter() {
     wrong.expect_problem(405, "method_not_allowed");
     assert_eq!(wrong.header("allow"), Some("GET, HEAD, OPTIONS"));
     assert_eq!(client.request("OPTIONS", "/api/%68ealth", "").status, 204);
-    service.stop();
 }
 
 #[test]
 fn a_part_of_an_entry_cannot_be_put() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let auth = bearer(&service.register("a@b.example", "correct horse"));
     let entry = r#"{"traded_on":"2026-11-20","symbol":"A","side":"buy","quantity":1,"price":1}"#;
     assert_eq!(service.post("/api/journal", &auth, entry).status, 201);
@@ -232,7 +220,6 @@ fn a_part_of_an_entry_cannot_be_put() {
     let nobody = service.client().send_json("PUT", "/api/journal/1", "Content-Range: x\r\n", entry);
     nobody.expect_problem(401, "token_missing");
     assert_eq!(service.client().send_json("PUT", "/api/journal/1", &auth, entry).status, 200);
-    service.stop();
 }
 
 #[test]
@@ -255,7 +242,6 @@ fn methods_are_refused_as_the_document_says() {
     for part in ["405 `method_not_allowed`", "501 `method_not_implemented`"] {
         assert!(description.contains(part), "{part}");
     }
-    service.stop();
 }
 
 #[test]
@@ -267,5 +253,4 @@ fn by_default_no_origin_may() {
         assert!(!answer.head().contains("Access-Control-"), "{}", answer.head());
         assert!(!answer.headers("vary").contains(&"Origin"));
     }
-    service.stop();
 }

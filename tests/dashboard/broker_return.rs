@@ -1,10 +1,9 @@
 //! `/return/a` and `/return/b`: the code goes behind `#` and into no log.
 
-use crate::support::{Answer, Scene, Service, TRADING};
+use crate::support::{Answer, Scene, Service};
 
 fn started() -> (Scene, Service) {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     (scene, service)
 }
 
@@ -45,7 +44,6 @@ fn the_code_goes_to_the_page_of_the_sync_behind_the_number_sign() {
     expect_on(&form(&service, FORM, "API_Session=123&x=1"), "/portfolio/sync/b#code=123");
     let charset = "Content-Type: application/x-www-form-urlencoded; charset=UTF-8\r\n";
     expect_on(&form(&service, charset, "apisession=9"), "/portfolio/sync/b#code=9");
-    service.stop();
 }
 
 #[test]
@@ -76,5 +74,4 @@ fn what_is_no_code_is_refused() {
     form(&service, "", "apisession=1").expect_problem(415, "unsupported_media_type");
     let large = format!("x={}&apisession=1", "y".repeat(4_096));
     form(&service, FORM, &large).expect_problem(413, "body_too_large");
-    service.stop();
 }

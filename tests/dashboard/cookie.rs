@@ -2,7 +2,7 @@
 
 use sonic_rs::JsonValueTrait;
 
-use crate::support::{Answer, Scene, Service, TRADING, bearer, members};
+use crate::support::{Answer, Scene, Service, bearer, members};
 
 const LOGIN: &str = "/api/auth/login";
 const SESSION: &str = "/api/auth/session";
@@ -11,8 +11,7 @@ const BY_TLS: &str = "Origin: https://localhost\r\nSec-Fetch-Site: same-origin\r
 const USER: &str = r#""email":"asha@mail.example","password":"correct horse""#;
 
 fn started() -> (Scene, Service) {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     let body = format!("{{{USER},\"name\":\"Asha\"}}");
     assert_eq!(service.post("/api/auth/register", "", &body).status, 201);
     (scene, service)
@@ -67,7 +66,6 @@ fn the_token_is_in_a_cookie_that_scripts_cannot_read_and_nowhere_else() {
     let made = service.post("/api/auth/register", OWN, other);
     assert_eq!((made.status, attributes(&made)), (201, plain.to_vec()));
     assert_eq!(members(&made.json()), ["token_type", "expires_in", "user"]);
-    service.stop();
 }
 
 #[test]
@@ -101,7 +99,6 @@ fn a_second_cookie_proves_the_login_to_later_ones_and_gives_access_to_nothing() 
     let cleared =
         "earlier_login_cookie=; HttpOnly; SameSite=Strict; Path=/api/auth/login; Max-Age=0";
     assert_eq!(erased.headers("set-cookie")[1], cleared);
-    service.stop();
 }
 
 #[test]
@@ -129,23 +126,19 @@ fn a_page_of_another_site_gets_no_cookie() {
     let rewritten = "Origin: https://dash.example\r\nSec-Fetch-Site: same-origin\r\n";
     assert!(by_cookie(&service, rewritten).text().contains("Host"));
     // That request registered nobody.
-    let body = r#"{"email":"c@mail.example","password":"correct horse"}"#;
-    assert_eq!(service.post(LOGIN, "", body).status, 401);
-    service.stop();
+    assert_eq!(service.account("login", "c@mail.example", "correct horse").status, 401);
 }
 
 #[test]
 fn an_allowed_origin_may_log_in_by_cookie() {
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.http.allowed_origins = vec!["https://dash.example".into()];
-    let service = scene.start_with(&config);
+    let (_scene, service) = Scene::trading_with(|config| {
+        config.http.allowed_origins = vec!["https://dash.example".into()];
+    });
     service.register("asha@mail.example", "correct horse");
     let answer =
         by_cookie(&service, "Origin: https://dash.example\r\nSec-Fetch-Site: cross-site\r\n");
     assert_eq!(answer.status, 200);
     assert!(attributes(&answer).contains(&"Secure"));
-    service.stop();
 }
 
 #[test]
@@ -172,20 +165,17 @@ fn the_session_says_who_is_logged_in_and_is_always_200() {
         let answer = client.request("GET", SESSION, bad);
         assert!(answer.status == 200 && answer.json()["user"].is_null(), "{bad}");
     }
-    service.stop();
 }
 
 #[test]
 fn a_closed_registration_and_a_switched_off_dashboard_are_said() {
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.web.on = false;
-    config.auth.registration = bhav::auth::keys::Registration::Closed;
-    let service = scene.start_with(&config);
+    let (_scene, service) = Scene::trading_with(|config| {
+        config.web.on = false;
+        config.auth.registration = bhav::auth::keys::Registration::Closed;
+    });
     let json = service.get(SESSION).json();
     assert_eq!(json["registration"], "closed");
     assert!(json["web"].is_null());
-    service.stop();
 }
 
 #[test]
@@ -210,8 +200,7 @@ fn what_ends_a_login_deletes_the_cookie() {
     let (cookie, other) = (kept(&by_cookie(&service, OWN)), kept(&by_cookie(&service, OWN)));
     let body =
         r#"{"current_password":"correct horse","new_password":"battery staple 9","cookie":true}"#;
-    let changed = service.post("/api/auth/password", &headers(&cookie, OWN), body);
-    assert_eq!(changed.status, 200, "{}", changed.text());
+    let changed = service.post("/api/auth/password", &headers(&cookie, OWN), body).with_status(200);
     assert!(!members(&changed.json()).contains(&"access_token".to_owned()));
     let renewed = kept(&changed);
     let user =
@@ -229,7 +218,6 @@ fn what_ends_a_login_deletes_the_cookie() {
     assert_eq!(erased.status, 200, "{}", erased.text());
     cleared(&erased, false);
     assert!(!user(&cookie));
-    service.stop();
 }
 
 #[test]
@@ -242,5 +230,4 @@ fn a_change_by_cookie_from_another_site_is_refused() {
     }
     let json = service.client().request("GET", SESSION, &cookie).json();
     assert!(json["user"].is_object());
-    service.stop();
 }

@@ -60,8 +60,7 @@ fn expect_safe(answer: &Answer, path: &str) {
 
 #[test]
 fn every_page_and_file_comes_in_every_coding_with_its_headers() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let mut client = service.client();
     let mut files = linked(client.get("/").text());
     files.sort();
@@ -105,13 +104,11 @@ fn every_page_and_file_comes_in_every_coding_with_its_headers() {
         tags.dedup();
         assert_eq!(tags.len(), if plain.body.len() >= 256 { 3 } else { 1 }, "{path}");
     }
-    service.stop();
 }
 
 #[test]
 fn the_service_worker_is_asked_for_anew_and_is_of_the_version_of_the_pages() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let mut client = service.client();
     let folder = linked(client.get("/").text()).remove(0);
     let version = folder.split('/').nth(2).unwrap();
@@ -125,13 +122,11 @@ fn the_service_worker_is_asked_for_anew_and_is_of_the_version_of_the_pages() {
     let tag = worker.header("etag").unwrap().to_owned();
     let again = client.request("GET", "/worker.js", &format!("If-None-Match: {tag}\r\n"));
     assert_eq!(again.status, 304);
-    service.stop();
 }
 
 #[test]
 fn all_pages_are_one_document_and_know_no_user() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let token = service.register("asha@mail.example", "correct horse");
     let mut client = service.client();
     let page = client.get("/");
@@ -141,13 +136,11 @@ fn all_pages_are_one_document_and_know_no_user() {
         assert_eq!(own.text(), page.text(), "{path}");
         assert_eq!(own.header("set-cookie"), None);
     }
-    service.stop();
 }
 
 #[test]
 fn other_methods_and_other_paths_are_refused() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let mut client = service.client();
     let file = linked(client.get("/").text()).remove(0);
     for path in ["/", "/portfolio", &file, "/return/a"] {
@@ -178,13 +171,11 @@ fn other_methods_and_other_paths_are_refused() {
     for path in missing {
         client.get(&path).expect_problem(404, "not_found");
     }
-    service.stop();
 }
 
 #[test]
 fn a_person_at_a_wrong_path_gets_a_page_and_a_program_a_problem() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let mut client = service.client();
     let document = client.get("/").text().to_owned();
     let person = "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n";
@@ -207,7 +198,6 @@ fn a_person_at_a_wrong_path_gets_a_page_and_a_program_a_problem() {
     for path in ["/api/nothing", "/assets/nothing.js", "/return/c"] {
         client.request("GET", path, person).expect_problem(404, "not_found");
     }
-    service.stop();
 }
 
 #[test]
@@ -224,5 +214,4 @@ fn switched_off_every_page_is_404_and_the_api_is_there() {
         client.get(path).expect_problem(404, "not_found");
     }
     assert_eq!(client.get("/api/health").status, 200);
-    service.stop();
 }

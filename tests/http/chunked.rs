@@ -9,8 +9,7 @@ fn post(wire: &mut Client, chunks: &str) -> Answer {
 
 #[test]
 fn chunks_are_joined_and_the_next_request_follows() {
-    let harness = Harness::start();
-    let mut wire = harness.connect();
+    let (_harness, mut wire) = Harness::connected();
     for (chunks, body) in [
         ("4\r\nWiki\r\n5\r\npedia\r\n0\r\n\r\n", "Wikipedia"),
         ("0\r\n\r\n", ""),

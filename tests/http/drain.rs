@@ -66,8 +66,7 @@ fn idle_connections_do_not_hold_up_the_end() {
 
 #[test]
 fn a_connection_that_was_busy_writing_when_the_end_began_ends_too() {
-    let harness = Harness::start();
-    let mut wire = harness.connect();
+    let (harness, mut wire) = Harness::connected();
     wire.write("GET /large?20000000 HTTP/1.1\r\nHost: a\r\n\r\n");
     until("output waits for the client", || harness.shared().unread.bytes() > 0);
     let server = harness.into_server();

@@ -169,8 +169,7 @@ fn host_is_there_once_and_is_a_host() {
 
 #[test]
 fn a_body_is_never_the_next_request() {
-    let harness = Harness::start();
-    let mut wire = harness.connect();
+    let (harness, mut wire) = Harness::connected();
     let length = SMUGGLED.len();
     wire.write(format!("POST /ignore HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"));
     wire.write(SMUGGLED);
@@ -188,8 +187,7 @@ fn a_body_is_never_the_next_request() {
 
 #[test]
 fn a_body_arrives_whole_however_long() {
-    let harness = Harness::start();
-    let mut wire = harness.connect();
+    let (_harness, mut wire) = Harness::connected();
     for length in [0, 1, 1_000, 16_384, 32_768, 65_535, 65_536] {
         wire.write(format!("POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"));
         let answer = wire.ask("b".repeat(length));
@@ -200,8 +198,7 @@ fn a_body_arrives_whole_however_long() {
 
 #[test]
 fn empty_lines_and_bare_line_feeds_before_and_in_a_head_are_tolerated_alike() {
-    let harness = Harness::start();
-    let mut wire = harness.connect();
+    let (_harness, mut wire) = Harness::connected();
     assert_eq!(wire.ask("\r\n\r\nGET /a HTTP/1.1\r\nHost: a\r\n\r\n").field("path"), "/a");
     assert_eq!(wire.ask("GET /b HTTP/1.1\nHost: a\nX-Seen: 1\n\n").field("path"), "/b");
     // Either line end counts as one: the length is recognised, so its body is not a request.
@@ -213,8 +210,7 @@ fn empty_lines_and_bare_line_feeds_before_and_in_a_head_are_tolerated_alike() {
 
 #[test]
 fn what_came_before_a_refused_request_is_answered() {
-    let harness = Harness::start();
-    let mut wire = harness.connect();
+    let (harness, mut wire) = Harness::connected();
     let good = "GET /good HTTP/1.1\r\nHost: a\r\n\r\n";
     wire.write(format!("{good}{good}GET /bad HTTP/1.1\r\nHost : a\r\n\r\n{SMUGGLED}"));
     assert_eq!(wire.answer().field("path"), "/good");
@@ -226,8 +222,7 @@ fn what_came_before_a_refused_request_is_answered() {
 
 #[test]
 fn header_values_are_trimmed_and_may_hold_any_visible_byte() {
-    let harness = Harness::start();
-    let mut wire = harness.connect();
+    let (_harness, mut wire) = Harness::connected();
     let mut text =
         b"GET / HTTP/1.1\r\nhOsT:a\r\nX-Seen: \t a\tb \t\r\nx-SEEN:\r\nX-Seen: ".to_vec();
     text.extend_from_slice(b"\xe9\xff~\r\n\r\n");

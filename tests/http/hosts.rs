@@ -80,8 +80,7 @@ const BAD: [&str; 44] = [
 
 #[test]
 fn a_host_is_taken_as_it_may_be_written_and_not_otherwise() {
-    let harness = Harness::start();
-    let mut wire = harness.connect();
+    let (harness, mut wire) = Harness::connected();
     for host in GOOD {
         let answer = wire.ask(format!("GET /a HTTP/1.1\r\nHost: {host}\r\n\r\n"));
         assert_eq!((answer.status, answer.field("host")), (200, host.to_owned()));

@@ -16,8 +16,7 @@ fn refused(wire: &mut Client, status: u16, code: &str) {
 
 #[test]
 fn a_hundred_headers_pass_and_one_more_is_431() {
-    let harness = Harness::start();
-    let mut wire = harness.connect();
+    let (_harness, mut wire) = Harness::connected();
     assert_eq!(wire.ask(with_headers(99)).status, 200);
     assert_eq!(wire.ask(with_headers(100)).status, 200);
     wire.write(with_headers(101));
@@ -26,8 +25,7 @@ fn a_hundred_headers_pass_and_one_more_is_431() {
 
 #[test]
 fn a_head_of_16_kib_passes_and_more_is_431() {
-    let harness = Harness::start();
-    let mut wire = harness.connect();
+    let (harness, mut wire) = Harness::connected();
     let frame = "GET / HTTP/1.1\r\nHost: a\r\nX-Seen: \r\n\r\n";
     let filled = |bytes: usize| {
         let value = "y".repeat(bytes - frame.len());
@@ -48,8 +46,7 @@ fn a_head_of_16_kib_passes_and_more_is_431() {
 
 #[test]
 fn a_target_of_8_kib_passes_and_more_is_414() {
-    let harness = Harness::start();
-    let mut wire = harness.connect();
+    let (harness, mut wire) = Harness::connected();
     let target = |bytes: usize| format!("/{}", "t".repeat(bytes - 1));
     let answer = wire.ask(format!("GET {} HTTP/1.1\r\nHost: a\r\n\r\n", target(8 * 1024)));
     assert_eq!(answer.field("path").len(), 8 * 1024);

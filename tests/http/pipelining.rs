@@ -16,8 +16,7 @@ fn get(number: usize) -> String {
 
 #[test]
 fn a_thousand_requests_in_one_write_are_answered_in_order() {
-    let harness = Harness::start();
-    let mut wire = harness.connect();
+    let (harness, mut wire) = Harness::connected();
     let all: String = (0..1_000).map(get).collect();
     wire.write(all);
     for number in 0..1_000 {
@@ -29,8 +28,7 @@ fn a_thousand_requests_in_one_write_are_answered_in_order() {
 
 #[test]
 fn answers_larger_than_a_flush_keep_their_order() {
-    let harness = Harness::start();
-    let mut wire = harness.connect();
+    let (_harness, mut wire) = Harness::connected();
     let sizes = [1, 70_000, 3, 500_000, 0, 65_536, 2];
     let all: String =
         sizes.iter().map(|size| format!("GET /large?{size} HTTP/1.1\r\nHost: a\r\n\r\n")).collect();
@@ -43,8 +41,7 @@ fn answers_larger_than_a_flush_keep_their_order() {
 
 #[test]
 fn a_mixture_of_framings_stays_in_step() {
-    let harness = Harness::start();
-    let mut wire = harness.connect();
+    let (_harness, mut wire) = Harness::connected();
     let mut all = String::new();
     for number in 0..100 {
         all += &get(number);

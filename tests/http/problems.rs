@@ -92,8 +92,7 @@ fn refusals_of_the_layer_itself_repeat_the_clients_id_too() {
 
 #[test]
 fn ids_differ_from_request_to_request() {
-    let harness = Harness::start();
-    let mut wire = harness.connect();
+    let (_harness, mut wire) = Harness::connected();
     let mut id = || {
         let answer = wire.ask("GET /problem HTTP/1.1\r\nHost: a\r\n\r\n");
         answer.header("x-request-id").unwrap().to_owned()

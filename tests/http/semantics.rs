@@ -45,8 +45,7 @@ fn a_refused_head_request_gets_no_body_either() {
 
 #[test]
 fn a_304_and_a_204_have_no_body_and_leave_the_connection_in_step() {
-    let harness = Harness::start();
-    let mut wire = harness.connect();
+    let (_harness, mut wire) = Harness::connected();
     let answer = wire.ask("GET /prepared HTTP/1.1\r\nHost: a\r\nIf-None-Match: \"one\"\r\n\r\n");
     assert_eq!((answer.status, answer.header("etag")), (304, Some("\"one\"")));
     assert_eq!(answer.header("content-length"), None);
@@ -61,8 +60,7 @@ fn a_304_and_a_204_have_no_body_and_leave_the_connection_in_step() {
 
 #[test]
 fn methods_reach_the_service_and_unknown_ones_do_not() {
-    let harness = Harness::start();
-    let mut wire = harness.connect();
+    let (harness, mut wire) = Harness::connected();
     for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"] {
         let answer = wire.ask(format!("{method} /m?q=1 HTTP/1.1\r\nHost: a\r\n\r\n"));
         assert_eq!(
@@ -135,8 +133,7 @@ fn other_versions_are_505_however_they_arrive() {
 
 #[test]
 fn a_later_http_1_is_answered_as_the_one_that_is_known() {
-    let harness = Harness::start();
-    let mut wire = harness.connect();
+    let (harness, mut wire) = Harness::connected();
     for version in ["HTTP/1.2", "HTTP/1.9"] {
         let get = format!("GET /g?q=1 {version}\r\nHost: a\r\nX-Seen: yes\r\n\r\n");
         let post = format!("POST /p {version}\r\nHost: b\r\nContent-Length: 5\r\n\r\nhello");
@@ -156,8 +153,7 @@ fn a_later_http_1_is_answered_as_the_one_that_is_known() {
 
 #[test]
 fn the_go_ahead_comes_before_the_body_is_sent() {
-    let harness = Harness::start();
-    let mut wire = harness.connect();
+    let (_harness, mut wire) = Harness::connected();
     let expect = "POST /e HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\n";
     for (framing, body) in [
         ("Content-Length: 5\r\n\r\n", "hello"),
@@ -179,8 +175,7 @@ fn the_go_ahead_comes_before_the_body_is_sent() {
 
 #[test]
 fn other_expectations_are_417_and_none_is_met_in_http_1_0() {
-    let harness = Harness::start();
-    let mut wire = harness.connect();
+    let (harness, mut wire) = Harness::connected();
     let answer = wire.ask("POST / HTTP/1.1\r\nHost: a\r\nExpect: tea\r\nContent-Length: 1\r\n\r\n");
     assert_eq!((answer.status, answer.field("code").as_str()), (417, "expectation_failed"));
     wire.closes();
@@ -227,8 +222,7 @@ fn connection_close_is_honoured_and_said() {
 
 #[test]
 fn an_absolute_target_is_reduced_to_its_path() {
-    let harness = Harness::start();
-    let mut wire = harness.connect();
+    let (_harness, mut wire) = Harness::connected();
     for (target, path) in [
         ("http://example.in/a/b?c=d", "/a/b"),
         ("HTTP://example.in:443/", "/"),
@@ -243,8 +237,7 @@ fn an_absolute_target_is_reduced_to_its_path() {
 
 #[test]
 fn a_request_followed_by_half_close_is_answered() {
-    let harness = Harness::start();
-    let mut wire = harness.connect();
+    let (harness, mut wire) = Harness::connected();
     wire.write("GET /one HTTP/1.1\r\nHost: a\r\n\r\nGET /two HTTP/1.1\r\nHost: a\r\n\r\n").finish();
     assert_eq!(wire.answer().field("path"), "/one");
     assert_eq!(wire.answer().field("path"), "/two");

@@ -69,8 +69,7 @@ fn unread_output_is_bounded_and_its_owner_closed() {
 
 #[test]
 fn a_slow_reader_that_does_read_gets_everything() {
-    let harness = Harness::start();
-    let mut wire = harness.connect();
+    let (harness, mut wire) = Harness::connected();
     let count = 200;
     let all = "GET /large?50000 HTTP/1.1\r\nHost: a\r\n\r\n".repeat(count);
     wire.write(all);

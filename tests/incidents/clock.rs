@@ -14,10 +14,10 @@ const OPEN: &str = "2026-11-20T11:00:00+05:30";
 const MINUTE_MS: i64 = 60_000;
 
 struct Jump {
+    service: Service,
     morning: Morning,
     /// The machine's clock. The world has another.
     machine: Clock,
-    service: Service,
 }
 
 impl Jump {
@@ -49,7 +49,6 @@ impl Jump {
             let status = self.morning.status(self.address());
             if status.names("exchange_time_apart") { Err(status.screen) } else { Ok(()) }
         });
-        self.service.stop();
     }
 }
 
@@ -108,7 +107,6 @@ fn started_a_week_ahead_no_revocation_is_forgotten() {
     service.stop();
     let service = ahead(0);
     assert_eq!((asked(&service, &revoked), asked(&service, &good)), (401, 200));
-    service.stop();
 }
 
 /// No price was restored, and new ones are from the future.
@@ -126,5 +124,4 @@ fn started_behind_there_is_no_price_until_the_clock_is_right() {
     machine.jump_ms(60 * MINUTE_MS);
     until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
     morning.serves(&mut client, "broker_a", false);
-    service.stop();
 }

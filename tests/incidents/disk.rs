@@ -4,8 +4,6 @@ use std::fs::OpenOptions;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
-use sonic_rs::JsonValueTrait;
-
 use super::morning::{Morning, Status};
 use super::room::Room;
 use crate::support::{
@@ -61,8 +59,7 @@ fn a_full_disk_costs_writes_only_and_is_noticed_when_it_has_room_again() {
     let to = morning.state.join("kept.sqlite");
     let mut backup = room.command(BHAV);
     backup.args(["backup", to.to_str().unwrap(), &state_flag(&morning.state)]);
-    let ran = run(&mut backup);
-    assert_eq!(ran.code, Some(74), "{}", ran.err);
+    let ran = run(&mut backup).with_code(74);
     let said = format!("there is no space left for {}", to.display());
     assert!(ran.err.contains(&said), "{}", ran.err);
     morning.serves(&mut client, "broker_a", false);
@@ -92,8 +89,7 @@ fn leave_an_account(room: &Room, morning: &Morning) {
     let mut program = start_in(room, morning);
     let mut client = ready(morning, &program);
     assert_eq!(account(&mut client, "register", "first@example.com").status, 201);
-    program.terminate();
-    assert_eq!(program.exit().code(), Some(0));
+    program.ends();
 }
 
 #[test]
@@ -105,8 +101,7 @@ fn a_read_only_state_directory_serves_and_is_noticed_when_it_takes_writes() {
 
     let program = start_in(&room, &morning);
     let mut client = ready(&morning, &program);
-    let login = account(&mut client, "login", "first@example.com");
-    assert_eq!(login.status, 200, "{}", login.text());
+    account(&mut client, "login", "first@example.com").with_status(200);
     account(&mut client, "register", "second@example.com").expect_problem(503, "store_unavailable");
     // The browser is logged out nevertheless, and the token is refused for as long as the service
     // runs.
@@ -163,8 +158,7 @@ fn started_where_nothing_can_be_written_it_is_the_one_that_writes_later() {
         }
         let mut second = room.command(BHAV);
         second.args(morning.flags("127.0.0.1:0"));
-        let ran = run(&mut second);
-        assert_eq!(ran.code, Some(69), "{}", ran.err);
+        let ran = run(&mut second).with_code(69);
         assert!(ran.err.contains("in use by another instance"), "{}", ran.err);
         writes(&mut client);
     }
@@ -177,13 +171,11 @@ fn a_damaged_database_costs_accounts_only_and_a_backup_brings_them_back() {
     let mut client = ready(&morning, &first);
     let registered = account(&mut client, "register", "first@example.com");
     assert_eq!(registered.status, 201);
-    let token = registered.json()["access_token"].as_str().unwrap().to_owned();
+    let token = registered.field("access_token");
     let backup = morning.state.join("kept.sqlite");
     let backup = backup.to_str().unwrap();
-    let ran = run(&mut bhav(&["backup", backup, &state_flag(&morning.state)]));
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
-    first.terminate();
-    assert_eq!(first.exit().code(), Some(0));
+    run(&mut bhav(&["backup", backup, &state_flag(&morning.state)])).with_code(0);
+    first.ends();
     damage(&morning.state.join(bhav::store::FILE_NAME));
 
     let mut program = morning.start();
@@ -197,13 +189,10 @@ fn a_damaged_database_costs_accounts_only_and_a_backup_brings_them_back() {
     assert!(status.screen.contains("bhav restore BACKUP"), "{}", status.screen);
     morning.serves(&mut client, "broker_a", false);
     // The cure of the screen.
-    program.terminate();
-    assert_eq!(program.exit().code(), Some(0));
-    let ran = run(&mut bhav(&["restore", backup, "--yes", &state_flag(&morning.state)]));
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    program.ends();
+    run(&mut bhav(&["restore", backup, "--yes", &state_flag(&morning.state)])).with_code(0);
     let program = morning.start();
     let mut client = ready(&morning, &program);
-    let login = account(&mut client, "login", "first@example.com");
-    assert_eq!(login.status, 200, "{}", login.text());
+    account(&mut client, "login", "first@example.com").with_status(200);
     morning.well(&program.address);
 }

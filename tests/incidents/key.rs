@@ -18,9 +18,8 @@ fn a_signing_key_that_goes_is_told_before_the_start_that_ends_every_login() {
     let program = Program::of(&mut command);
     let mut client = program.client();
     until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
-    let body = r#"{"email":"asha@example.com","password":"nine green parrots"}"#;
-    let answer = client.send_json("POST", "/api/auth/register", "", body);
-    let token = answer.json()["access_token"].as_str().unwrap().to_owned();
+    let answer = client.account("register", "asha@example.com", "nine green parrots");
+    let token = answer.field("access_token");
     let state = |client: &mut Client, word: &str| {
         until(word, || (client.get("/api/health").json()["signing_key"] == word).then_some(()));
     };

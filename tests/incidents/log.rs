@@ -26,6 +26,5 @@ fn a_closed_log_pipe_is_told_and_nothing_else_changes() {
     let log = log.clone().find(|trouble| trouble["name"] == "log_lost").unwrap();
     assert_eq!(log["severity"], "note", "prices are as good as before: {}", status.screen);
     morning.well(&program.address);
-    program.terminate();
-    assert_eq!(program.exit().code(), Some(0));
+    program.ends();
 }

@@ -115,8 +115,7 @@ impl Morning {
     /// One snapshot and one quote: both exist, and no old price is unmarked.
     #[track_caller]
     pub fn honest(&self, client: &mut Client) -> Seen {
-        let snapshot = client.get(SNAPSHOT);
-        assert_eq!(snapshot.status, 200, "{}", snapshot.text());
+        let snapshot = client.get(SNAPSHOT).with_status(200);
         let market = snapshot.json()["market"].clone();
         let seen = self.check(&market, "as_of_ist");
         let quotes = client.get(&format!("{PRICES}NSE:INFY"));

@@ -64,8 +64,7 @@ fn everybody_who_comes_back_at_once_is_answered() {
     until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
     let quotes = format!("{PRICES}NSE:INFY");
     until("a quote", || (client.get(&quotes).status == 200).then_some(()));
-    first.terminate();
-    assert_eq!(first.exit().code(), Some(0));
+    first.ends();
     let asked_before = asked(&morning);
 
     // Nobody listens yet, and no connection is refused.
@@ -83,8 +82,7 @@ fn everybody_who_comes_back_at_once_is_answered() {
     }
     let mut stale = 0;
     for client in &mut clients_left {
-        let answer = client.answer();
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        let answer = client.answer().with_status(200);
         let json = answer.json();
         let quote = &json["quotes"][0];
         let seen = match quote.is_object() {

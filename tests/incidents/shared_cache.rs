@@ -37,17 +37,15 @@ fn what_one_node_knew_another_serves_at_once() {
     let quotes = service.prices("NSE:M%26M,NSE:INFY");
     assert_eq!(quotes.quoted(), ["NSE:M&M", "NSE:INFY"]);
     assert_eq!(quotes.text().matches("\"stale\":true").count(), 2, "{}", quotes.text());
-    service.stop();
 }
 
 #[test]
 fn a_shared_server_that_dies_shows_in_health_and_prices_go_on() {
     let name = "a_shared_server_that_dies_shows_in_health_and_prices_go_on";
     let Some(mut server) = SharedServer::start(name) else { return };
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.valkey.url = Some(server.address());
-    let service = scene.start_with(&config);
+    let (_scene, service) = Scene::trading_with(|config| {
+        config.valkey.url = Some(server.address());
+    });
     service.fresh_snapshot();
     let health = |what: &str, holds: fn(&Value) -> bool| {
         until(what, || Some(service.health()).filter(holds));
@@ -60,7 +58,6 @@ fn a_shared_server_that_dies_shows_in_health_and_prices_go_on() {
     service.fresh_snapshot();
     server.restart();
     health("a write again", |json| json["warmers"]["persist"] == "ok");
-    service.stop();
 }
 
 #[test]

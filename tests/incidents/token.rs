@@ -59,7 +59,6 @@ fn a_token_given_at_ten_past_nine_serves_the_opening() {
         (opened && market["stale"] == false).then_some(())
     });
     morning.well(service.0.address());
-    service.stop();
 }
 
 /// The operator logs in and runs the command.
@@ -67,7 +66,6 @@ fn give_token(morning: &Morning, address: &str) {
     let json = morning.scene.control("POST", "broker_a/request_token", "").json();
     let code = json["request_token"].as_str().unwrap();
     let url = format!("--url=http://{address}");
-    let ran = run(&mut bhav(&["token", "a", &url, "--code", code]));
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = run(&mut bhav(&["token", "a", &url, "--code", code])).with_code(0);
     assert!(ran.out.contains("the token is valid until"), "{}", ran.out);
 }

@@ -36,8 +36,7 @@ fn three_hundred_clients_cost_the_broker_one_call_a_second() {
                 // Steps that share no factor with 400 reach all symbols.
                 let asked = (0..SYMBOLS_PER_REQUEST).map(|at| &*symbols[(client * 7 + at) % 400]);
                 let target = format!("{PRICES}{}", asked.collect::<Vec<_>>().join(","));
-                let answer = service.client().get(&target);
-                assert_eq!(answer.status, 200, "{}", answer.text());
+                let answer = service.client().get(&target).with_status(200);
                 assert_eq!(answer.quoted().len(), SYMBOLS_PER_REQUEST, "{}", answer.text());
                 assert!(answer.unavailable().is_empty());
             });
@@ -47,18 +46,16 @@ fn three_hundred_clients_cost_the_broker_one_call_a_second() {
     assert_eq!(stats["max_quote_calls_in_1s"].as_u64(), Some(1), "{stats}");
     assert!(stats["rejected"].as_object().unwrap().is_empty(), "{stats}");
     assert_eq!(service.health()["feeds"]["broker_a"]["failures"].as_u64(), Some(0));
-    service.stop();
 }
 
 /// Only the public provider, whose budget is a batch of twenty every 15 seconds.
 #[test]
 fn no_number_of_clients_spends_the_public_budget() {
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.broker_a.access_token = None;
-    config.public.batch_interval_ms = 15_000;
-    config.cache.miss_wait_ms = 500;
-    let service = scene.start_with(&config);
+    let (scene, service) = Scene::trading_with(|config| {
+        config.broker_a.access_token = None;
+        config.public.batch_interval_ms = 15_000;
+        config.cache.miss_wait_ms = 500;
+    });
     service.fresh_snapshot();
     let symbols = universe();
     std::thread::scope(|scope| {
@@ -84,16 +81,14 @@ fn no_number_of_clients_spends_the_public_budget() {
         .sum();
     let elapsed_ms = service.health()["uptime_s"].as_u64().unwrap() * 1_000 + 1_000;
     assert!(calls <= 1 + elapsed_ms / 15_000, "{calls} calls in {elapsed_ms} ms: {stats}");
-    service.stop();
 }
 
 #[test]
 fn the_first_level_never_holds_more_than_it_may() {
     const ENTRIES_MAX: u64 = 40;
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.cache.l1_entries_max = ENTRIES_MAX as usize;
-    let service = scene.start_with(&config);
+    let (_scene, service) = Scene::trading_with(|config| {
+        config.cache.l1_entries_max = ENTRIES_MAX as usize;
+    });
     service.await_instruments();
     for chunk in universe().chunks(30) {
         let answer = service.prices(&chunk.join(","));
@@ -106,13 +101,11 @@ fn the_first_level_never_holds_more_than_it_may() {
         assert!(l1["size"].as_u64().unwrap() <= ENTRIES_MAX);
         l1["evictions"].as_u64().filter(|evictions| *evictions > SYMBOLS as u64 / 2)
     });
-    service.stop();
 }
 
 #[test]
 fn made_up_symbols_fill_nothing() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     service.await_instruments();
     assert_eq!(service.prices("NSE:INFY").quoted(), ["NSE:INFY"]);
     let size = || service.health()["cache_l1"]["size"].as_u64().unwrap();
@@ -129,5 +122,4 @@ fn made_up_symbols_fill_nothing() {
         (report["cache_l1"]["misses"].as_u64().unwrap() >= misses.max(1_000)).then_some(())
     });
     assert!(size() <= held + 20, "{} after {held}", size());
-    service.stop();
 }

@@ -15,8 +15,8 @@ const STEP_MS: i64 = 500;
 const SYNC_REST_MS: i64 = 61_000;
 
 pub struct Days {
-    pub scene: Scene,
     pub service: Service,
+    pub scene: Scene,
     /// The header line with the token.
     pub auth: String,
 }
@@ -117,8 +117,7 @@ impl Days {
     }
 
     pub fn get(&self, target: &str) -> Value {
-        let answer = self.service.client().request("GET", target, &self.auth);
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        let answer = self.service.client().request("GET", target, &self.auth).with_status(200);
         answer.json()
     }
 

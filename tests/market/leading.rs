@@ -24,7 +24,7 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
-        let scene = Scene::at(TRADING);
+        let scene = Scene::still_at(TRADING);
         let mut config = scene.config();
         config.public.enabled = false;
         let lock = Arc::new(InstanceLock::of(&config.state_dir));
@@ -51,11 +51,20 @@ impl Stage {
         term
     }
 
-    /// Waits until the scheduler has run at a time this much later.
-    fn go_on_ms(&self, by_ms: u64) {
-        let from_mono_ms = self.clock().monotonic_ms() + by_ms;
+    /// Advances the clock until the scheduler has run at a time this much later.
+    fn go_on_s(&self, seconds: u64) {
+        let from_mono_ms = self.clock().monotonic_ms() + seconds * 1_000;
         until("the scheduler", || {
+            self.scene.advance_ms(250);
             self.report.load().as_ref().is_some_and(|seen| seen.seen_mono_ms >= from_mono_ms)
+        });
+    }
+
+    /// Advances the clock until the broker has got more requests than `asked`.
+    fn await_call(&self, asked: i64) {
+        until("a call", || {
+            self.scene.advance_ms(50);
+            self.asked() > asked
         });
     }
 
@@ -70,24 +79,24 @@ impl Stage {
 #[test]
 fn no_call_is_made_before_a_term_or_after_it() {
     let stage = Stage::new();
-    stage.go_on_ms(1_500);
+    stage.go_on_s(2);
     assert_eq!(stage.asked(), 0, "nobody has granted anything");
-    let term = stage.lead(1, 800, 3_000);
-    until("a call", || stage.asked() > 0);
-    assert!(stage.clock().monotonic_ms() >= term.asks_from_mono_ms);
-    until("the end of the term", || stage.clock().monotonic_ms() >= term.until_mono_ms);
+    let term = stage.lead(1, 800, 20_000);
+    stage.await_call(0);
+    let now_mono_ms = stage.clock().monotonic_ms();
+    assert!((term.asks_from_mono_ms..term.until_mono_ms).contains(&now_mono_ms), "{now_mono_ms}");
     // A call that began in the term may arrive after it.
-    stage.go_on_ms(1_000);
+    stage.go_on_s(21);
     let asked = stage.asked();
-    stage.go_on_ms(1_500);
+    stage.go_on_s(3);
     assert_eq!(stage.asked(), asked, "the term is over");
     // Ended by the test, in the middle.
     stage.lead(2, 0, 60_000);
-    until("another call", || stage.asked() > asked);
+    stage.await_call(asked);
     stage.lead.end();
-    stage.go_on_ms(300);
+    stage.go_on_s(1);
     let asked = stage.asked();
-    stage.go_on_ms(1_500);
+    stage.go_on_s(3);
     assert_eq!(stage.asked(), asked);
     stage.warmers.stop();
 }

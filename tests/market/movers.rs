@@ -51,8 +51,7 @@ fn what_rises_and_falls_is_counted_and_the_most_moved_are_named() {
     let once = |what: &str, holds: &dyn Fn(&Value) -> bool| {
         until(what, || {
             days.scene.advance_ms(1_000);
-            let answer = days.service.get(MOVERS);
-            assert_eq!(answer.status, 200, "{}", answer.text());
+            let answer = days.service.get(MOVERS).with_status(200);
             holds(&answer.json()).then_some(answer)
         })
     };
@@ -88,5 +87,4 @@ fn what_rises_and_falls_is_counted_and_the_most_moved_are_named() {
     let json = once("nothing fresh", &|json| json["priced"].as_u64() == Some(0)).json();
     assert_eq!(json["shares"].as_u64(), Some(9));
     assert!(rows(&json, "gainers").is_empty() && rows(&json, "losers").is_empty());
-    days.service.stop();
 }

@@ -1,78 +1,39 @@
 //! The market's phase in the snapshot, at fixed instants.
 
-use bhav::base::Clock;
-use bhav::sim::SimSettings;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
 use super::figures::number;
+use crate::support::wait::at_once;
 use crate::support::{Scene, Service, members, until};
 
-struct Expected {
-    phase: &'static str,
-    is_open: bool,
-    next: &'static str,
-}
-
-#[track_caller]
-fn expect(now: &str, expected: &Expected) {
-    let scene = Scene::at(now);
-    let service = scene.start();
-    let json = service.fresh_snapshot().json();
-    let market = &json["market"];
-    assert_eq!(market["phase"], expected.phase, "{now}");
-    assert_eq!(market["is_open"], expected.is_open, "{now}");
-    assert_eq!(market["next_transition_at"], expected.next, "{now}");
-    assert!(members(market).contains(&"as_of_ist".to_owned()));
-    service.stop();
-}
-
 #[test]
-fn pre_open() {
-    let next = "2026-11-20T09:15:00+05:30";
-    expect("2026-11-20T09:05:00+05:30", &Expected { phase: "pre_open", is_open: false, next });
-}
-
-#[test]
-fn open() {
-    let next = "2026-11-20T15:15:00+05:30";
-    expect("2026-11-20T11:00:00+05:30", &Expected { phase: "open", is_open: true, next });
-}
-
-/// In the closing auction the indices stand still without being stale.
-#[test]
-fn closing_auction() {
-    let next = "2026-11-20T15:30:00+05:30";
-    expect("2026-11-20T15:20:00+05:30", &Expected { phase: "closing", is_open: true, next });
-}
-
-#[test]
-fn the_auction_goes_on_after_trading_has_ended() {
-    let next = "2026-11-20T15:35:00+05:30";
-    expect("2026-11-20T15:31:00+05:30", &Expected { phase: "closing", is_open: false, next });
-}
-
-#[test]
-fn between_the_auction_and_the_post_close() {
-    let next = "2026-11-20T15:50:00+05:30";
-    expect("2026-11-20T15:40:00+05:30", &Expected { phase: "closed", is_open: false, next });
-}
-
-#[test]
-fn post_close() {
-    let next = "2026-11-20T16:00:00+05:30";
-    expect("2026-11-20T15:55:00+05:30", &Expected { phase: "post_close", is_open: false, next });
-}
-
-#[test]
-fn holiday() {
-    let next = "2026-11-25T00:00:00+05:30";
-    expect("2026-11-24T11:00:00+05:30", &Expected { phase: "holiday", is_open: false, next });
-}
-
-#[test]
-fn sunday() {
-    let next = "2026-11-23T09:00:00+05:30";
-    expect("2026-11-22T11:00:00+05:30", &Expected { phase: "closed", is_open: false, next });
+fn the_snapshot_says_the_phase_of_its_time_and_the_next_transition() {
+    at_once(
+        [
+            ("20T09:05", "pre_open", false, "20T09:15"),
+            ("20T11:00", "open", true, "20T15:15"),
+            // In the closing auction the indices stand still without being stale.
+            ("20T15:20", "closing", true, "20T15:30"),
+            // The auction goes on after trading has ended.
+            ("20T15:31", "closing", false, "20T15:35"),
+            // Between the auction and the post-close.
+            ("20T15:40", "closed", false, "20T15:50"),
+            ("20T15:55", "post_close", false, "20T16:00"),
+            ("24T11:00", "holiday", false, "25T00:00"),
+            // A Sunday.
+            ("22T11:00", "closed", false, "23T09:00"),
+        ],
+        |(now, phase, is_open, next)| {
+            let full = |text: &str| format!("2026-11-{text}:00+05:30");
+            let scene = Scene::at(&full(now));
+            let json = scene.start().fresh_snapshot().json();
+            let market = &json["market"];
+            assert_eq!(market["phase"], phase, "{now}");
+            assert_eq!(market["is_open"], is_open, "{now}");
+            assert_eq!(market["next_transition_at"].as_str(), Some(&*full(next)), "{now}");
+            assert!(members(market).contains(&"as_of_ist".to_owned()));
+        },
+    );
 }
 
 #[test]
@@ -86,7 +47,6 @@ fn the_phase_changes_under_a_running_service() {
         json["market"]["phase"] == "open" && before >= bell
     });
     assert_eq!(answer.json()["market"]["next_transition_at"], "2026-11-20T15:15:00+05:30");
-    service.stop();
 }
 
 /// The changes of two indices, a share and the sectors, the range of one index and of the share,
@@ -119,16 +79,11 @@ fn go_to(scene: &Scene, service: &Service, at: &str) {
     });
 }
 
-fn scene_at(now: &str) -> Scene {
-    let clock = Clock::manual(now.parse().unwrap());
-    Scene::by_hand(clock, SimSettings { rate_limits: false, ..SimSettings::default() })
-}
-
 /// At midnight the brokers' previous close becomes that of the session before, and their range is
 /// empty.
 #[test]
 fn a_price_keeps_its_own_sessions_change_and_range_until_one_of_the_new_session_is_there() {
-    let scene = scene_at("2026-11-19T20:00:00+05:30");
+    let scene = Scene::still_at("2026-11-19T20:00:00+05:30");
     let service = scene.start();
     until("prices", || {
         scene.advance_ms(1_000);
@@ -158,13 +113,12 @@ fn a_price_keeps_its_own_sessions_change_and_range_until_one_of_the_new_session_
     let (day, of_day) = changes(&service);
     assert!(of_day.starts_with("2026-11-20T09:"), "{of_day}");
     assert!(day[0].as_f64().is_some() && day != evening);
-    service.stop();
 }
 
 /// Nothing is stored of the session that the prices are from, so its change and range are unknown.
 #[test]
 fn a_first_start_at_night_shows_no_change_instead_of_none() {
-    let scene = scene_at("2026-11-20T00:10:00+05:30");
+    let scene = Scene::still_at("2026-11-20T00:10:00+05:30");
     let service = scene.start();
     until("prices", || {
         scene.advance_ms(1_000);
@@ -174,7 +128,6 @@ fn a_first_start_at_night_shows_no_change_instead_of_none() {
     let (night, of_night) = changes(&service);
     assert!(of_night.starts_with("2026-11-19T15:3"), "{of_night}");
     assert!(night.iter().all(Value::is_null), "{night:?}");
-    service.stop();
 }
 
 /// The staleness and the time of the snapshot and of two shares.
@@ -192,7 +145,7 @@ fn ages(service: &Service) -> Vec<(bool, String)> {
 /// its close all the same, once the source has the auction's prices.
 #[test]
 fn a_source_that_froze_before_the_auction_is_marked_until_it_has_the_close() {
-    let scene = scene_at("2026-11-20T15:10:00+05:30");
+    let scene = Scene::still_at("2026-11-20T15:10:00+05:30");
     let halt = r#"{"symbol":"NSE:SBIN","halted":true}"#;
     assert_eq!(scene.control("POST", "trading", halt).status, 200);
     scene.fault("public", r#"{"kind":"refuse"}"#);
@@ -228,5 +181,4 @@ fn a_source_that_froze_before_the_auction_is_marked_until_it_has_the_close() {
     assert_eq!(scene.control("DELETE", "faults", "").status, 200);
     go_to(&scene, &service, "2026-11-20T16:00:00+05:30");
     await_ages("the close", [(false, "15:35:00"), (false, "15:35:00"), (false, "15:10:00")]);
-    service.stop();
 }

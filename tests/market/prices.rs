@@ -1,12 +1,11 @@
 //! `GET /api/portfolio/live-prices`: the meaning of a query and of a quote.
 
 use crate::market::figures::{percent, raw, shortest};
-use crate::support::{PRICES, Scene, Service, TRADING, members, until};
+use crate::support::{PRICES, Scene, Service, members, until};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 fn service() -> (Scene, Service) {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     service.await_instruments();
     (scene, service)
 }
@@ -66,7 +65,6 @@ fn a_quote_has_the_fields_of_the_contract_in_numbers_of_the_simulator() {
         assert!(quote["source"] == "broker_a" && quote["simulated"] == true);
         assert_eq!(quote["stale"], false);
     }
-    service.stop();
 }
 
 #[test]
@@ -79,7 +77,6 @@ fn order_is_kept_and_duplicates_are_dropped() {
     assert_eq!(unknown.status, 200);
     assert_eq!(unknown.unavailable(), ["NSE:NOSUCH", "BSE:NOTHERE"]);
     assert!(unknown.quoted().is_empty());
-    service.stop();
 }
 
 #[test]
@@ -100,7 +97,6 @@ fn symbols_are_percent_decoded() {
         assert_eq!(answer.status, 200, "{query}: {}", answer.text());
         assert_eq!(answer.quoted(), expected, "{query}");
     }
-    service.stop();
 }
 
 #[test]
@@ -113,7 +109,6 @@ fn fifty_are_served_and_one_more_is_refused() {
         let json = service.prices(&query).expect_problem(400, "too_many_symbols");
         assert_eq!(json["errors"][0]["field"], "symbols");
     }
-    service.stop();
 }
 
 #[test]
@@ -128,7 +123,6 @@ fn head_is_get_without_a_body() {
     let refused = client.request("HEAD", &format!("{PRICES}INFY"), "");
     assert_eq!((refused.status, refused.body.len()), (400, 0));
     assert_eq!(client.get(&target).text(), full.text());
-    service.stop();
 }
 
 #[test]
@@ -168,7 +162,6 @@ fn what_is_no_symbol_is_refused() {
         assert_eq!(json["errors"][0]["field"], "symbols", "{query}");
         assert!(json["errors"][0]["message"].is_str(), "{query}");
     }
-    service.stop();
 }
 
 #[test]
@@ -182,5 +175,4 @@ fn quotes_that_no_feed_confirms_any_more_are_stale() {
         assert_eq!((answer.status, answer.quoted().len()), (200, 2));
         (answer.text().matches("\"stale\":true").count() == 2).then_some(())
     });
-    service.stop();
 }

@@ -13,14 +13,12 @@ const HANGS: &str = r#"{"kind":"delay","delay_ms":600000}"#;
 
 #[test]
 fn symbols_that_nobody_asked_for_before_arrive_within_the_wait() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     service.await_instruments();
     let first = service.prices("NSE:INFY,NSE:RELIANCE,BSE:RELIANCE");
     assert_eq!(first.quoted(), ["NSE:INFY", "NSE:RELIANCE", "BSE:RELIANCE"]);
     let more = service.prices("NSE:TCS,NSE:INFY,NSE:WIPRO");
     assert_eq!(more.quoted(), ["NSE:TCS", "NSE:INFY", "NSE:WIPRO"]);
-    service.stop();
 }
 
 /// While the market rests, rounds are half a minute apart. A waiting client does not wait so long.
@@ -34,32 +32,26 @@ fn on_a_sunday_quotes_arrive_within_the_wait_too() {
     let quote = &answer.json()["quotes"][0];
     assert!(quote["as_of"].as_str().unwrap().starts_with("2026-11-20T15:"), "{quote}");
     assert_eq!(quote["stale"], false, "Friday's close is the price until Monday");
-    service.stop();
 }
 
 #[test]
 fn a_symbol_that_the_brokers_list_lacks_costs_nothing() {
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
     // Longer than the test's client waits: an answer proves that the service did not wait.
-    config.cache.miss_wait_ms = 600_000;
-    let service = scene.start_with(&config);
+    let (scene, service) = Scene::trading_with(|config| config.cache.miss_wait_ms = 600_000);
     service.await_instruments();
     scene.fault("*", HANGS);
     for _ in 0..3 {
         let answer = service.prices("NSE:NOSUCH");
         assert_eq!((answer.status, answer.unavailable()), (200, vec!["NSE:NOSUCH".to_owned()]));
     }
-    service.stop();
 }
 
 #[test]
 fn an_unlisted_symbol_is_tried_once_and_then_remembered() {
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.broker_a.access_token = None;
-    config.cache.miss_wait_ms = 15_000;
-    let service = scene.start_with(&config);
+    let (scene, service) = Scene::trading_with(|config| {
+        config.broker_a.access_token = None;
+        config.cache.miss_wait_ms = 15_000;
+    });
     let first = service.prices("NSE:NOSUCH");
     assert_eq!((first.status, first.unavailable()), (200, vec!["NSE:NOSUCH".to_owned()]));
     // From here on an upstream call never ends, and a new symbol waits in vain.
@@ -68,7 +60,6 @@ fn an_unlisted_symbol_is_tried_once_and_then_remembered() {
     let again = service.prices("NSE:NOSUCH");
     assert_eq!((again.status, again.unavailable()), (200, vec!["NSE:NOSUCH".to_owned()]));
     assert!(calls(&scene) <= tried + 1, "only the warmer's own round may have gone out");
-    service.stop();
 }
 
 /// The flood ends with the test, however that ends.
@@ -84,11 +75,10 @@ impl Drop for Ends<'_> {
 /// names faster must not delay real ones.
 #[test]
 fn invented_names_do_not_keep_a_real_one_from_its_quote() {
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.broker_a.access_token = None;
-    config.cache.miss_wait_ms = 200;
-    let service = scene.start_with(&config);
+    let (scene, service) = Scene::trading_with(|config| {
+        config.broker_a.access_token = None;
+        config.cache.miss_wait_ms = 200;
+    });
     service.fresh_snapshot();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -118,7 +108,6 @@ fn invented_names_do_not_keep_a_real_one_from_its_quote() {
         // Two checks half a second apart are two rounds; the rest is for a busy machine.
         assert!(rounds <= 30, "{rounds}");
     });
-    service.stop();
 }
 
 fn calls(scene: &Scene) -> u64 {
@@ -133,7 +122,6 @@ fn without_a_source_and_without_a_cache_it_is_503() {
     let answer = service.prices("NSE:INFY,NSE:TCS");
     answer.expect_problem(503, "quotes_unavailable");
     assert!(answer.header("retry-after").unwrap().parse::<u32>().unwrap() >= 1);
-    service.stop();
 }
 
 #[test]
@@ -146,13 +134,11 @@ fn an_upstream_that_hangs_holds_a_request_for_the_miss_wait_only() {
     config.upstream.read_timeout_ms = 1_000;
     let service = scene.start_with(&config);
     service.prices("NSE:INFY").expect_problem(503, "quotes_unavailable");
-    service.stop();
 }
 
 #[test]
 fn what_is_cached_is_served_beside_what_cannot_be_had() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     service.await_instruments();
     assert_eq!(service.prices("NSE:INFY").quoted(), ["NSE:INFY"]);
     scene.refuse_all();
@@ -162,7 +148,6 @@ fn what_is_cached_is_served_beside_what_cannot_be_had() {
         (answer.unavailable() == ["NSE:TCS"]).then_some(answer)
     });
     assert_eq!(answer.quoted(), ["NSE:INFY"]);
-    service.stop();
 }
 
 /// Zero is no price: it neither answers a request nor makes the symbol unknown.
@@ -179,7 +164,6 @@ fn nonsense_from_broker_a_leaves_the_question_to_the_public_provider() {
         (answer.status == 200).then_some(answer)
     });
     assert_eq!(answer.json()["quotes"][0]["source"], "public");
-    service.stop();
 }
 
 #[test]
@@ -194,7 +178,6 @@ fn the_public_provider_answers_where_broker_a_does_not() {
     assert_eq!(answer.quoted(), ["NSE:INFY"]);
     let json = answer.json();
     assert!(json["quotes"][0]["source"] == "public" && json["quotes"][0]["simulated"] == true);
-    service.stop();
 }
 
 /// Advances the clock, and waits until the scheduler has run and its calls have returned.
@@ -274,5 +257,4 @@ fn with_the_public_provider_alone_a_long_list_fills_soon_and_is_fresh() {
     assert!(filled_s.is_some_and(|filled_s| filled_s <= 45 + 2 * STEP_S), "{part}");
     assert!(10 * stale < quotes, "{part}");
     assert!(sectors_null < 100, "{sectors_null} of some 1,800 sectors are null");
-    service.stop();
 }

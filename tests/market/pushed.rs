@@ -15,8 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
 use sonic_rs::{JsonValueTrait, Value};
 
-use crate::support::service::TRADING;
-use crate::support::wait::until;
+use crate::support::{TRADING, samples, until};
 
 const LEADS: [&str; 3] = ["NSE:NIFTY 50", "NSE:NIFTY BANK", "BSE:SENSEX"];
 
@@ -50,16 +49,10 @@ impl Stage {
 
     fn quote(&self, symbol: &str, price: &str, ago_s: i64) -> Quote {
         Quote {
-            symbol: Symbol::parse(symbol).unwrap(),
-            last_price: price.parse().unwrap(),
             previous_close: "24000".parse().ok(),
-            day: None,
-            as_of: self.ago(ago_s),
-            timed: true,
             asked: self.clock.now(),
-            delay_s: None,
-            source: Source::BrokerA,
             simulated: true,
+            ..samples::quote(symbol, price, self.ago(ago_s))
         }
     }
 

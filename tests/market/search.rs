@@ -46,13 +46,11 @@ fn the_compiled_in_list_is_searched_before_a_broker_has_sent_one() {
         r#""instruments":[{"symbol":"NSE:INFY","name":"Infosys"}]}"#
     );
     assert_eq!(text, expected);
-    service.stop();
 }
 
 #[test]
 fn a_brokers_list_is_searched_by_name_also_after_a_restart() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     service.await_instruments();
     finds_shares_and_indices(&service);
     let json = service.get(&format!("{SEARCH}?q=infy")).json();
@@ -63,7 +61,6 @@ fn a_brokers_list_is_searched_by_name_also_after_a_restart() {
     scene.refuse_all();
     let service = scene.start();
     assert_eq!(found(&service, &name.replace(' ', "+")), by_name);
-    service.stop();
 }
 
 /// Without the new token the list would be fetched again only after minutes.
@@ -74,14 +71,12 @@ fn a_new_token_fetches_the_list_at_once() {
     let service = scene.start_with(&scene.config_without_tokens());
     let give_token = || {
         let body = format!(r#"{{"request_token":"{}"}}"#, scene.request_token());
-        let given = service.client().send_json("POST", "/brokera/activate", "", &body);
-        assert_eq!(given.status, 200, "{}", given.text());
+        service.client().send_json("POST", "/brokera/activate", "", &body).with_status(200);
     };
     give_token();
     until("a failed fetch of the list", || service.health()["warmers"]["instruments"] == "failing");
     give_token();
     service.await_instruments();
-    service.stop();
 }
 
 #[test]
@@ -102,5 +97,4 @@ fn an_unchanged_result_is_a_304_and_bad_queries_are_refused() {
         let problem = answer.expect_problem(400, "validation_failed");
         assert_eq!(problem["errors"][0]["field"], "q", "{query}");
     }
-    service.stop();
 }

@@ -11,8 +11,7 @@ const RESTING: &str = "2026-11-22T11:00:00+05:30";
 
 #[test]
 fn the_body_has_the_fields_of_the_contract() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let json = service.fresh_snapshot().json();
     let expected = [
         "index1_price",
@@ -45,7 +44,6 @@ fn the_body_has_the_fields_of_the_contract() {
     assert!(market["is_open"] == true && market["simulated"] == true);
     assert_eq!(market["source"], "broker_a");
     assert!(market["as_of_ist"].as_str().unwrap().ends_with("+05:30"));
-    service.stop();
 }
 
 #[test]
@@ -65,7 +63,6 @@ fn prices_and_changes_are_the_simulators() {
         let text = sector.to_string();
         assert_eq!(raw(&text, "change_pct"), percent(last, previous), "{text}");
     }
-    service.stop();
 }
 
 #[test]
@@ -101,7 +98,6 @@ fn every_coding_has_its_tag_its_304_and_the_same_json() {
     );
     tags.dedup();
     assert_eq!(tags.len(), 3);
-    service.stop();
 }
 
 #[test]
@@ -117,13 +113,11 @@ fn head_is_get_without_a_body() {
     }
     // The next answer begins where the head ended.
     assert_eq!(client.get(SNAPSHOT).body.len(), full.body.len());
-    service.stop();
 }
 
 #[test]
 fn the_date_is_the_clocks_and_moves() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     let first = service.fresh_snapshot().header("date").unwrap().to_owned();
     let mut client = service.client();
     until("another second", || {
@@ -136,7 +130,6 @@ fn the_date_is_the_clocks_and_moves() {
         assert!(current || found, "{date}");
         (date != first).then_some(())
     });
-    service.stop();
 }
 
 #[test]
@@ -147,7 +140,6 @@ fn before_the_first_data_there_is_nothing_to_show() {
     let answer = service.get(SNAPSHOT);
     answer.expect_problem(503, "snapshot_not_ready");
     assert!(answer.header("retry-after").unwrap().parse::<u32>().unwrap() >= 1);
-    service.stop();
 }
 
 #[test]
@@ -164,17 +156,14 @@ fn a_dead_broker_hands_over_to_the_public_provider_and_back() {
     service.snapshot_where("broker A again", |json| {
         json["market"]["source"] == "broker_a" && json["market"]["stale"] == false
     });
-    service.stop();
 }
 
 #[test]
 fn what_no_feed_confirms_any_more_is_stale() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     let fresh = service.fresh_snapshot();
     scene.refuse_all();
     let stale = service.snapshot_where("stale", |json| json["market"]["stale"] == true);
     assert_ne!(stale.header("etag"), fresh.header("etag"));
     assert_eq!(stale.json()["market"]["simulated"], true);
-    service.stop();
 }

@@ -9,9 +9,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use socket2::SockRef;
-use sonic_rs::JsonValueTrait;
 
-use super::ticker::{fresh_until, live, stands, ticker};
+use super::ticker::{Seen, Stage};
 use crate::support::wait::at_once;
 use crate::support::{Scene, TRADING};
 
@@ -129,21 +128,18 @@ fn a_line_that_stands_swallows_or_breaks_leaves_prices_fresh_and_comes_back() {
     at_once(lines, |(does, failure)| {
         let scene = Scene::at(TRADING);
         let line = Line::to(scene.sim.addr());
-        let mut config = scene.config();
-        config.broker_a.ticker_url = format!("ws://{}/a/ticker", line.address);
-        let service = scene.start_with(&config);
-        live(&service);
+        let stage = Stage::with(scene, |config| {
+            config.broker_a.ticker_url = format!("ws://{}/a/ticker", line.address);
+        });
+        stage.live();
         let fault = format!("{does:?}");
         line.set(does);
-        fresh_until(&service, &fault, "the end of the connection", |_| {
-            let health = service.health();
-            let seen = &ticker(&health)["failure"];
+        stage.fresh_until(&fault, "the end of the connection", |seen| {
             // Each further connection breaks while it opens, with another name.
-            seen == failure || (does == Does::Break && seen.is_str())
+            seen.failure() == Some(failure) || (does == Does::Break && seen.failure().is_some())
         });
         line.set(Does::Pass);
-        fresh_until(&service, &fault, "ticks again", |_| ticker(&service.health())["live"] == true);
-        assert!(!stands(ticker(&service.health()), "waiting", failure));
-        service.stop();
+        stage.fresh_until(&fault, "ticks again", Seen::is_live);
+        assert!(!stage.seen().stands("waiting", failure));
     });
 }

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bhav::sim::SimSettings;
-use sonic_rs::JsonValueTrait;
 
-use super::ticker::{ROUTE, ticker};
+use super::ticker::{ROUTE, Seen};
 use crate::support::upstream::{Said, Upstream};
 use crate::support::{Client, Program, Scene, TRADING, bhav, few_candles, until};
 
@@ -59,11 +58,12 @@ impl Subject {
         Self { scene, program }
     }
 
+    fn seen(&self) -> Seen {
+        Seen(self.program.client().get("/api/health").json())
+    }
+
     fn until_failure(&self, failure: &str) {
-        until(failure, || {
-            let health = self.program.client().get("/api/health").json();
-            ticker(&health)["failure"].as_str() == Some(failure)
-        });
+        until(failure, || self.seen().failure() == Some(failure));
     }
 
     /// Searches all output so far and at the end.
@@ -105,7 +105,7 @@ fn orders_and_errors_of_the_peer_are_nowhere_and_a_line_that_breaks_says_no_toke
     for kind in ["order_text", "error_text"] {
         subject.scene.fault(ROUTE, &format!(r#"{{"kind":"{kind}"}}"#));
     }
-    until("ticks", || ticker(&subject.program.client().get("/api/health").json())["live"] == true);
+    until("ticks", || subject.seen().is_live());
     subject.scene.fault(ROUTE, r#"{"kind":"hangup"}"#);
     subject.until_failure("broken");
     subject.search("ticker connected");

@@ -66,7 +66,6 @@ fn each_version_is_greeted_as_it_wants() {
     for version in OLD {
         assert_eq!(Assistant::new(&service, &key, version).result("ping", &json!({})), json!({}));
     }
-    service.stop();
 }
 
 #[test]
@@ -114,7 +113,6 @@ fn origin_key_rate_json_and_version_are_judged_in_this_order() {
         let target = format!("/.well-known/{path}");
         service.client().request("GET", &target, "").expect_problem(404, "not_found");
     }
-    service.stop();
 }
 
 #[test]
@@ -128,7 +126,6 @@ fn a_key_ends_at_once_and_scopes_of_writing_list_nothing() {
     }
     service.client().request("DELETE", &format!("/api/keys/{id}"), &login);
     post(&service, &key, PING).expect_problem(401, "key_invalid");
-    service.stop();
 }
 
 #[test]
@@ -146,7 +143,6 @@ fn a_page_of_an_allowed_origin_may_ask() {
     let answer = post(&service, &format!("{origin}{key}"), PING);
     assert_eq!(answer.status, 200);
     assert_eq!(answer.header("access-control-allow-origin"), Some("https://app.example"));
-    service.stop();
 }
 
 #[test]
@@ -189,7 +185,6 @@ fn what_is_http_is_refused_as_everywhere() {
         assert_eq!(answer.header("content-type"), Some("application/json"));
         assert_eq!(answer.header("mcp-session-id"), None);
     }
-    service.stop();
 }
 
 #[test]
@@ -214,7 +209,6 @@ fn ids_come_back_as_they_were() {
             assert!(!parts(answer.text()).contains_key("id"), "{}", answer.text());
         }
     }
-    service.stop();
 }
 
 #[test]
@@ -256,7 +250,6 @@ fn batches_are_refused_and_notifications_are_taken() {
     let unknown = format!("{key}MCP-Protocol-Version: 1\r\n");
     let notification = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     assert_eq!(refusal(&post(&service, &unknown, notification)), (400, -32_022));
-    service.stop();
 }
 
 #[test]
@@ -285,7 +278,6 @@ fn an_unknown_method_or_tool_has_a_status_since_2026() {
         let next = assistant.refusal("tools/list", &json!({"cursor": "x"}));
         assert_eq!(next, (params, -32_602));
     }
-    service.stop();
 }
 
 /// A request of 2026-07-28: the version in its header and its `_meta`, the other header lines, and
@@ -351,7 +343,6 @@ fn headers_repeat_the_body_since_2026() {
         let code = json_of(&answer)["error"]["code"].as_i64().unwrap_or(0);
         assert_eq!((answer.status, code), expected, "{shown}");
     }
-    service.stop();
 }
 
 /// Whatever a stranger with a key sends, the answer is JSON-RPC and no fault of the service.
@@ -398,5 +389,4 @@ fn mangled_messages_are_answered() {
         }
     }
     assert!(answered.iter().all(|count| *count > 20), "{answered:?}");
-    service.stop();
 }

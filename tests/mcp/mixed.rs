@@ -20,8 +20,7 @@ fn keys(service: &Service) -> [String; 2] {
                 "traded_on": "2026-11-20", "symbol": format!("NSE:{mark}"), "side": "buy",
                 "quantity": 1, "price": 2, "notes": format!("{mark} {number}"), "tags": [mark],
             });
-            let answer = service.post("/api/journal", &login, &entry.to_string());
-            assert_eq!(answer.status, 201, "{}", answer.text());
+            service.post("/api/journal", &login, &entry.to_string()).with_status(201);
         }
         bearer(&made(service, &login, ALL, "").1)
     })
@@ -45,8 +44,7 @@ fn converse(service: &Service, keys: &[String; 2], connection: usize) -> usize {
             ));
         }
         for who in 0..2 {
-            let answer = client.answer();
-            assert_eq!(answer.status, 200, "{}", answer.text());
+            let answer = client.answer().with_status(200);
             let json: Value = serde_json::from_slice(&answer.body).unwrap();
             let is_own = json["id"] == format!("{who}-{connection}-{round}")
                 && answer.text().contains(MARKS[who])
@@ -74,5 +72,4 @@ fn a_thousand_interleaved_requests_of_two_users_are_not_mixed() {
     let all = 2 * CONNECTIONS * ROUNDS;
     say(&format!("MCP: {all} requests of 2 users on {CONNECTIONS} connections, {mixed} mixed\n"));
     assert_eq!((mixed, all), (0, 1_000));
-    service.stop();
 }

@@ -85,8 +85,7 @@ fn three_hundred_holdings_come_in_pages_that_validate() {
     let login = bearer(&service.register("asha@example.com", PASSWORD));
     let key = bearer(&made(&service, &login, ALL, "").1);
     let code = r#"{"api_key":"k-1","api_secret":"s","request_token":"c"}"#;
-    let synced = service.post("/api/portfolio/sync", &login, code);
-    assert_eq!(synced.status, 200, "{}", synced.text());
+    service.post("/api/portfolio/sync", &login, code).with_status(200);
     let rest = service.client().request("GET", "/api/portfolio/holdings", &login);
     let whole: Value = serde_json::from_slice(&rest.body).unwrap();
     let list = |pointer| concat(std::slice::from_ref(&whole), pointer);
@@ -111,7 +110,6 @@ fn three_hundred_holdings_come_in_pages_that_validate() {
         let other = assistant.call("holdings", &json!({"cursor": first, "broker": "b"}));
         assert_eq!(other.code(), "cursor_invalid");
     }
-    service.stop();
 }
 
 #[test]
@@ -125,8 +123,7 @@ fn long_notes_shorten_a_page_of_the_journal() {
             "traded_on": "2026-11-20", "symbol": format!("NSE:S{number}"), "side": "buy",
             "quantity": 1, "price": 100.05, "notes": notes,
         });
-        let answer = service.post("/api/journal", &login, &entry.to_string());
-        assert_eq!(answer.status, 201, "{}", answer.text());
+        service.post("/api/journal", &login, &entry.to_string()).with_status(201);
     }
     let target = "/api/journal/search?limit=200";
     let rest = service.client().request("GET", target, &login);
@@ -144,5 +141,4 @@ fn long_notes_shorten_a_page_of_the_journal() {
             assert!(pages.len() > 3 && pages.iter().all(|page| page["count"] == 24));
         }
     }
-    service.stop();
 }

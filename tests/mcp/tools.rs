@@ -93,7 +93,6 @@ fn tools_answer_as_their_routes_do() {
     tools_are_described_for_reading_alone(&world);
     a_refusal_is_a_result_with_the_problem_of_the_route(&world);
     questions::are_answered_by_calls_alone(&world);
-    world.service.stop();
 }
 
 fn every_figure_is_that_of_the_route_in_every_version(world: &World) {
@@ -277,5 +276,4 @@ fn what_is_not_there_yet_says_when_to_ask_again() {
     }
     let answer = post(&service, &login, r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
     answer.expect_problem(401, "key_missing");
-    service.stop();
 }

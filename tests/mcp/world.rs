@@ -10,8 +10,8 @@ const ACCOUNT: &str = "PF0001";
 const QUOTED: &str = "/api/portfolio/live-prices?symbols=NSE:INFY,NSE:M%26M,BSE:SENSEX";
 
 pub struct World {
-    pub stage: Stage,
     pub service: Service,
+    pub stage: Stage,
     pub login: String,
     /// The header line with a key that has all scopes.
     pub key: String,
@@ -56,8 +56,7 @@ impl World {
             r#"{"traded_on":"2026-11-06","symbol":"NSE:TCS","side":"buy","quantity":2,
             "price":3100.05,"notes":"results on Thursday"}"#,
         ] {
-            let answer = service.post("/api/journal", &self.login, entry);
-            assert_eq!(answer.status, 201, "{}", answer.text());
+            service.post("/api/journal", &self.login, entry).with_status(201);
         }
     }
 

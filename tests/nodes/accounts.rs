@@ -19,9 +19,7 @@ fn status(node: &Service, token: &str) -> u16 {
 
 fn change_password(node: &Service, token: &str, old: &str, new: &str) -> String {
     let body = format!(r#"{{"current_password":"{old}","new_password":"{new}"}}"#);
-    let answer = ask(node, "POST", "/api/auth/password", token, &body);
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    answer.field("access_token")
+    ask(node, "POST", "/api/auth/password", token, &body).with_status(200).field("access_token")
 }
 
 /// Runs through all changes of a token, with or without messages between the nodes.
@@ -80,8 +78,7 @@ fn watch_lists_are_the_same_on_both_and_neither_undoes_the_other_s_change() {
     let Pair { a, b, .. } = &pair;
     let token = a.register("a@example.com", PASSWORD);
     let seen = |node: &Service| {
-        let answer = ask(node, "GET", "/api/watchlists", &token, "");
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        let answer = ask(node, "GET", "/api/watchlists", &token, "").with_status(200);
         (answer.header("etag").unwrap().to_owned(), answer.text().to_owned())
     };
     let put = |node: &Service, tag: &str, name: &str| {

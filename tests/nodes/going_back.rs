@@ -274,8 +274,7 @@ fn a_command_ends_every_login_beside_the_nodes() {
         |args: &[&str]| run(bhav(args).arg(state_flag(state.path())).env("BHAV_STORE_URL", &url));
     assert_eq!(renew(&["renew-identity"]).code, Some(64), "nobody is there to be asked");
     assert!(nodes.iter().all(|node| status(node, &token) == 200));
-    let ran = renew(&["renew-identity", "--yes"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    renew(&["renew-identity", "--yes"]).with_code(0);
     until("the command", || nodes.iter().all(|node| status(node, &token) == 401));
     let again = log_in(&nodes[1], "a");
     until("one key at both", || nodes.iter().all(|node| status(node, &again) == 200));

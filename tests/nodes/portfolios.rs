@@ -16,8 +16,7 @@ fn holdings(node: &Service, token: &str) -> Answer {
 }
 
 fn rows(node: &Service, token: &str) -> usize {
-    let answer = holdings(node, token);
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let answer = holdings(node, token).with_status(200);
     answer.json()["holdings"].as_array().unwrap().len()
 }
 
@@ -42,8 +41,7 @@ fn what_one_node_writes_of_a_portfolio_the_other_shows_at_once() {
     let Pair { a, b, scene, .. } = &pair;
     let token = a.register("a@example.com", PASSWORD);
     assert_eq!((rows(a, &token), rows(b, &token)), (0, 0));
-    let synced = sync(scene, a, &token);
-    assert_eq!(synced.status, 200, "{}", synced.text());
+    sync(scene, a, &token).with_status(200);
     let count = rows(a, &token);
     assert!(count > 0);
     assert_eq!(rows(b, &token), count, "nothing old is shown");
@@ -72,7 +70,6 @@ fn a_node_that_is_alone_asks_nobody_about_what_it_has_kept() {
     assert_eq!(rows(&service, &token), 0);
     let asked = reads(&service, || (0..LOOKS).for_each(|_| assert_eq!(rows(&service, &token), 0)));
     assert!(asked < LOOKS, "{asked}");
-    service.stop();
 }
 
 #[test]
@@ -85,8 +82,7 @@ fn a_response_that_nobody_can_vouch_for_is_not_sent() {
     let token = pair.a.register("a@example.com", PASSWORD);
     assert_eq!((rows(&pair.b, &token), rows(&pair.b, &token)), (0, 0));
     let stopped = Stopped::now(&own);
-    let answer = holdings(&pair.b, &token);
-    assert_eq!(answer.status, 503, "{}", answer.text());
+    let answer = holdings(&pair.b, &token).with_status(503);
     assert!(answer.header("retry-after").is_some());
     let code = answer.json()["code"].as_str().unwrap().to_owned();
     assert!(["store_late", "store_unavailable"].contains(&code.as_str()), "{code}");

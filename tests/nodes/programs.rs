@@ -94,8 +94,7 @@ impl Node {
     /// Writes an entry to a user's journal.
     pub fn write(&self, auth: &str, notes: &str) {
         let client = &mut self.program.client();
-        let answer = client.send_json("POST", "/api/journal", auth, &entry(notes));
-        assert_eq!(answer.status, 201, "{}", answer.text());
+        client.send_json("POST", "/api/journal", auth, &entry(notes)).with_status(201);
     }
 }
 

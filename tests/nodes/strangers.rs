@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
-use bhav::base::{Quote, Source, Symbol, json};
+use bhav::base::Quote;
 use bhav::cache::{FreshnessRules, Limits, SourceRules, Vouched};
 use bhav::nodes::authorities::ValkeyClaim;
 use bhav::nodes::lease::{Authority, Holder};
@@ -16,7 +16,7 @@ use sonic_rs::JsonValueTrait;
 use super::pair::{self, Pair};
 use super::world::{LEASE_MS, Node, World, await_same, installation, leader_first, stop};
 use crate::support::scrape::Scrape;
-use crate::support::{TRADING, postgres, until};
+use crate::support::{TRADING, postgres, samples, until};
 
 /// Sends a command as any client of the server can.
 fn send(stream: &mut UnixStream, words: &[&[u8]]) {
@@ -121,18 +121,7 @@ fn a_price_of_tomorrow_is_refused_also_from_a_leader() {
     let leader = Publisher::new(&server, &installation(), "a");
     let tell = |price: &str, ahead: SignedDuration| {
         let now = world.scene.clock.now();
-        let quote = Quote {
-            symbol: Symbol::parse("NSE:INFY").unwrap(),
-            last_price: json::parse_decimal(price).unwrap(),
-            previous_close: None,
-            day: None,
-            as_of: now + ahead,
-            timed: true,
-            asked: now,
-            delay_s: None,
-            source: Source::BrokerA,
-            simulated: false,
-        };
+        let quote = Quote { asked: now, ..samples::quote("NSE:INFY", price, now + ahead) };
         let mut update = Update::new(rules(), Evening::default());
         update.add_quote(quote, Vouched { mono_ms: 0, calls: 1 }, 0);
         assert_eq!(leader.publish(Epoch(1), update), Ok(()));

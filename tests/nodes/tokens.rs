@@ -17,14 +17,12 @@ fn fresh(json: &Value) -> bool {
 
 fn activate_a(world: &World, node: &Node) {
     let body = format!(r#"{{"request_token":"{}"}}"#, world.scene.request_token());
-    let answer = node.service.post("/brokera/activate", "", &body);
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    node.service.post("/brokera/activate", "", &body).with_status(200);
 }
 
 fn activate_b(world: &World, node: &Node) {
     let body = format!(r#"{{"api_session":"{}"}}"#, world.scene.api_session());
-    let answer = node.service.post("/brokerb/activate", "", &body);
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    node.service.post("/brokerb/activate", "", &body).with_status(200);
 }
 
 fn status(node: &Node, letter: char) -> Value {

@@ -30,8 +30,7 @@ fn sync_b(scene: &Scene, node: &Service, token: &str) -> Answer {
 }
 
 fn holdings(node: &Service, token: &str) -> usize {
-    let answer = ask(node, "GET", "/api/portfolio/holdings", token, "");
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let answer = ask(node, "GET", "/api/portfolio/holdings", token, "").with_status(200);
     answer.json()["holdings"].as_array().unwrap().len()
 }
 
@@ -103,13 +102,11 @@ fn a_node_that_is_gone_blocks_its_user_until_the_turn_runs_out_and_nobody_else()
         let blocked = scope.spawn(|| sync_b(scene, b, &token));
         until_asked(b);
         for node in [a, b] {
-            let answer = sync_a(scene, node, &other);
-            assert_eq!(answer.status, 200, "{}", answer.text());
+            sync_a(scene, node, &other).with_status(200);
         }
         assert!(!blocked.is_finished());
         execute(&pair, "UPDATE turns SET until = clock_timestamp() WHERE holder = 'gone'");
-        let answer = blocked.join().unwrap();
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        blocked.join().unwrap().with_status(200);
     });
     assert_eq!(execute(&pair, "SELECT max(number) FROM turns"), "8", "taken over");
     pair.stop();

@@ -7,8 +7,7 @@ const WARMER_STATES: [&str; 5] = ["starting", "ok", "stale", "failing", "paused"
 
 #[test]
 fn the_fields_of_the_contract() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let json = until("ok", || Some(service.health()).filter(|json| json["status"] == "ok"));
     assert!(json["version"] == env!("CARGO_PKG_VERSION") && json["database"] == "ok");
     assert!(json["uptime_s"].is_u64());
@@ -27,21 +26,18 @@ fn the_fields_of_the_contract() {
     assert!(json["disclaimer"].as_str().unwrap().contains("not investment advice"));
     let answer = service.get("/api/health");
     assert_eq!((answer.status, answer.header("cache-control")), (200, Some("no-store")));
-    service.stop();
 }
 
 #[test]
 fn clear_text_to_another_machine_is_told() {
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.broker_b.url = "http://broker.example".to_owned();
-    let service = scene.start_with(&config);
+    let (_scene, service) = Scene::trading_with(|config| {
+        config.broker_b.url = "http://broker.example".to_owned();
+    });
     let json = until("ok", || Some(service.health()).filter(|json| json["status"] == "ok"));
     let exposed = json["exposed"].as_array().unwrap();
     assert_eq!(exposed.len(), 1, "{json}");
     assert_eq!(exposed[0]["setting"], "BHAV_BROKERB_URL");
     assert_eq!(exposed[0]["reason"], "clear_text");
-    service.stop();
 }
 
 #[test]
@@ -56,7 +52,6 @@ fn down_is_503() {
     assert_eq!((answer.status, answer.json()["status"].as_str()), (503, Some("down")));
     assert!(answer.header("retry-after").is_some());
     assert_eq!(answer.json()["database"], "ok", "the database is not what is down");
-    service.stop();
 }
 
 #[test]
@@ -70,7 +65,6 @@ fn without_broker_a_it_is_degraded() {
     assert_ne!(json["feeds"]["broker_a"]["state"], "ok");
     assert_eq!(json["feeds"]["public"]["state"], "ok");
     assert_eq!(service.get("/api/health").status, 200);
-    service.stop();
 }
 
 #[test]
@@ -90,5 +84,4 @@ fn a_state_directory_that_breaks_is_reported_and_prices_go_on() {
         (Some("degraded"), Some("unavailable"))
     );
     assert_eq!(json["cache_l2"]["backend"], "none");
-    service.stop();
 }

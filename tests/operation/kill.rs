@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::support::{Client, Program, Scene, TRADING, bearer, say, serve};
+use crate::support::{Client, Program, Scene, TRADING, bearer, say, serve, until};
 use fastrand::Rng;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
@@ -274,15 +274,13 @@ impl Account {
 
 /// Everything stored of a user.
 fn export(client: &mut Client, token: &str) -> Value {
-    let answer = client.request("GET", "/api/portfolio/export", &bearer(token));
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let answer = client.request("GET", "/api/portfolio/export", &bearer(token)).with_status(200);
     answer.json()
 }
 
 fn new_user(client: &mut Client, name: &str) -> String {
-    let body = format!(r#"{{"email":"{name}@example.com","password":"a long enough secret"}}"#);
-    let answer = client.send_json("POST", "/api/auth/register", "", &body);
-    answer.json()["access_token"].as_str().unwrap().to_owned()
+    let answer = client.account("register", &format!("{name}@example.com"), "a long enough secret");
+    answer.field("access_token")
 }
 
 #[test]
@@ -308,10 +306,10 @@ fn what_was_answered_survives_kill_9_at_any_moment_and_nothing_is_half_there() {
             scope.spawn(move || owner.run(scene, address, answers, tally));
             let accounts = scope.spawn(move || register(address, round, answers));
             let end = fastrand::u64(ANSWERS_MIN..ANSWERS_MAX);
-            // Not a condition to sleep on: any moment will do.
-            while answers.load(Ordering::SeqCst) < end && !accounts.is_finished() {
-                std::thread::yield_now();
-            }
+            // Any moment after that will do.
+            until("so many answers", || {
+                answers.load(Ordering::SeqCst) >= end || accounts.is_finished()
+            });
             program.kill();
             accounts.join().unwrap()
         });

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::process::Stdio;
 
 use crate::support::scrape::{SUCCEEDED, Scrape, labels};
-use crate::support::{Client, Program, SNAPSHOT, Scene, TRADING, bhav, until};
+use crate::support::{Client, Program, SNAPSHOT, Scene, bhav, until};
 use bhav::api::ROUTES;
 
 /// Every label. A new one must have a bounded number of values.
@@ -27,8 +27,7 @@ fn route_count(scrape: &Scrape, route: &str, status: &str) -> f64 {
 
 #[test]
 fn every_family_is_well_formed() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start_with(&scene.watched());
+    let (_scene, service) = Scene::trading_on(Scene::watched);
     service.fresh_snapshot();
     let scrape = Scrape::complete(&service);
     assert!(scrape.0.len() > 50, "{} families", scrape.0.len());
@@ -50,13 +49,11 @@ fn every_family_is_well_formed() {
             }
         }
     }
-    service.stop();
 }
 
 #[test]
 fn routes_are_those_of_the_table() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start_with(&scene.watched());
+    let (_scene, service) = Scene::trading_on(Scene::watched);
     let scrape = Scrape::of(&service);
     let mut seen = BTreeSet::new();
     for series in scrape.0["bhav_http_request_duration_seconds"].samples.keys() {
@@ -70,13 +67,11 @@ fn routes_are_those_of_the_table() {
     expected.insert(("other".into(), "other".into()));
     expected.insert(("GET".into(), "page".into()));
     assert_eq!(seen, expected);
-    service.stop();
 }
 
 #[test]
 fn answers_are_counted_exactly_by_route_and_class() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start_with(&scene.watched());
+    let (_scene, service) = Scene::trading_on(Scene::watched);
     let etag = service.fresh_snapshot().header("etag").unwrap().to_owned();
     let mut client = service.client();
     until("other requests to end", || {
@@ -111,13 +106,11 @@ fn answers_are_counted_exactly_by_route_and_class() {
     assert_eq!((grown("/api/journal/{id}", "4xx"), grown("other", "4xx")), (1.0, 3.0));
     let errors = "bhav_http_errors_total{status=\"4xx\"}";
     assert_eq!(after.value(errors) - before.value(errors), 4.0);
-    service.stop();
 }
 
 #[test]
 fn counters_only_grow_and_buckets_are_cumulative() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start_with(&scene.watched());
+    let (_scene, service) = Scene::trading_on(Scene::watched);
     service.fresh_snapshot();
     service.prices("NSE:INFY");
     let before = Scrape::of(&service);
@@ -168,13 +161,11 @@ fn counters_only_grow_and_buckets_are_cumulative() {
         }
     }
     assert!(histograms > ROUTES.len(), "only {histograms}");
-    service.stop();
 }
 
 #[test]
 fn clients_cannot_raise_the_number_of_series() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start_with(&scene.watched());
+    let (_scene, service) = Scene::trading_on(Scene::watched);
     service.fresh_snapshot();
     let names = |scrape: &Scrape| -> BTreeSet<String> {
         // A warmer's first success adds its series, whatever clients do.
@@ -204,13 +195,11 @@ fn clients_cannot_raise_the_number_of_series() {
     let others = few.iter().filter(|name| !name.contains("route=")).count();
     let most = others + (ROUTES.len() + 2) * 4 * 19;
     assert!(most < 3_900, "{most} series");
-    service.stop();
 }
 
 #[test]
 fn a_full_lane_refuses_a_scrape_at_once() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start_with(&scene.watched());
+    let (_scene, service) = Scene::trading_on(Scene::watched);
     let lane = service.0.admin().unwrap().shared().service.lane();
     let (release, gate) = std::sync::mpsc::channel::<()>();
     let gate = std::sync::Arc::new(std::sync::Mutex::new(gate));
@@ -235,13 +224,11 @@ fn a_full_lane_refuses_a_scrape_at_once() {
     held.into_iter().for_each(|ticket| assert_eq!(ticket.wait(), Ok(true)));
     let refused = "bhav_lane_jobs_total{lane=\"admin\",result=\"refused\"}";
     assert!(Scrape::of(&service).value(refused) >= 1.0);
-    service.stop();
 }
 
 #[test]
 fn the_listener_takes_few_connections_and_no_bodies() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start_with(&scene.watched());
+    let (_scene, service) = Scene::trading_on(Scene::watched);
     let address = service.0.admin().unwrap().address();
     let mut open: Vec<Client> = (0..65).map(|_| Client::connect(address)).collect();
     let stats = &service.0.admin().unwrap().shared().stats;
@@ -258,7 +245,6 @@ fn the_listener_takes_few_connections_and_no_bodies() {
     for path in ["/metrics", "/livez", "/readyz"] {
         service.get(path).expect_problem(404, "not_found");
     }
-    service.stop();
 }
 
 /// The port lets a demo run next to a service.

@@ -32,7 +32,6 @@ fn a_standby_that_failed_is_asked_until_it_answers() {
     until("broker A alone", || (missing(&admin.get("/readyz")) == ["public"]).then_some(()));
     scene.control("DELETE", "faults", "");
     ready_when(&service, "ok");
-    service.stop();
 }
 
 #[test]
@@ -50,13 +49,11 @@ fn ready_once_there_is_something_to_serve() {
     let ready = ready_when(&service, "ok");
     assert_eq!((ready.status, missing(&ready).len()), (200, 0), "{}", ready.text());
     assert_eq!(service.admin().request("HEAD", "/readyz", "").status, 200);
-    service.stop();
 }
 
 #[test]
 fn a_lost_broker_makes_it_degraded_and_not_unready() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start_with(&scene.watched());
+    let (scene, service) = Scene::trading_on(Scene::watched);
     service.fresh_snapshot();
     scene.fault("broker_a", r#"{"kind":"refuse"}"#);
     let degraded = ready_when(&service, "degraded");
@@ -76,7 +73,6 @@ fn a_lost_broker_makes_it_degraded_and_not_unready() {
     assert_eq!(scrape.value("bhav_snapshot_stale"), 1.0);
     let ok = "bhav_feed_state{source=\"broker_a\",state=\"ok\"}";
     assert_eq!(scrape.value(ok), 0.0);
-    service.stop();
 }
 
 #[test]
@@ -112,8 +108,7 @@ fn a_draining_service_is_alive_and_not_ready() {
 
 #[test]
 fn off_means_no_listener_and_a_taken_port_ends_the_start() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     assert!(service.0.admin().is_none());
     let mut config = scene.watched();
     config.state_dir = scene.state.path().join("other");
@@ -129,13 +124,11 @@ fn off_means_no_listener_and_a_taken_port_ends_the_start() {
     assert!(path.exists());
     assert!(service.get(SNAPSHOT).status < 600);
     second.stop();
-    service.stop();
 }
 
 #[test]
 fn connections_left_open_do_not_blind_the_probes() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start_with(&scene.watched());
+    let (_scene, service) = Scene::trading_on(Scene::watched);
     let mut idle: Vec<_> = (0..40).map(|_| service.admin()).collect();
     for (number, client) in idle.iter_mut().enumerate() {
         // Half of them send nothing.
@@ -147,5 +140,4 @@ fn connections_left_open_do_not_blind_the_probes() {
     assert_eq!(service.admin().get("/metrics").status, 200);
     // A connection that has had an answer is closed soon, without another one, and frees its place.
     idle[0].closes();
-    service.stop();
 }

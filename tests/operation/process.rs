@@ -128,8 +128,7 @@ impl Flooded {
         assert!((200..=200 + 20 * elapsed_s).contains(&refused.len()), "{}", refused.len());
         assert!(refused.iter().all(|line| line.len() < 600), "{}", refused[0]);
         let mut program = self.program;
-        program.terminate();
-        assert_eq!(program.exit().code(), Some(0));
+        program.ends();
         self.reader.join().unwrap();
     }
 }
@@ -273,8 +272,7 @@ fn metrics_at_their_default_address_are_no_reason_not_to_start_and_at_a_named_on
     // Naming an address, even the default one, makes it required.
     let other = scene.state.path().join("other");
     let mut command = serve(&scene, &other);
-    let refused = run(command.env("BHAV_ADMIN_LISTEN", ADMIN).stderr(Stdio::piped()));
-    assert_eq!(refused.code, Some(69), "{}", refused.err);
+    let refused = run(command.env("BHAV_ADMIN_LISTEN", ADMIN).stderr(Stdio::piped())).with_code(69);
     assert!(refused.err.contains("BHAV_ADMIN_LISTEN"), "{}", refused.err);
     assert!(!other.exists(), "it touched the state first");
 }
@@ -292,8 +290,7 @@ fn two_instances_with_an_address_and_a_state_of_their_own_run_side_by_side() {
         until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
     }
     for mut program in programs {
-        program.terminate();
-        assert_eq!(program.exit().code(), Some(0));
+        program.ends();
     }
 }
 

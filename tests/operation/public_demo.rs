@@ -20,8 +20,7 @@ fn started(state: &Path, more: &[&str]) -> Program {
 }
 
 fn logged_in(client: &mut Client) -> String {
-    let answer = client.send_json("POST", "/api/auth/login", "", LOGIN);
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let answer = client.send_json("POST", "/api/auth/login", "", LOGIN).with_status(200);
     bearer(&answer.field("access_token"))
 }
 
@@ -88,11 +87,9 @@ fn strangers_read_everything_and_change_nothing() {
     assert_eq!(client.request("GET", "/api/journal", &asha).status, 200);
 
     // A second one on the same folder would remove what the first one serves.
-    let ran = run(&mut public(&[&state_flag(state.path())]));
-    assert_eq!(ran.code, Some(69), "{}", ran.err);
+    let ran = run(&mut public(&[&state_flag(state.path())])).with_code(69);
     assert!(ran.err.contains("another public demo uses"), "{}", ran.err);
-    program.terminate();
-    assert_eq!(program.exit().code(), Some(0));
+    program.ends();
     assert_eq!(days(state.path()), Vec::<String>::new(), "nothing is left");
 }
 
@@ -123,8 +120,7 @@ fn each_period_begins_anew_at_the_same_address() {
     let holdings = client.request("GET", "/api/portfolio/holdings", &again);
     assert!(holdings.json()["holdings"].as_array().unwrap().len() > 10);
     until("the day of before to be gone", || (days(state.path()) != first).then_some(()));
-    program.terminate();
-    assert_eq!(program.exit().code(), Some(0));
+    program.ends();
 }
 
 fn public(more: &[&str]) -> std::process::Command {

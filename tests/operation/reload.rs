@@ -136,7 +136,7 @@ fn in_place(scene: &Scene, lines: &str) -> String {
 
 fn token_of(answer: &Answer) -> String {
     assert!(matches!(answer.status, 200 | 201), "{}", answer.text());
-    answer.json()["access_token"].as_str().unwrap().to_owned()
+    answer.field("access_token")
 }
 
 #[test]
@@ -154,8 +154,7 @@ fn signing_keys_change_and_earlier_ones_last_while_they_are_given() {
 }
 
 fn register(subject: &mut Subject, who: &str) -> Answer {
-    let body = format!(r#"{{"email":"{who}@mail.example","password":"nine green parrots"}}"#);
-    subject.client.send_json("POST", "/api/auth/register", "", &body)
+    subject.client.account("register", &format!("{who}@mail.example"), "nine green parrots")
 }
 
 #[test]
@@ -168,8 +167,7 @@ fn registration_is_closed_and_opened_while_accounts_go_on() {
     register(&mut subject, "a").expect_problem(403, "registration_closed");
     register(&mut subject, "b").expect_problem(403, "registration_closed");
     assert_eq!(subject.me(&token), 200);
-    let body = r#"{"email":"a@mail.example","password":"nine green parrots"}"#;
-    assert_eq!(subject.client.send_json("POST", "/api/auth/login", "", body).status, 200);
+    assert_eq!(subject.client.account("login", "a@mail.example", "nine green parrots").status, 200);
     subject.reload("BHAV_REGISTRATION=maybe\n");
     assert!(subject.logged("reload refused").contains("BHAV_REGISTRATION"));
     register(&mut subject, "b").expect_problem(403, "registration_closed");

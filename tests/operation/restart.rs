@@ -4,8 +4,7 @@ use crate::market::figures::number;
 use crate::support::{Client, PRICES, Program, SNAPSHOT, Scene, TRADING, serve, until};
 #[test]
 fn after_a_stop_the_last_snapshot_and_quotes_are_there_at_once() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     service.await_instruments();
     service.fresh_snapshot();
     assert_eq!(service.prices("NSE:INFY,NSE:M%26M").quoted().len(), 2);
@@ -15,8 +14,7 @@ fn after_a_stop_the_last_snapshot_and_quotes_are_there_at_once() {
 
     let service = scene.start();
     // The very first answer, without a wait.
-    let first = service.get(SNAPSHOT);
-    assert_eq!(first.status, 200, "{}", first.text());
+    let first = service.get(SNAPSHOT).with_status(200);
     assert_eq!(first.json()["market"]["stale"], true);
     assert_eq!(first.json()["market"]["simulated"], true);
     assert_eq!(first.text(), last.text(), "the same prices, not merely some");
@@ -26,19 +24,16 @@ fn after_a_stop_the_last_snapshot_and_quotes_are_there_at_once() {
     assert_eq!(quotes.text().matches("\"simulated\":true").count(), 2, "{}", quotes.text());
     // The day's instrument list was kept as well: this needs no upstream.
     assert_eq!(service.prices("NSE:NOSUCH").unavailable(), ["NSE:NOSUCH"]);
-    service.stop();
 }
 
 #[test]
 fn after_a_restart_a_feed_that_answers_makes_it_fresh() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     service.fresh_snapshot();
     service.stop();
     let service = scene.start();
     assert_eq!(service.get(SNAPSHOT).status, 200);
     service.fresh_snapshot();
-    service.stop();
 }
 
 #[test]
@@ -48,7 +43,6 @@ fn a_damaged_second_level_does_not_keep_the_service_down() {
         .unwrap();
     let service = scene.start();
     service.fresh_snapshot();
-    service.stop();
 }
 
 /// The real program is killed without warning. Then `serve` starts on its state.
@@ -75,8 +69,7 @@ fn after_a_kill_the_state_directory_serves() {
     let state = scene.state.path().join("demo");
     let second = Program::of(&mut serve(&scene, &state));
     let mut client = Client::connect(&second.address);
-    let snapshot = client.get(SNAPSHOT);
-    assert_eq!(snapshot.status, 200, "{}", snapshot.text());
+    let snapshot = client.get(SNAPSHOT).with_status(200);
     let json = snapshot.json();
     assert!(json["market"]["stale"] == true && json["market"]["simulated"] == true);
     let quotes = client.get(&target);

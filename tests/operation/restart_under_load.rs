@@ -170,8 +170,7 @@ impl Drop for EndOnDrop<'_> {
 
 fn terminate(running: &mut Process) -> u64 {
     let clock = Clock::system();
-    running.terminate();
-    assert_eq!(running.exit().code(), Some(0));
+    running.ends();
     clock.monotonic_ms()
 }
 

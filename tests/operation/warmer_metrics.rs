@@ -22,8 +22,7 @@ fn machine_s() -> f64 {
 #[test]
 fn each_warmer_counts_its_runs_and_the_time_of_its_last_success_stands_when_it_fails() {
     let before_s = machine_s();
-    let scene = Scene::at(TRADING);
-    let service = scene.start_with(&scene.watched());
+    let (scene, service) = Scene::trading_on(Scene::watched);
     let busy = ["index", "quotes", "instruments", "persist", "signals"];
     let well = Scrape::until(&service, "every busy warmer's success", |scrape| {
         busy.iter().all(|warmer| succeeded(scrape, warmer).is_some())
@@ -47,7 +46,6 @@ fn each_warmer_counts_its_runs_and_the_time_of_its_last_success_stands_when_it_f
         count(scrape, "failures", "quotes") > count(&ill, "failures", "quotes")
     });
     assert_eq!(succeeded(&later, "quotes"), Some(last_s));
-    service.stop();
 }
 
 #[test]
@@ -62,7 +60,6 @@ fn what_never_succeeded_has_no_time_of_it() {
         assert_eq!(count(&scrape, "runs", warmer), count(&scrape, "failures", warmer));
         assert_eq!(succeeded(&scrape, warmer), None, "{warmer}");
     }
-    service.stop();
 }
 
 #[test]
@@ -73,7 +70,6 @@ fn the_close_counts_its_steps_in_the_evening() {
         Scrape::until(&service, "the close", |scrape| succeeded(scrape, "close").is_some());
     assert!(count(&scrape, "runs", "close") >= 1.0);
     assert_eq!(count(&scrape, "failures", "close"), 0.0);
-    service.stop();
 }
 
 #[test]
@@ -91,5 +87,4 @@ fn writes_to_a_second_level_that_is_not_there_are_no_runs() {
     });
     assert_eq!(count(&later, "runs", "persist"), 0.0);
     assert_eq!(succeeded(&later, "persist"), None);
-    service.stop();
 }

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use sonic_rs::JsonValueTrait;
 
 use crate::support::upstream::{Said, Upstream};
-use crate::support::{Scene, Service, TRADING, bearer, until};
+use crate::support::{Scene, Service, bearer, until};
 
 const SYNC: &str = "/api/portfolio/sync";
 
@@ -26,8 +26,7 @@ fn count(service: &Service, end: &str) -> u64 {
 
 #[test]
 fn a_session_ends_with_its_sync_and_the_servers_own_lives_on() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     let user = bearer(&service.register("sessions@example.com", "a long enough secret"));
     let sync = |key: &str, code: &str| service.post(SYNC, &user, &order(key, code)).status;
     assert_eq!(sync("simkeya-1", &scene.request_token()), 200);
@@ -49,7 +48,6 @@ fn a_session_ends_with_its_sync_and_the_servers_own_lives_on() {
     let asked = scene.stats()["requests"]["broker_a.session"].as_u64();
     assert_eq!(asked, Some(4 + 2), "four logins, two ends");
     service.fresh_snapshot();
-    service.stop();
 }
 
 #[test]
@@ -73,16 +71,14 @@ fn the_end_comes_after_the_data_is_stored_and_nobody_waits_for_it() {
             _ => r#"{"status":"success","data":{"net":[],"day":[]}}"#,
         })
     });
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.broker_a.url = upstream.url();
-    config.broker_a.access_token = None;
-    let service = scene.start_with(&config);
+    let (_scene, service) = Scene::trading_with(|config| {
+        config.broker_a.url = upstream.url();
+        config.broker_a.access_token = None;
+    });
     let user = bearer(&service.register("waits@example.com", "a long enough secret"));
     for number in 0..3 {
         // The first end hangs meanwhile.
-        let answer = service.post(SYNC, &user, &order(&format!("key-{number}"), "code"));
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        service.post(SYNC, &user, &order(&format!("key-{number}"), "code")).with_status(200);
     }
     assert_eq!(heard.recv().unwrap(), "/session/token?api_key=key-0&access_token=token-7");
     let shown = service.client().request("GET", "/api/portfolio/holdings", &user).json();
@@ -96,5 +92,4 @@ fn the_end_comes_after_the_data_is_stored_and_nobody_waits_for_it() {
         let asked: u64 = ["ended", "failed", "left"].map(|end| count(&service, end)).iter().sum();
         asked == 4 && count(&service, "kept") == 0
     });
-    service.stop();
 }

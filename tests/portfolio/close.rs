@@ -252,7 +252,6 @@ fn every_portfolio_has_one_exact_point_of_the_close() {
     until("a look at the run", || (service.health()["close"]["date"] == FRIDAY).then_some(()));
     assert_eq!(health["close"]["pages"].as_u64(), Some(0));
     assert_eq!(close_point(&service, users[0]).unwrap().source, PointSource::Sync);
-    service.stop();
 }
 
 #[test]
@@ -289,7 +288,6 @@ fn a_run_that_was_cut_off_goes_on_where_it_was() {
     }
     let health = health_when(&service, "paused");
     assert_eq!(health["close"]["points"].as_u64(), Some((USERS - done) as u64));
-    service.stop();
 }
 
 #[test]
@@ -310,7 +308,6 @@ fn prices_come_late_and_who_left_gets_no_point() {
     assert_eq!(close_point(&service, users[1]), None);
     let value = decimal("3") * scene.said("NSE:INFY").0;
     assert_eq!(close_point(&service, users[2]).unwrap().total_current_value, value);
-    service.stop();
 }
 
 #[test]
@@ -326,7 +323,6 @@ fn the_public_provider_says_the_close_when_broker_a_cannot() {
     let point = close_point(&service, users[0]).unwrap();
     assert_eq!(point.total_current_value, scene.said("NSE:INFY").0);
     assert_eq!(point.carried, 0);
-    service.stop();
 }
 
 #[test]
@@ -343,7 +339,6 @@ fn without_any_price_the_date_is_given_up_when_the_next_begins() {
     advance_to_health(&scene, &service, "failing");
     assert!(!store(&service).is_closed(friday()).unwrap());
     assert_eq!(close_point(&service, users[0]), None);
-    service.stop();
 }
 
 #[test]
@@ -362,7 +357,6 @@ fn a_weekend_makes_up_for_friday_and_nothing_else() {
     }
     let thursday = "2026-11-19".parse().unwrap();
     assert_eq!(store(&service).points(users[0], thursday).unwrap().len(), 2);
-    service.stop();
 }
 
 #[test]
@@ -379,5 +373,4 @@ fn symbols_beyond_the_cap_are_carried() {
     assert_eq!(point.total_current_value, scene.said("NSE:INFY").0 + decimal("3000"));
     let health = health_when(&service, "paused");
     assert_eq!(health["close"]["cut_off"].as_bool(), Some(true));
-    service.stop();
 }

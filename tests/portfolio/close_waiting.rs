@@ -26,7 +26,6 @@ fn a_symbol_without_a_close_is_waited_for_and_then_carried() {
     assert_eq!((point.carried, point.left_out), (1, 0));
     let health = advance_to_health(&scene, &service, "paused");
     assert_eq!(health["close"]["missing"].as_u64(), Some(1));
-    service.stop();
 }
 
 /// Thursday, when trading in ITC is halted.
@@ -102,7 +101,6 @@ fn one_share_without_a_price_holds_nobody_back_and_is_known_the_next_day() {
     let rows = held.portfolio(users[1]).unwrap().holdings;
     assert_eq!(rows[1].last_price, Some(decimal("7")), "its last price, of its own time");
     assert_eq!(rows[1].as_of_ms, synced_ms());
-    service.stop();
 }
 
 #[test]
@@ -122,7 +120,6 @@ fn who_waits_for_a_price_is_valued_again_when_it_comes() {
     advance_to_finish(&scene, &service, 1_000);
     let waited = scene.clock.now().duration_since(EVENING.parse().unwrap());
     assert!(waited.as_hours() < 1, "{waited}: nothing is left to wait for");
-    service.stop();
 }
 
 /// Only the public provider serves the close and the candles.
@@ -140,5 +137,4 @@ fn signals_do_not_wait_for_a_share_without_a_price() {
     });
     let waited = scene.clock.now().duration_since("2026-11-20T16:06:00+05:30".parse().unwrap());
     assert!(waited.as_hours() < 1, "{waited}");
-    service.stop();
 }

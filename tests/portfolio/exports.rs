@@ -1,6 +1,6 @@
 //! Exports of journals from before their text was bounded, and many exports at once.
 
-use crate::support::{Answer, Scene, Service, TRADING, bearer, until};
+use crate::support::{Answer, Scene, Service, bearer, until};
 use rusqlite::Connection;
 
 const EXPORT: &str = "/api/portfolio/export";
@@ -33,8 +33,7 @@ fn export(service: &Service, auth: &str) -> Answer {
 
 #[test]
 fn a_journal_too_long_for_one_document_is_read_by_pages() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     let auth = user(&service, "asha");
     write(&scene, "asha", 31, 1024 * 1024);
     assert_eq!(export(&service, &auth).status, 200);
@@ -44,13 +43,11 @@ fn a_journal_too_long_for_one_document_is_read_by_pages() {
     assert!(json["detail"].to_string().contains("/api/journal"));
     let page = service.client().request("GET", "/api/journal?limit=200", &auth);
     assert!(page.status == 200 && page.body.len() < 1100 * 1024, "one entry over a page's bound");
-    service.stop();
 }
 
 #[test]
 fn few_long_exports_are_made_or_unread_at_once_and_short_ones_pass_them() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     let names = ["a", "b", "c", "d", "e"];
     let users = names.map(|name| user(&service, name));
     let brief = user(&service, "brief");
@@ -74,5 +71,4 @@ fn few_long_exports_are_made_or_unread_at_once_and_short_ones_pass_them() {
     drop(readers);
     until("the places of those who went away", || (exports.underway() == 0).then_some(()));
     assert_eq!(export(&service, &users[4]).status, 200);
-    service.stop();
 }

@@ -38,15 +38,13 @@ impl User {
     #[track_caller]
     fn write(&mut self, date: &str, symbol: &str) -> i64 {
         let body = ENTRY.replace("2026-11-20", date).replace("NSE:M&M", symbol);
-        let answer = self.send("POST", JOURNAL, &body);
-        assert_eq!(answer.status, 201, "{}", answer.text());
+        let answer = self.send("POST", JOURNAL, &body).with_status(201);
         answer.json()["id"].as_i64().unwrap()
     }
 
     /// Ids of a page, and the cursor of the next.
     fn page(&mut self, query: &str) -> (Vec<i64>, Option<String>) {
-        let answer = self.get(&format!("{JOURNAL}?{query}"));
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        let answer = self.get(&format!("{JOURNAL}?{query}")).with_status(200);
         assert_eq!(answer.header("cache-control"), Some("private, no-cache"));
         assert_eq!(answer.header("vary"), Some("Authorization, Cookie"));
         let json = answer.json();
@@ -98,19 +96,16 @@ fn one_user_may_change_so_much_a_minute() {
     user.write("2026-11-20", "NSE:INFY");
     // On this clock no drain ends by its deadline.
     drop((user, other));
-    service.stop();
 }
 
 #[test]
 fn an_entry_is_written_shown_replaced_and_deleted() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let mut asha = User::new(&service, "a@mail.example");
     let body = r#"{"traded_on":"2026-11-19","symbol":"NIFTY 26NOV 25000 CE","side":"sell",
         "quantity":1.5e2,"price":0.05,"fees":20.123456,"strategy":"Straddle é",
         "notes":"line\nline \"two\"","tags":["weekly","₹"],"unknown":1}"#;
-    let made = asha.send("POST", JOURNAL, body);
-    assert_eq!(made.status, 201, "{}", made.text());
+    let made = asha.send("POST", JOURNAL, body).with_status(201);
     let json = made.json();
     let expected = [
         "id",
@@ -140,8 +135,7 @@ fn an_entry_is_written_shown_replaced_and_deleted() {
     assert_eq!((shown.status, shown.text()), (200, made.text()));
     assert_eq!(shown.header("cache-control"), Some("private, no-cache"));
 
-    let replaced = asha.send("PUT", &path, ENTRY);
-    assert_eq!(replaced.status, 200, "{}", replaced.text());
+    let replaced = asha.send("PUT", &path, ENTRY).with_status(200);
     let now = replaced.json();
     assert!(now["notes"].is_null() && now["fees"].is_null() && now["strategy"].is_null());
     assert_eq!(now["tags"].as_array().unwrap().len(), 0);
@@ -157,13 +151,11 @@ fn an_entry_is_written_shown_replaced_and_deleted() {
     for answer in [asha.get(&path), asha.delete(&path), asha.send("PUT", &path, ENTRY)] {
         answer.expect_problem(404, "entry_not_found");
     }
-    service.stop();
 }
 
 #[test]
 fn pages_lead_through_everything_newest_first() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let mut asha = User::new(&service, "a@mail.example");
     assert_eq!(asha.page(""), (Vec::new(), None));
     let mut ids = Vec::new();
@@ -194,13 +186,11 @@ fn pages_lead_through_everything_newest_first() {
     assert_eq!(asha.delete(&format!("{JOURNAL}/{}", ids[1])).status, 200);
     let rest = asha.page(&format!("cursor={}", cursor.unwrap())).0;
     assert_eq!(rest, &expected[2..]);
-    service.stop();
 }
 
 #[test]
 fn another_users_entries_are_as_if_they_were_not() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let mut asha = User::new(&service, "a@mail.example");
     let mut binod = User::new(&service, "b@mail.example");
     let id = asha.write("2026-11-20", "SECRET");
@@ -229,13 +219,11 @@ fn another_users_entries_are_as_if_they_were_not() {
     let stolen = binod.get(&format!("{JOURNAL}?cursor={cursor}"));
     stolen.expect_problem(400, "cursor_invalid");
     assert_eq!(asha.page(&format!("cursor={cursor}")).0.len(), 1, "hers still works");
-    service.stop();
 }
 
 #[test]
 fn bad_requests_are_told_what_is_wrong() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let mut asha = User::new(&service, "a@mail.example");
     for query in ["limit=0", "limit=201", "limit=x", "limit=-1", "limit=%2B5", "limit=1&limit=1"] {
         let json = asha.get(&format!("{JOURNAL}?{query}")).expect_problem(400, "validation_failed");
@@ -262,13 +250,11 @@ fn bad_requests_are_told_what_is_wrong() {
     let answer = asha.client.request("PATCH", JOURNAL, &asha.headers);
     answer.expect_problem(405, "method_not_allowed");
     assert_eq!(answer.header("allow"), Some("GET, HEAD, OPTIONS, POST"));
-    service.stop();
 }
 
 #[test]
 fn nobody_comes_in_without_a_token() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let mut client = service.client();
     for (method, path) in [
         ("GET", JOURNAL),
@@ -281,13 +267,11 @@ fn nobody_comes_in_without_a_token() {
         answer.expect_problem(401, "token_missing");
         assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
     }
-    service.stop();
 }
 
 #[test]
 fn entries_outlive_a_restart_and_end_with_the_account() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     let mut asha = User::new(&service, "a@mail.example");
     let id = asha.write("2026-11-20", "INFY");
     let headers = asha.headers.clone();
@@ -297,16 +281,13 @@ fn entries_outlive_a_restart_and_end_with_the_account() {
     let service = scene.start();
     let mut asha = User { client: service.client(), headers };
     assert_eq!(asha.get(&format!("{JOURNAL}/{id}")).text(), before.text());
-    let erased = asha.send("DELETE", "/api/auth/account", r#"{"password":"correct horse"}"#);
-    assert_eq!(erased.status, 200, "{}", erased.text());
+    asha.send("DELETE", "/api/auth/account", r#"{"password":"correct horse"}"#).with_status(200);
     assert_eq!(asha.get(JOURNAL).status, 401);
-    service.stop();
 }
 
 #[test]
 fn a_cursor_outlives_a_restart() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     let mut asha = User::new(&service, "a@mail.example");
     let ids: Vec<i64> =
         (16..=20).map(|day| asha.write(&format!("2026-11-{day}"), "INFY")).collect();
@@ -327,7 +308,6 @@ fn a_cursor_outlives_a_restart() {
     let other = if cursor.starts_with('A') { "B" } else { "A" };
     let changed = format!("{JOURNAL}?cursor={other}{}", &cursor[1..]);
     asha.get(&changed).expect_problem(400, "cursor_invalid");
-    service.stop();
 }
 
 /// Entries with the longest note, whose characters have four bytes each.
@@ -352,8 +332,7 @@ impl User {
 
 #[test]
 fn a_full_journal_is_paged_by_size_and_exported_once_at_a_time() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let mut asha = User::new(&service, "a@mail.example");
     let entries = asha.fill();
     // Connected only now: a connection that waits for long is closed.
@@ -396,5 +375,4 @@ fn a_full_journal_is_paged_by_size_and_exported_once_at_a_time() {
 
     let erased = asha.send("DELETE", "/api/auth/account", r#"{"password":"correct horse"}"#);
     assert_eq!(erased.json()["deleted"]["journal_entries"].as_u64(), Some(entries as u64));
-    service.stop();
 }

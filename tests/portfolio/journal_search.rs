@@ -2,11 +2,10 @@
 
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
-use crate::support::{Scene, Service, TRADING, bearer};
+use crate::support::{Scene, Service, bearer};
 
 fn write(service: &Service, token: &str, entry: &str) {
-    let answer = service.post("/api/journal", &bearer(token), entry);
-    assert_eq!(answer.status, 201, "{}", answer.text());
+    service.post("/api/journal", &bearer(token), entry).with_status(201);
 }
 
 fn entry(day: &str, symbol: &str, side: &str, amounts: (&str, &str, &str), more: &str) -> String {
@@ -30,8 +29,7 @@ fn symbols(json: &Value) -> Vec<String> {
 }
 
 fn started() -> (Scene, Service, String) {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     let token = service.register("asha@mail.example", "correct horse");
     let dip = r#","strategy":"Buy the dip","tags":["swing","it"]"#;
     for text in [
@@ -84,7 +82,6 @@ fn filters_keep_what_fits_and_pairs_are_summed_to_the_paisa() {
     assert_eq!(json["summary"]["realised"].as_f64(), Some(288.0));
     let none = found(&service, &token, "?symbol=NIFTY");
     assert!(none["summary"]["realised"].is_null() && none["summary"]["win_rate"].is_null());
-    service.stop();
 }
 
 #[test]
@@ -107,7 +104,6 @@ fn pages_follow_each_other_and_say_when_nothing_changed() {
     assert_eq!(client.request("GET", "/api/journal/search", &lines).status, 304);
     write(&service, &token, &entry("2026-11-20", "A", "sell", ("1", "1", "0"), ""));
     assert_eq!(client.request("GET", "/api/journal/search", &lines).status, 200);
-    service.stop();
 }
 
 #[test]
@@ -134,5 +130,4 @@ fn bad_filters_are_named_and_other_users_entries_do_not_exist() {
         (Some(0), Some(0))
     );
     service.get("/api/journal/search").expect_problem(401, "token_missing");
-    service.stop();
 }

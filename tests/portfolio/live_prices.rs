@@ -7,7 +7,7 @@ use sonic_rs::JsonValueTrait;
 
 use super::user::{HOLDINGS, User, decimal, rows, written};
 use crate::market::figures::shortest;
-use crate::support::{Scene, TRADING, until};
+use crate::support::{Scene, until};
 
 /// The case in docs/api.md: the server's token belongs to the same person, for another app.
 #[test]
@@ -16,8 +16,7 @@ fn a_sync_with_an_app_of_the_users_own_leaves_the_shared_token_alive() {
     let code = user.scene.request_token();
     let body =
         format!(r#"{{"api_key":"simkeya-1","api_secret":"simsecreta","request_token":"{code}"}}"#);
-    let answer = user.service.post("/api/portfolio/sync", &user.auth, &body);
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let answer = user.service.post("/api/portfolio/sync", &user.auth, &body).with_status(200);
     assert!(!answer.text().contains("shared_token_may_have_ended"), "{}", answer.text());
     let rounds = || user.service.health()["feeds"]["broker_a"]["rounds"].as_u64().unwrap();
     let before = rounds();
@@ -45,10 +44,7 @@ fn live_holdings_have_what_nobody_asked_prices_for_fetched() {
 
 #[test]
 fn what_somebody_holds_takes_a_small_part_of_the_public_calls() {
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.broker_a.access_token = None;
-    let service = scene.start_with(&config);
+    let (scene, service) = Scene::trading_with(|config| config.broker_a.access_token = None);
     service.fresh_snapshot();
     let calls = || {
         let stats = scene.stats();
@@ -71,7 +67,6 @@ fn what_somebody_holds_takes_a_small_part_of_the_public_calls() {
     // A waiting client is not queued behind them.
     pending.note_held(&(40..80).map(symbol).collect::<Vec<_>>()).unwrap();
     assert_eq!(service.prices("NSE:INFY").quoted(), ["NSE:INFY"]);
-    service.stop();
 }
 
 #[test]

@@ -69,7 +69,6 @@ fn a_sync_after_the_close_values_the_other_broker_at_that_close() {
     assert_eq!(written(&point["total_current_value"]), "288000", "the last close, marked");
     assert_eq!(point["carried"].as_u64(), Some(1));
     days.summary();
-    days.service.stop();
 }
 
 /// The service was down at the close, and a user syncs before the revaluation: Friday's close then
@@ -98,7 +97,6 @@ fn a_close_that_is_revalued_late_puts_right_what_was_written_since() {
         assert_eq!(point["carried"].as_u64(), Some(0), "{date}");
     }
     assert_eq!(written(&days.summary()["total_current_value"]), "287000");
-    days.service.stop();
 }
 
 #[test]
@@ -158,7 +156,6 @@ fn the_day_s_move_is_of_that_day_or_not_known() {
     days.go_to("2026-11-21T12:00:00+05:30");
     days.await_close("2026-11-20");
     assert_eq!(days.summary()["day"], "2026-11-20", "on a Saturday it is Friday's");
-    days.service.stop();
 }
 
 /// Holdings left out of the day's move: by a price of another day, and by an unknown previous
@@ -190,7 +187,6 @@ fn a_pre_open_sync_brings_the_close_before_it_and_no_move_of_the_day() {
     let summary = days.summary();
     assert_eq!(written(&summary["day_pnl"]), "0", "computed to be 0: the price stood");
     assert_eq!(left_out(&summary), (Some(1), Some(0)));
-    days.service.stop();
 }
 
 /// Broker B sends no previous close. The other broker's row of the share has it exactly, while
@@ -221,7 +217,6 @@ fn broker_bs_part_of_the_days_move_is_known_where_anybody_says_it() {
     assert_eq!(written(&tcs["close_price"]), "300", "from broker A's row: {tcs:?}");
     // 501 times 3.05; by the percentage the five hundred would have moved by 1529.95.
     assert_eq!(written(&summary["day_pnl"]), "1528.05");
-    days.service.stop();
 }
 
 #[test]
@@ -248,7 +243,6 @@ fn positions_say_of_which_day_and_sync_they_are() {
         assert_eq!(row["earlier"].as_bool(), Some(is_a), "{row:?}");
         assert_eq!(row["date"], if is_a { "2026-11-16" } else { "2026-11-18" });
     }
-    days.service.stop();
 }
 
 /// A leap of the profit without a gain: the point shows its composition.
@@ -278,7 +272,6 @@ fn a_point_says_which_brokers_and_how_many_holdings_it_is_of() {
     assert_eq!(of("2026-11-18"), expect(r#"["a","b"]"#, 1, "25000"));
     let export = days.get("/api/portfolio/export");
     assert_eq!(rows(&export, "pnl_snapshots")[2]["holdings"].as_u64(), Some(1));
-    days.service.stop();
 }
 
 #[test]
@@ -301,7 +294,6 @@ fn a_summary_is_as_old_as_its_oldest_part() {
     let of_a = days.get("/api/portfolio/holdings?broker=a")["summary"].clone();
     assert_eq!(of_a["synced_at"], "2026-11-18T11:00:00+05:30");
     assert_eq!(of_a["priced_from"], of_a["priced_to"]);
-    days.service.stop();
 }
 
 #[test]
@@ -324,7 +316,6 @@ fn percentages_of_nothing_and_of_unknown_costs_are_null() {
         (written(&gift["total_invested"]), gift["without_cost"].as_u64()),
         ("0".into(), Some(1))
     );
-    days.service.stop();
 }
 
 #[test]
@@ -361,7 +352,6 @@ fn everything_that_has_a_price_is_in_the_total() {
     expect(&days.point("2026-11-16"));
     let export = days.get("/api/portfolio/export");
     expect(&rows(&export, "pnl_snapshots")[0]);
-    days.service.stop();
 }
 
 fn suspects(days: &Days) -> Vec<(String, bool)> {
@@ -415,7 +405,6 @@ fn an_ex_date_is_marked_and_the_day_that_mends_it_is_not() {
     days.go_to("2026-11-19T10:00:00+05:30");
     days.sync("a");
     assert_eq!(days.holdings()[0]["corporate_action"].as_bool(), Some(false));
-    days.service.stop();
 }
 
 /// Nobody syncs on the ex-date: the revaluation marks the row until the broker's next sync.
@@ -440,5 +429,4 @@ fn an_ex_date_that_only_the_close_sees_is_marked_until_the_next_sync() {
     days.sync("a");
     marked.push(("19", false));
     assert_eq!(suspects(&days), expected(&marked));
-    days.service.stop();
 }

@@ -29,7 +29,6 @@ fn one_code_under_two_isins_is_one_holding_in_any_order() {
         assert_eq!(written(&row["disputed_quantity"]), "0");
         assert_eq!(written(&days.summary()["total_current_value"]), "100000");
     }
-    days.service.stop();
 }
 
 /// The holding's cost is unknown, and the known part is shown.
@@ -53,7 +52,6 @@ fn a_known_average_is_not_applied_to_shares_of_unknown_cost() {
     assert_eq!(summary["without_cost"].as_u64(), Some(1));
     assert_eq!(written(&summary["total_current_value"]), "12000");
     assert_eq!(written(&summary["value_without_cost"]), "12000");
-    days.service.stop();
 }
 
 /// Two lots whose mean has no finite decimals: the cost is stored, since the mean times the
@@ -74,7 +72,6 @@ fn lots_of_one_share_are_exact_to_the_paisa() {
     let export = days.get("/api/portfolio/export");
     assert_eq!(written(&rows(&export, "holdings")[0]["cost"]), "58087389.095");
     assert_eq!(written(&rows(&export, "pnl_snapshots")[0]["total_pnl"]), "-28064485.145");
-    days.service.stop();
 }
 
 #[test]
@@ -91,7 +88,6 @@ fn shares_that_are_pledged_or_funded_alone_are_counted() {
     assert_eq!(summary["pledged_only"].as_u64(), Some(1));
     assert_eq!(summary["mtf_only"].as_u64(), Some(1));
     assert_eq!(written(&summary["total_current_value"]), "8000");
-    days.service.stop();
 }
 
 /// A member as it stands in the document.
@@ -171,7 +167,6 @@ fn todays_change_and_the_parts_of_the_whole_are_exact() {
     ];
     assert_eq!(slices("sectors"), expected);
     assert_eq!(summary["allocation"]["sectors_as_of"], "2026-09-30");
-    days.service.stop();
 }
 
 #[test]
@@ -204,7 +199,6 @@ fn a_week_is_compared_with_the_one_before_it() {
     // 50 x 112.50 less 100 x 100.
     let of = ["from", "to", "pnl_change", "changed"].map(|name| text(&told[name]));
     assert_eq!(of, ["\"2026-11-16\"", "\"2026-11-25\"", "-4375", "true"]);
-    days.service.stop();
 }
 
 #[test]
@@ -241,5 +235,4 @@ fn positions_have_a_summary_of_each_list() {
     assert_eq!(told["net_positions_count"].as_u64(), Some(of("a")));
     assert_eq!(b["positions_count"].as_u64(), Some(of("b")));
     assert_eq!((of("a"), of("b")), (2, 1));
-    days.service.stop();
 }

@@ -92,13 +92,11 @@ fn a_brokers_redirect_is_not_followed_with_anybodys_session() {
             (sync(&scene, &service, &user, broker).status == 200).then_some(())
         });
     }
-    service.stop();
 }
 
 #[test]
 fn an_activation_is_not_redirected_either() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start_with(&scene.config_without_tokens());
+    let (scene, service) = Scene::trading_on(Scene::config_without_tokens);
     let elsewhere = Elsewhere::start();
     let to = elsewhere.upstream.url();
     for (route, target, body) in [
@@ -110,13 +108,11 @@ fn an_activation_is_not_redirected_either() {
         answer.expect_problem(502, "broker_redirected");
     }
     elsewhere.expect_nothing();
-    service.stop();
 }
 
 #[test]
 fn a_feed_that_redirects_has_failed() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     service.snapshot_where("broker A", |json| json["market"]["source"] == "broker_a");
     let failed = |feed: &str| {
         until("the failure", || {
@@ -134,7 +130,6 @@ fn a_feed_that_redirects_has_failed() {
     failed("public");
     service.snapshot_where("its age", |json| json["market"]["stale"] == true);
     elsewhere.expect_nothing();
-    service.stop();
 }
 
 #[test]
@@ -150,5 +145,4 @@ fn the_public_provider_may_within_its_own_host() {
         (followed == Some(1)).then_some(())
     });
     service.fresh_snapshot();
-    service.stop();
 }

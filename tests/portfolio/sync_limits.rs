@@ -42,7 +42,6 @@ fn a_user_has_ten_tries_a_minute_at_both_brokers_together() {
     clock.advance_ms(6_000);
     assert_eq!(sync(&service, &one, "a", "another").status, 401);
     sync(&service, &one, "a", "another").expect_problem(429, "too_many_attempts");
-    service.stop();
 }
 
 #[test]
@@ -104,7 +103,6 @@ fn a_key_that_is_refused_rests_and_stops_no_other_key() {
     assert_eq!(counts.calls.value(), before, "each rests");
     scene.control("DELETE", "faults", "");
     assert_eq!(synced(&user(98), 98), 200, "at once");
-    service.stop();
 }
 
 #[test]
@@ -132,9 +130,7 @@ fn retry_after_is_the_time_that_the_service_holds() {
     let code = scene.request_token();
     let body =
         format!(r#"{{"api_key":"simkeya-1","api_secret":"simsecreta","request_token":"{code}"}}"#);
-    let synced = service.post("/api/portfolio/sync", &user, &body);
-    assert_eq!(synced.status, 200, "{}", synced.text());
-    service.stop();
+    service.post("/api/portfolio/sync", &user, &body).with_status(200);
 }
 
 /// A sync from `client`, behind a trusted proxy.
@@ -190,5 +186,4 @@ fn one_stranger_with_ten_accounts_and_invented_keys_stops_nobodys_syncs() {
     }
     // Twenty a minute at each broker. The rest was held back before a call.
     assert!(asked <= 2 * 2 * 20 + 2 * 20, "{asked}");
-    service.stop();
 }

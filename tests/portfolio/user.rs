@@ -15,8 +15,8 @@ const ACCOUNT: &str = "PF0001";
 
 /// A started service and one user of it.
 pub struct User {
-    pub scene: Scene,
     pub service: Service,
+    pub scene: Scene,
     /// The header line with the token.
     pub auth: String,
 }
@@ -378,8 +378,7 @@ fn a_code_of_another_person_at_the_broker_replaces_nothing_unless_that_is_said()
 
         let (_, body) = with_key(3, user.order_of(broker, "ZX9998"));
         let body = body.replacen('{', "{\"replace_broker_user\":true,", 1);
-        let replaced = user.service.post(route, &user.auth, &body);
-        assert_eq!(replaced.status, 200, "{}", replaced.text());
+        let replaced = user.service.post(route, &user.auth, &body).with_status(200);
         assert_eq!(replaced.json()["broker_user"], "ZX9998");
         let (_, body) = with_key(4, user.order(broker));
         let refused = user.service.post(route, &user.auth, &body);
@@ -390,12 +389,10 @@ fn a_code_of_another_person_at_the_broker_replaces_nothing_unless_that_is_said()
         assert_eq!(sync["broker_user"], "ZX9998");
     }
     // An empty portfolio has nothing to replace.
-    let gone = user.service.client().request("DELETE", DATA, &user.auth);
-    assert_eq!(gone.status, 200, "{}", gone.text());
+    user.service.client().request("DELETE", DATA, &user.auth).with_status(200);
     let (route, body) = user.order("a");
     let body = body.replace("simkeya", "simkeya-5");
     assert_eq!(user.service.post(route, &user.auth, &body).status, 200);
-    user.service.stop();
 }
 
 /// Broker A calls one average of the demo's twelve holdings unreliable.
@@ -408,5 +405,4 @@ fn a_doubtful_average_is_counted_and_makes_no_point_suspect() {
     assert_eq!(point["discrepancies"].as_u64(), Some(1));
     assert_eq!(point["brokers"].as_array().unwrap().len(), 1);
     assert_eq!(point["holdings"].as_u64(), Some(12));
-    user.service.stop();
 }

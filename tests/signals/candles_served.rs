@@ -61,7 +61,6 @@ fn the_newest_stored_candles_are_served_to_the_last_digit() {
         let usual = service.get(&format!("{CANDLES}?symbol={query}"));
         assert_eq!(usual.json()["count"].as_u64(), Some(250));
     }
-    service.stop();
 }
 
 /// Candles for charts come after those of which signals are made. Indices are not traded: their
@@ -76,8 +75,7 @@ fn candles_of_indices_and_of_what_is_held_follow_those_of_signals() {
     let code = stage.scene.request_token();
     let keys = r#""api_key":"simkeya-1","api_secret":"simsecreta""#;
     let body = format!(r#"{{{keys},"request_token":"{code}"}}"#);
-    let synced = service.post("/api/portfolio/sync", &auth, &body);
-    assert_eq!(synced.status, 200, "{}", synced.text());
+    service.post("/api/portfolio/sync", &auth, &body).with_status(200);
     for query in ["NSE:NIFTY%2050", "NSE:NIFTY%20BANK", "BSE:SENSEX", "NSE:NIFTY%20IT"] {
         let answer = await_candles(&stage, &service, &format!("symbol={query}"), ON_FRIDAY);
         assert_eq!(answer.json()["count"].as_u64(), Some(250), "{query}");
@@ -91,7 +89,6 @@ fn candles_of_indices_and_of_what_is_held_follow_those_of_signals() {
     beyond.sort();
     // It was held when the signals were made.
     await_candles(&stage, &service, &format!("symbol={}", beyond[0]), ON_FRIDAY);
-    service.stop();
 }
 
 #[test]
@@ -115,7 +112,6 @@ fn an_unchanged_history_is_a_304_and_the_next_evening_changes_it() {
     stage.go_to(MONDAY);
     let later = await_candles(&stage, &service, "symbol=NSE:INFY&days=5", ON_MONDAY);
     assert_ne!(later.header("etag"), Some(&*tag));
-    service.stop();
 }
 
 #[test]
@@ -134,7 +130,6 @@ fn candles_that_must_be_fetched_again_are_marked() {
     assert_eq!(marked.json()["suspect"], true, "{}", marked.text());
     let other = service.get(&format!("{CANDLES}?symbol=NSE:TCS"));
     assert!(other.status == 200 && !other.text().contains("suspect"), "{}", other.text());
-    service.stop();
 }
 
 #[test]
@@ -161,7 +156,6 @@ fn symbols_without_candles_and_bad_queries_are_refused() {
         let problem = answer.expect_problem(400, "validation_failed");
         assert_eq!(problem["errors"][0]["field"], field, "{query}");
     }
-    service.stop();
 }
 
 #[test]
@@ -209,5 +203,4 @@ fn candles_are_compressed_once_for_who_accepts_it() {
     assert_eq!(of("evictions_total", "candles_compressed"), 0.0);
     assert!(of("hits_total", "candles") >= 11.0 && of("misses_total", "candles") >= 1.0);
     assert!(of("entries", "candles") >= 1.0);
-    service.stop();
 }

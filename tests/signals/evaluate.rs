@@ -181,8 +181,7 @@ fn rows_that_cannot_be_true_are_told_and_left_out() {
     fs::write(folder.path().join("SPOILT.csv"), spoil).unwrap();
     fs::write(folder.path().join("EMPTY.csv"), "date,open,high,low,close\n").unwrap();
     fs::write(folder.path().join("notes.txt"), "no candles").unwrap();
-    let ran = evaluate(folder.path(), &["--json"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = evaluate(folder.path(), &["--json"]).with_code(0);
     assert_eq!(
         ran.err,
         "EMPTY.csv: left out: line 1 must name the column `volume` once\n\
@@ -243,8 +242,7 @@ fn suspected_splits_and_gaps_are_told_and_silence_their_symbol() {
     let last = holed.len();
     holed.drain(last - 40..last - 30);
     fs::write(path("GAMMA.csv"), holed.join("\n")).unwrap();
-    let ran = evaluate(folder.path(), &["--json"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = evaluate(folder.path(), &["--json"]).with_code(0);
     let report: Value = sonic_rs::from_str(&ran.out).unwrap();
     let [alpha, beta, gamma] = [0, 1, 2].map(|at| &report["suspect"][at]);
     assert_eq!((&alpha["symbol"], alpha["missing"].as_u64()), (&"ALPHA".into(), Some(0)));

@@ -69,7 +69,6 @@ fn what_is_shown_is_what_the_candles_say() {
     let health = service.health();
     stage.health_where("health", &service, |json| json["warmers"]["signals"] == "ok");
     assert_eq!(health["signals"]["symbols"].as_u64(), Some(5));
-    service.stop();
 }
 
 #[test]
@@ -100,8 +99,7 @@ fn the_routes_are_cached_filtered_and_say_what_they_are() {
     }
     let all = rows(&list.json()["signals"]);
     let count = |query: &str| {
-        let answer = service.get(&format!("{SIGNALS}?{query}"));
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        let answer = service.get(&format!("{SIGNALS}?{query}")).with_status(200);
         rows(&answer.json()["signals"])
     };
     let (up, down) = (count("direction=bullish"), count("direction=bearish"));
@@ -121,7 +119,6 @@ fn the_routes_are_cached_filtered_and_say_what_they_are() {
     assert_eq!(record["pending"].as_u64(), Some(all.len() as u64));
     assert_eq!(record["since"], ON_FRIDAY);
     assert_eq!(record["simulated"], true);
-    service.stop();
 }
 
 #[test]
@@ -134,7 +131,6 @@ fn a_bad_answer_is_asked_for_again_and_leaves_no_trace() {
         assert_eq!(stage.calls(), 7, "{fault}: five symbols, two of them twice");
         let (_, universe) = stage.evaluated(FRIDAY);
         assert_eq!(rows(&list["signals"]), expected_rows(&universe, FRIDAY), "{fault}");
-        service.stop();
     });
 }
 
@@ -153,7 +149,6 @@ fn a_candle_that_is_late_is_waited_for() {
     let list = stage.await_signals(&service, ON_FRIDAY).json();
     let (_, universe) = stage.evaluated(FRIDAY);
     assert_eq!(rows(&list["signals"]), expected_rows(&universe, FRIDAY));
-    service.stop();
 }
 
 #[test]
@@ -200,7 +195,6 @@ fn a_split_that_the_vendor_knows_at_once_costs_nothing_but_a_fetch() {
     assert_eq!(stage.calls() - before, 6, "one symbol twice");
     let (_, universe) = stage.evaluated(FRIDAY);
     assert_eq!(rows(&list["signals"]), expected_rows(&universe, FRIDAY));
-    service.stop();
 }
 
 #[test]
@@ -214,7 +208,6 @@ fn symbols_that_are_gone_do_not_hide_the_others() {
     let histories = stage.store().candle_histories().unwrap();
     assert_eq!(histories.len(), 3);
     assert!(histories.iter().all(|held| held.last == Some(FRIDAY)));
-    service.stop();
 }
 
 #[test]

@@ -157,7 +157,6 @@ fn with_it_they_are_marked_dated_ranked_and_weighed_by_what_is_known() {
             && json["signals"]["signals"].as_u64() == Some(complete as u64)
             && json["signals"]["provisional_at"].is_str()
     });
-    service.stop();
 }
 
 /// The snapshot's part of a list: the best signal of each symbol, and whether it is provisional.
@@ -231,7 +230,6 @@ fn without_broker_a_the_public_provider_says_what_it_can_in_time() {
     let list = await_look(&stage, &service, "");
     assert!(!named(&list["signals"], true).is_empty());
     assert_eq!(stage.calls(), 0, "one source says all of a symbol's candles");
-    service.stop();
 }
 
 #[test]
@@ -355,7 +353,6 @@ fn calls_that_fail_cost_their_symbols_a_rotation_and_nobody_else() {
     stage.scene.fault(HISTORICAL, r#"{"kind":"wrong_types","count":2}"#);
     let service = stage.start_provisional();
     until_shown(&stage, &service, &expected);
-    service.stop();
 }
 
 #[test]
@@ -383,7 +380,6 @@ fn taken_back_after(time: (i8, i8)) {
     stage.health_where("none in health", &service, |json| {
         json["signals"]["provisional"].as_u64() == Some(0)
     });
-    service.stop();
 }
 
 #[test]
@@ -399,5 +395,4 @@ fn what_cannot_be_put_on_record_is_not_shown() {
     blocker.execute_batch("ROLLBACK").unwrap();
     await_look(&stage, &service, "");
     stage.health_where("well again", &service, |json| json["warmers"]["signals"] == "ok");
-    service.stop();
 }

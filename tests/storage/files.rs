@@ -21,8 +21,7 @@ fn start_in(scene: &Scene, state: &Path) -> Program {
 }
 
 fn stop(program: &mut Program) {
-    program.terminate();
-    assert_eq!(program.exit().code(), Some(0));
+    program.ends();
 }
 
 fn account(client: &mut Client, action: &str, email: &str) -> Answer {

@@ -75,7 +75,6 @@ fn goes_back(runs: bool, copy: impl Fn(&Path, &Path), back: impl Fn(&Path, &Path
     service.stop();
     let service = scene.start();
     assert_eq!((status(&service, &bob), status(&service, &alice)), (200, 401));
-    service.stop();
 }
 
 fn copy_file(from: &Path, to: &Path) {
@@ -152,13 +151,11 @@ fn by_a_way_that_nobody_can_see_others_accounts_stay_closed_and_a_command_ends_t
             status(&service, &first) == 401 && status(&service, &bob) == 401
         });
     });
-    let body = format!(r#"{{"email":"bob@example.com","password":"{PASSWORD}"}}"#);
-    let again = service.post("/api/auth/login", "", &body).field("access_token");
+    let again = service.account("login", "bob@example.com", PASSWORD).field("access_token");
     assert_eq!(status(&service, &again), 200);
     service.stop();
     let service = scene.start();
     assert_eq!((status(&service, &again), status(&service, &bob)), (200, 401), "a start keeps it");
-    service.stop();
 }
 
 const LOST: &str = "the log beside the database";

@@ -43,8 +43,7 @@ fn sync(scene: &Scene, service: &Service, auth: &str) {
         r#"{{"api_key":"simkeya","api_secret":"simsecreta","request_token":"{}"}}"#,
         scene.request_token()
     );
-    let answer = service.post("/api/portfolio/sync", auth, &body);
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    service.post("/api/portfolio/sync", auth, &body).with_status(200);
 }
 
 #[test]
@@ -72,12 +71,10 @@ fn accounts_portfolios_and_journals_outlive_the_service_on_a_server() {
     let journal = service.client().request("GET", "/api/journal", &auth);
     assert!(journal.text().contains("kept \u{20b9}"), "{}", journal.text());
     assert_eq!(service.client().request("GET", "/api/journal", &left).status, 401, "logged out");
-    let ran = command(&url, scene.state.path(), &["user", "disable", "asha@example.com"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    command(&url, scene.state.path(), &["user", "disable", "asha@example.com"]).with_code(0);
     until("the operator's change", || {
         service.client().request("GET", "/api/journal", &auth).status == 401
     });
-    service.stop();
 }
 
 #[test]
@@ -92,8 +89,7 @@ fn prices_go_on_while_the_server_is_stopped_and_writes_say_so() {
     let auth = bearer(&service.register("asha@example.com", PASSWORD));
     service.fresh_snapshot();
     own.signal(Signal::STOP);
-    let refused = service.post("/api/journal", &auth, ENTRY);
-    assert_eq!(refused.status, 503, "{}", refused.text());
+    let refused = service.post("/api/journal", &auth, ENTRY).with_status(503);
     let code = refused.json()["code"].as_str().unwrap().to_owned();
     assert!(["store_late", "store_unavailable"].contains(&code.as_str()), "{code}");
     service.fresh_snapshot();
@@ -101,7 +97,6 @@ fn prices_go_on_while_the_server_is_stopped_and_writes_say_so() {
     own.signal(Signal::CONT);
     until("the store", || service.health()["database"] == "ok");
     assert_eq!(service.post("/api/journal", &auth, ENTRY).status, 201);
-    service.stop();
 }
 
 fn set(server: &Server, statement: &str) {
@@ -148,7 +143,6 @@ fn writes_that_a_lost_synchronous_standby_holds_up_are_told() {
     until("the store", || service.health()["database"] == "ok");
     assert_eq!(service.post("/api/journal", &auth, ENTRY).status, 201);
     service.register("ravi@example.com", PASSWORD);
-    service.stop();
 }
 
 #[test]
@@ -183,7 +177,6 @@ fn a_lock_that_holds_up_registrations_alone_is_told() {
     });
     until("the store", || service.health()["database"] == "ok");
     service.register("ravi@example.com", PASSWORD);
-    service.stop();
 }
 
 #[test]
@@ -231,8 +224,7 @@ fn config_check_connects_where_it_is_asked_to_and_says_what_is_refused() {
     let mut client = redis_client(&port);
     client("AUTH other");
     client("ACL SETUSER bhav +info");
-    let ran = check(&good, &cache, "sesame");
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = check(&good, &cache, "sesame").with_code(0);
     for name in ["BHAV_STORE_URL", "BHAV_CACHE_URL"] {
         assert!(ran.out.contains(&format!("# {name}: the server can be used\n")), "{}", ran.out);
     }
@@ -271,19 +263,17 @@ fn connections_are_called_after_the_node() {
     let scene = Scene::at(TRADING);
     let (mut config, url) = on_server(&scene, server);
     config.nodes.name = Some("node one".into());
-    let service = scene.start_with(&config);
+    let _service = scene.start_with(&config);
     let role = url.rsplit('=').next().unwrap().to_owned();
     let asked =
         format!("SELECT DISTINCT application_name FROM pg_stat_activity WHERE usename = '{role}'");
     until("its connections", || server.execute("bhav", &asked).unwrap() == "bhav/nodeone\n");
-    service.stop();
 }
 
 #[test]
 fn a_file_moves_to_a_server_with_one_command() {
     let Some(server) = server() else { return };
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     let auth = bearer(&service.register("asha@example.com", PASSWORD));
     sync(&scene, &service, &auth);
     assert_eq!(service.post("/api/journal", &auth, ENTRY).status, 201);
@@ -294,14 +284,11 @@ fn a_file_moves_to_a_server_with_one_command() {
     let refused = migrate(&url);
     assert_eq!(refused.code, Some(69), "the service runs: {}", refused.err);
     service.stop();
-    let refused = migrate("postgres://asha:secret@db/bhav");
-    assert_eq!(refused.code, Some(64), "{}", refused.err);
+    let refused = migrate("postgres://asha:secret@db/bhav").with_code(64);
     assert!(!refused.err.contains("secret"), "{}", refused.err);
-    let ran = migrate(&url);
-    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = migrate(&url).with_code(0);
     assert!(ran.out.contains("1  journal\n") && ran.out.contains("cell by cell"), "{}", ran.out);
-    let again = migrate(&url);
-    assert_eq!(again.code, Some(64), "{}", again.err);
+    let again = migrate(&url).with_code(64);
     assert!(again.err.contains("is not empty"), "{}", again.err);
 
     let service = scene.start_with(&config);
@@ -310,8 +297,7 @@ fn a_file_moves_to_a_server_with_one_command() {
         401,
         "a token of before"
     );
-    let body = format!(r#"{{"email":"asha@example.com","password":"{PASSWORD}"}}"#);
-    let login = service.post("/api/auth/login", "", &body);
+    let login = service.account("login", "asha@example.com", PASSWORD);
     let auth = bearer(login.json()["access_token"].as_str().unwrap());
     assert_eq!(holdings(&service, &auth), before);
     service.stop();
@@ -359,8 +345,7 @@ fn a_password_in_the_url_or_a_fallback_to_clear_text_ends_the_start_with_64() {
         ("postgres://bhav@db/bhav?sslmode=prefer", "clear text"),
         ("postgres://bhav@db/bhav?sslmode=verify-ca", "not understood"),
     ] {
-        let ran = run(bhav(&["config", "check"]).env("BHAV_STORE_URL", url));
-        assert_eq!(ran.code, Some(64), "{}", ran.err);
+        let ran = run(bhav(&["config", "check"]).env("BHAV_STORE_URL", url)).with_code(64);
         let said = format!("{}{}", ran.out, ran.err);
         assert!(said.contains(why) && !said.contains("hunter2"), "{said}");
     }

@@ -45,7 +45,6 @@ fn a_database_that_is_put_right_is_noticed_without_a_restart() {
         until("the end of it", || service.health()["database"] == "ok");
         until("the probe's write", || service.health()["store"]["commits"].as_u64() >= Some(1));
     });
-    service.stop();
 }
 
 /// A file of this schema version, as its program left it.
@@ -70,10 +69,7 @@ fn a_file_of_every_schema_version_is_opened_with_everything_in_it() {
         let path = scene.state.path().join(FILE_NAME);
         fs::write(&path, bytes).unwrap();
         let service = scene.start();
-        let login = |name: &str| {
-            let body = format!(r#"{{"email":"{name}@example.com","password":"{PASSWORD}"}}"#);
-            service.post("/api/auth/login", "", &body)
-        };
+        let login = |name: &str| service.account("login", &format!("{name}@example.com"), PASSWORD);
         let asha = bearer(&login("asha").field("access_token"));
         assert_eq!(login("shut").status, if version < 6 { 200 } else { 403 }, "{version}");
         assert_eq!(login("gone").status, 401, "{version}");

@@ -178,8 +178,7 @@ fn an_older_program_on_a_newer_database_says_so_and_touches_nothing() {
         {
             assert!(said.contains(part), "{part} is not in {said}");
         }
-        let added = run(&mut bhav(&["user", "list", &state]));
-        assert_eq!(added.code, Some(64), "{}", added.err);
+        run(&mut bhav(&["user", "list", &state])).with_code(64);
         let after = bytes(scene.state.path());
         assert_eq!(after.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
         assert!(after == before, "a file was changed");

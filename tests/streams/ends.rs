@@ -27,7 +27,6 @@ fn a_stream_ends_with_its_life_and_a_whole_last_chunk() {
         assert!(reader.is_complete);
         assert_eq!(reader.parser.retry, Some(3_000), "come back as usual");
     }
-    stage.service.stop();
 }
 
 #[test]

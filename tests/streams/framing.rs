@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use super::stage::Stage;
-use crate::support::{EventReader, SNAPSHOT, STREAM, Scene, TRADING};
+use crate::support::{EventReader, SNAPSHOT, STREAM, Scene};
 
 /// Names of the headers, in order.
 fn names(reader: &EventReader) -> Vec<String> {
@@ -43,7 +43,6 @@ fn the_head_is_as_described_and_bytes_come_at_once() {
     assert_eq!((reader.parser.retry, reader.parser.comments, reader.chunks), (Some(3_000), 1, 1));
     let json = stage.publish(1, 10);
     assert_eq!(reader.event_named("snapshot").data, json);
-    stage.service.stop();
 }
 
 #[test]
@@ -58,7 +57,6 @@ fn a_client_of_http_1_0_gets_bare_events_until_the_end() {
         assert_eq!(names(&reader).len(), headers, "{}", reader.head.head());
         assert_eq!(reader.event_named("snapshot").data, json);
     }
-    stage.service.stop();
 }
 
 #[test]
@@ -77,7 +75,6 @@ fn a_head_request_gets_the_head_alone_and_the_connection_goes_on() {
     client.write(format!("HEAD {STREAM} HTTP/1.0\r\nHost: a\r\n\r\n"));
     assert_eq!(client.head().header("connection"), Some("close"));
     client.closes();
-    stage.service.stop();
 }
 
 #[test]
@@ -91,7 +88,6 @@ fn other_methods_are_refused() {
     }
     assert_eq!(client.request("OPTIONS", STREAM, "").status, 204);
     assert_eq!(stage.streams().open(), 0);
-    stage.service.stop();
 }
 
 #[test]
@@ -117,7 +113,6 @@ fn the_coding_is_what_the_client_takes() {
         let sent = stage.streams().stats.bytes.value() - before;
         assert_eq!(sent < 2_000, coding.is_some(), "{accepted}: {sent} bytes");
     }
-    stage.service.stop();
 }
 
 #[test]
@@ -143,13 +138,11 @@ fn every_framing_and_coding_gives_the_same_events() {
         assert!(events.iter().all(|event| *event == events[0]), "{number}: {events:?}");
         assert_eq!(events[0].data, json);
     }
-    stage.service.stop();
 }
 
 #[test]
 fn an_event_is_the_snapshot_of_the_tag_that_is_its_id() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     service.fresh_snapshot();
     let mut reader = EventReader::open(&service, STREAM, "Accept-Encoding: gzip\r\n");
     let mut client = service.client();
@@ -162,7 +155,6 @@ fn an_event_is_the_snapshot_of_the_tag_that_is_its_id() {
         is_same
     });
     assert!(same);
-    service.stop();
 }
 
 #[test]
@@ -171,7 +163,6 @@ fn tokens_and_cookies_are_not_looked_at() {
     let json = stage.publish(1, 10);
     let lines = "Authorization: Bearer nonsense\r\nCookie: access_token_cookie=x\r\n";
     assert_eq!(stage.open(lines).event_named("snapshot").data, json);
-    stage.service.stop();
 }
 
 #[test]
@@ -188,7 +179,6 @@ fn a_page_of_an_allowed_origin_may_read_and_another_not() {
         vary.sort_unstable();
         assert_eq!(vary, ["Accept-Encoding", "Origin"]);
     }
-    stage.service.stop();
 }
 
 #[test]
@@ -211,5 +201,4 @@ fn any_query_and_id_gets_a_stream_or_a_refusal() {
     });
     assert!(outcome.is_ok(), "{outcome:?}");
     assert!(tried.into_inner() >= 100);
-    stage.service.stop();
 }

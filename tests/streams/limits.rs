@@ -4,7 +4,7 @@ use bhav::http::settings::HttpSettings;
 
 use super::stage::Stage;
 use crate::support::scrape::Scrape;
-use crate::support::{EventReader, SNAPSHOT, STREAM, Scene, TRADING, until};
+use crate::support::{EventReader, SNAPSHOT, STREAM, Scene, until};
 
 #[test]
 fn one_more_than_the_limit_is_refused_and_others_are_unhurt() {
@@ -39,7 +39,6 @@ fn one_more_than_the_limit_is_refused_and_others_are_unhurt() {
             reader.ready().is_some_and(|event| event.data == json)
         });
     }
-    stage.service.stop();
 }
 
 #[test]
@@ -52,7 +51,6 @@ fn streams_leave_a_tenth_of_the_connections_to_requests() {
     let readers: Vec<_> = (0..9).map(|_| stage.open("")).collect();
     stage.service.get(STREAM).expect_problem(503, "streams_full");
     assert_eq!((readers.len(), stage.streams().open()), (9, 9));
-    stage.service.stop();
 }
 
 #[test]
@@ -78,13 +76,11 @@ fn an_address_has_a_limit_of_its_own_and_this_machine_none() {
     drop(readers);
     stage.await_open(0);
     stage.open(&of("203.0.113.9"));
-    stage.service.stop();
 }
 
 #[test]
 fn metrics_tell_of_streams() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start_with(&scene.watched());
+    let (_scene, service) = Scene::trading_on(Scene::watched);
     service.fresh_snapshot();
     let mut reader = EventReader::open(&service, STREAM, "");
     let mut quotes = EventReader::open(&service, &format!("{STREAM}?symbols=NSE:INFY"), "");
@@ -112,5 +108,4 @@ fn metrics_tell_of_streams() {
     ] {
         assert_eq!(scrape.value(name), 0.0, "{name}");
     }
-    service.stop();
 }

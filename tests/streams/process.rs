@@ -40,8 +40,7 @@ fn tokens_cookies_and_ids_of_readers_are_not_logged() {
         assert!((400..500).contains(&answer.status), "{}", answer.status);
         assert!(!answer.text().contains("CANARY"));
     }
-    program.terminate();
-    assert_eq!(program.exit().code(), Some(0));
+    program.ends();
     let log = std::fs::read_to_string(path).unwrap();
     assert!(log.contains("level=debug"), "{log}");
     assert!(!log.contains("CANARY"), "{log}");

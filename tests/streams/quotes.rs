@@ -93,7 +93,6 @@ fn all_come_at_once_and_then_only_those_that_have_changed() {
     assert_eq!(reader.event_named("snapshot").data, json);
     stage.quote("NSE:AA", 5, 2, EVER_MS);
     assert_eq!(Told::next(&mut reader).quotes(), [("NSE:AA", 5, false)]);
-    stage.service.stop();
 }
 
 #[test]
@@ -122,7 +121,6 @@ fn symbols_are_read_as_live_prices_reads_them() {
         let answer = stage.service.get(&format!("{STREAM}?{query}"));
         assert!(answer.expect_problem(400, code).to_string().contains("symbols"), "{query}");
     }
-    stage.service.stop();
 }
 
 #[test]
@@ -140,7 +138,6 @@ fn any_symbols_get_the_refusal_of_live_prices_or_a_stream() {
     });
     assert!(outcome.is_ok(), "{outcome:?}");
     assert_eq!((stage.streams().open(), stage.choices().count()), (0, 0), "HEAD opens none");
-    stage.service.stop();
 }
 
 #[test]
@@ -177,7 +174,6 @@ fn a_quote_that_becomes_stale_is_an_event_and_stays_so() {
         });
         assert_eq!(Told::of(&event).quotes(), [("NSE:AA", 101, false)]);
     }
-    stage.service.stop();
 }
 
 #[test]
@@ -199,7 +195,6 @@ fn many_changes_in_an_interval_are_two_frames_and_the_last_is_right() {
         (seen.last() == Some(&100)).then_some(())
     });
     assert!(seen.len() <= 2 && seen.is_sorted(), "{seen:?}");
-    stage.service.stop();
 }
 
 #[test]
@@ -222,7 +217,6 @@ fn a_snapshot_and_quotes_that_are_due_together_come_together() {
     assert_eq!(event.data, json);
     assert_eq!(reader.ready().map(|event| Told::of(&event).quotes()[0].1), Some(2), "one read");
     assert_eq!(stats.conflated.value(), 0);
-    stage.service.stop();
 }
 
 #[test]
@@ -252,7 +246,6 @@ fn every_framing_and_coding_gives_the_same_quotes() {
         assert_eq!(Told::of(&events[0]).quotes(), [(symbol, number as u64, false)]);
     }
     assert_eq!(stage.choices().count(), 1, "made once for all");
-    stage.service.stop();
 }
 
 #[test]
@@ -266,13 +259,11 @@ fn who_comes_back_gets_all_quotes_and_no_snapshot_that_it_has() {
     assert_eq!(Told::of(&event).quotes(), [("NSE:AA", 1, false)]);
     let json = stage.publish(2, 10);
     assert_eq!(reader.event_named("snapshot").data, json);
-    stage.service.stop();
 }
 
 #[test]
 fn missing_symbols_are_pending_until_their_quote_comes() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     service.await_instruments();
     scene.fault("*", HANGS);
     let target = format!("{STREAM}?symbols=NSE:INFY,NSE:NOSUCH,NSE:TCS");
@@ -291,7 +282,6 @@ fn missing_symbols_are_pending_until_their_quote_comes() {
         }
         (quoted.contains(&"NSE:INFY".into()) && quoted.contains(&"NSE:TCS".into())).then_some(())
     });
-    service.stop();
 }
 
 #[test]
@@ -316,7 +306,6 @@ fn what_nobody_can_answer_becomes_unavailable_after_the_wait_of_live_prices() {
     });
     assert_eq!(told.quotes(), [("NSE:INFY", 5, false)]);
     assert_eq!((told.unavailable(), told.pending()), (vec![], vec![]));
-    stage.service.stop();
 }
 
 #[test]
@@ -343,16 +332,14 @@ fn a_quote_that_the_cache_drops_is_told_and_asked_for_again() {
     stage.quote("NSE:INFY", 2, 2, EVER_MS);
     let is_back = |told: &Told| told.quotes() == [("NSE:INFY", 2, false)];
     assert!((0..2).any(|_| is_back(&next("its return"))), "after at most one other event");
-    stage.service.stop();
 }
 
 #[test]
 fn an_open_stream_keeps_its_symbols_in_the_polls() {
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.cache.demand_ttl_ms = 1_000;
-    config.http.stream_interval_ms = 250;
-    let service = scene.start_with(&config);
+    let (_scene, service) = Scene::trading_with(|config| {
+        config.cache.demand_ttl_ms = 1_000;
+        config.http.stream_interval_ms = 250;
+    });
     service.fresh_snapshot();
     let mut reader = EventReader::open(&service, &format!("{STREAM}?symbols=NSE:INFY"), "");
     let mut times = std::collections::BTreeSet::new();
@@ -376,7 +363,6 @@ fn an_open_stream_keeps_its_symbols_in_the_polls() {
     assert!(is_wanted());
     drop(reader);
     until("the end of the demand", || (!is_wanted()).then_some(()));
-    service.stop();
 }
 
 #[test]
@@ -393,7 +379,6 @@ fn a_price_of_another_source_is_an_event() {
     told_where(&mut reader, "the public provider's", is_of("public"));
     assert_eq!(scene.control("DELETE", "faults", "").status, 200);
     told_where(&mut reader, "broker A's", is_of("broker_a"));
-    service.stop();
 }
 
 /// A client with a small receive buffer in the kernel, which has requested these symbols.
@@ -457,7 +442,6 @@ fn a_reader_that_stops_gets_the_rest_of_one_write_and_then_all_quotes_as_they_ar
         }
     }
     assert!(late <= 3, "{late} events of the fifty that it missed");
-    stage.service.stop();
 }
 
 #[test]
@@ -485,7 +469,6 @@ fn a_stream_with_quotes_counts_as_two() {
     refused("203.0.113.11", &target);
     let _other = stage.open(&of("203.0.113.11"));
     assert_eq!(stage.choices().count(), 1);
-    stage.service.stop();
 }
 
 #[test]
@@ -511,7 +494,6 @@ fn choices_of_symbols_are_bounded_and_end_with_their_last_stream() {
     drop(readers);
     until("all to end", || stage.choices().count() == 0);
     stage.await_open(1);
-    stage.service.stop();
 }
 
 #[test]
@@ -556,7 +538,6 @@ fn one_site_has_a_tenth_of_the_choices_and_strangers_leave_a_quarter_to_users() 
     drop(readers);
     until("all to end", || stage.choices().count() == 0);
     drop(stage.open_with(&symbol(4), &of("203.0.113.200")));
-    stage.service.stop();
 }
 
 #[test]
@@ -576,7 +557,6 @@ fn a_thousand_comings_and_goings_leave_no_choice() {
     stage.await_open(0);
     until("all choices to end", || stage.choices().count() == 0);
     stage.await_nothing_held();
-    stage.service.stop();
 }
 
 #[test]

@@ -23,7 +23,6 @@ fn many_changes_in_an_interval_are_two_frames_and_the_last_is_right() {
     assert_eq!(stats.frames.value(), 1 + seen.len() as u64);
     assert_eq!(stats.conflated.value(), 100 - seen.len() as u64);
     assert!(stats.fan_out.read(0).count() >= 1);
-    stage.service.stop();
 }
 
 #[test]
@@ -61,7 +60,6 @@ fn a_quiet_stream_has_a_beat_every_fifteen_seconds_and_nothing_else() {
         });
         assert_eq!((event.name, event.data), ("snapshot".into(), json.clone()));
     }
-    stage.service.stop();
 }
 
 #[test]
@@ -73,7 +71,6 @@ fn before_the_first_data_there_are_beats() {
         reader.ready()
     });
     assert_eq!((&*event.name, &*event.id), ("beat", ""));
-    stage.service.stop();
 }
 
 /// In the evening no price moves.
@@ -95,7 +92,6 @@ fn a_change_of_the_markets_phase_is_an_event_although_no_price_moved() {
         assert_eq!(before[member], after[member]);
     }
     assert_eq!(before["market"]["as_of_ist"], after["market"]["as_of_ist"]);
-    service.stop();
 }
 
 #[test]
@@ -114,13 +110,11 @@ fn a_change_of_the_source_is_an_event() {
     from("public");
     assert_eq!(scene.control("DELETE", "faults", "").status, 200);
     from("broker_a");
-    service.stop();
 }
 
 #[test]
 fn prices_that_become_stale_are_an_event_although_none_moved() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     service.fresh_snapshot();
     let mut reader = EventReader::open(&service, STREAM, "");
     until("fresh prices", || {
@@ -137,5 +131,4 @@ fn prices_that_become_stale_are_an_event_although_none_moved() {
         is_stale.then_some(before)
     });
     assert!(last.contains("\"simulated\":true"), "{last}");
-    service.stop();
 }

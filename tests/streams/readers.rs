@@ -57,7 +57,6 @@ fn a_reader_that_stops_gets_the_rest_of_one_frame_and_then_the_newest() {
     // The reader reads again.
     let json = stage.publish(last + 1, 10);
     assert_eq!(reader.event_named("snapshot").data, json);
-    stage.service.stop();
 }
 
 #[test]
@@ -71,7 +70,6 @@ fn a_reader_that_never_reads_holds_little_and_is_cut_off() {
     stage.await_open(0);
     assert_eq!(stage.streams().stats.slow_cuts.value(), 1);
     stage.await_nothing_held();
-    stage.service.stop();
 }
 
 /// Takes at most `most` of the bytes that have arrived.
@@ -116,7 +114,6 @@ fn a_reader_slower_than_the_changes_gets_whole_frames_and_ends_with_the_newest()
     assert!(seen.is_sorted_by(|one, next| one < next), "{seen:?}");
     assert!(parser.is_between_events());
     assert_eq!(stage.streams().stats.slow_cuts.value(), 0);
-    stage.service.stop();
 }
 
 #[test]
@@ -137,7 +134,6 @@ fn a_reader_that_takes_a_byte_now_and_then_is_cut_off_all_the_same() {
     assert!(sips > 0, "it did read");
     stage.await_open(0);
     stage.await_nothing_held();
-    stage.service.stop();
 }
 
 #[test]
@@ -161,7 +157,6 @@ fn a_client_that_goes_away_frees_its_place() {
         stage.await_open(0);
     }
     stage.await_nothing_held();
-    stage.service.stop();
 }
 
 #[test]
@@ -199,7 +194,6 @@ fn a_client_that_goes_away_in_the_midst_of_a_frame_frees_everything() {
     }
     let stats = &stage.streams().stats;
     assert_eq!((stats.slow_cuts.value(), stats.crowded_cuts.value()), (0, 0));
-    stage.service.stop();
 }
 
 #[test]
@@ -217,7 +211,6 @@ fn two_thousand_comings_and_goings_leave_nothing() {
     }
     stage.await_open(0);
     stage.await_nothing_held();
-    stage.service.stop();
 }
 
 #[test]
@@ -247,5 +240,4 @@ fn a_second_request_is_dropped_and_too_much_input_ends_the_stream() {
     let _ = client.try_write(&vec![b'x'; 1024 * 1024]);
     until("it is counted", || stats.input_cuts.value() == 2);
     stage.await_open(0);
-    stage.service.stop();
 }

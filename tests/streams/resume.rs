@@ -28,7 +28,6 @@ fn who_has_the_current_snapshot_gets_the_next_one_only() {
     for mut reader in [by_header, by_query, other] {
         assert_eq!(reader.event_named("snapshot").data, json);
     }
-    stage.service.stop();
 }
 
 #[test]
@@ -61,7 +60,6 @@ fn who_has_anything_else_gets_the_current_snapshot_once() {
         let mut reader = EventReader::open(&stage.service, &format!("{STREAM}?{query}"), "");
         assert_eq!(reader.event_named("snapshot").data, current, "{query}");
     }
-    stage.service.stop();
 }
 
 #[test]
@@ -72,7 +70,6 @@ fn an_id_that_is_no_header_value_is_refused_before_the_route() {
         assert_eq!(stage.service.client().ask(request).status, status);
     }
     assert_eq!(stage.streams().open(), 0);
-    stage.service.stop();
 }
 
 /// The events in the first `count` bytes of a stream's body, which is at least that long.
@@ -110,7 +107,6 @@ fn a_client_that_is_cut_anywhere_ends_in_the_polled_state() {
             assert_eq!((&state, &id), (&current, &tag));
         }
     }
-    stage.service.stop();
 }
 
 #[test]
@@ -131,5 +127,4 @@ fn after_a_restart_the_current_snapshot_comes_with_its_tag() {
     let answer = service.get(SNAPSHOT);
     assert_eq!(answer.header("etag"), Some(&*format!("\"{}\"", after.id)));
     assert_eq!(answer.text(), after.data);
-    service.stop();
 }

@@ -1,17 +1,17 @@
 //! A service whose snapshot comes from the test: its feeds have no data.
 
 use bhav::api::Choices;
-use bhav::base::{Clock, Quote, Source, Symbol, json};
+use bhav::base::{Clock, Quote, json};
 use bhav::cache::{Kept, Vouched};
 use bhav::config::Config;
 use bhav::http::server::places::Streams;
 use bhav::sim::SimSettings;
 
-use crate::support::{EventReader, STREAM, Scene, Service, TRADING, until};
+use crate::support::{EventReader, STREAM, Scene, Service, TRADING, samples, until};
 
 pub struct Stage {
-    pub scene: Scene,
     pub service: Service,
+    pub scene: Scene,
 }
 
 impl Stage {
@@ -65,17 +65,12 @@ impl Stage {
         let state = self.service.0.server().shared().service.state();
         let opened: jiff::Timestamp = "2026-11-20T03:45:00Z".parse().unwrap();
         let now_mono_ms = state.clock.monotonic_ms();
+        let as_of = opened + jiff::SignedDuration::from_secs(second);
         let quote = Quote {
-            symbol: Symbol::parse(symbol).unwrap(),
-            last_price: json::parse_decimal(&price.to_string()).unwrap(),
             previous_close: json::parse_decimal("100"),
-            day: None,
-            as_of: opened + jiff::SignedDuration::from_secs(second),
-            timed: true,
             asked: opened,
-            delay_s: None,
-            source: Source::BrokerA,
             simulated: true,
+            ..samples::quote(symbol, &price.to_string(), as_of)
         };
         let vouched = Vouched { mono_ms: now_mono_ms as i64 + fresh_ms, calls: 1 };
         assert_eq!(state.l1.insert(quote, vouched, now_mono_ms), Kept::Taken);

@@ -41,6 +41,13 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// Checks the status.
+    #[track_caller]
+    pub fn with_status(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{}{}", self.head(), self.decoded());
+        self
+    }
+
     /// The value of a header that occurs at most once; for `set-cookie`, the first.
     #[track_caller]
     pub fn header(&self, name: &str) -> Option<&str> {

@@ -42,6 +42,13 @@ impl Harness {
         Self::with(&settings())
     }
 
+    /// Same as [`start`](Self::start), with a connection to it.
+    pub fn connected() -> (Self, Client) {
+        let harness = Self::start();
+        let client = harness.connect();
+        (harness, client)
+    }
+
     pub fn with(settings: &HttpSettings) -> Self {
         EDGE.call_once(|| bhav::rt::coroutines::configure(2));
         let clock = Clock::system();

@@ -13,6 +13,9 @@ pub mod postgres;
 pub mod probe;
 pub mod process;
 pub mod program;
+/// The same quote as in the tests beside the code.
+#[path = "../../src/base/testing.rs"]
+pub mod samples;
 pub mod scrape;
 pub mod service;
 #[cfg(feature = "engines")]
@@ -20,6 +23,8 @@ pub mod shared_server;
 pub mod source;
 pub mod upstream;
 pub mod wait;
+
+use bhav::base::{Quote, Source, Symbol};
 
 pub use client::{Answer, Client, bearer, members};
 pub use events::{EVENT_STREAM, Event, EventParser, EventReader, STREAM};

@@ -82,6 +82,13 @@ impl Process {
         self.child.wait().unwrap();
     }
 
+    /// Ends it, as a supervisor does, and expects that it ends well.
+    #[track_caller]
+    pub fn ends(&mut self) {
+        self.terminate();
+        assert_eq!(self.exit().code(), Some(0));
+    }
+
     pub fn terminate(&self) {
         self.signal(Signal::TERM);
     }
@@ -172,6 +179,15 @@ pub struct Ran {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
+}
+
+impl Ran {
+    /// Checks the exit code.
+    #[track_caller]
+    pub fn with_code(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{}", self.err);
+        self
+    }
 }
 
 pub fn run(command: &mut Command) -> Ran {

@@ -26,8 +26,7 @@ pub struct Scrape(pub BTreeMap<String, Family>);
 
 impl Scrape {
     pub fn of(service: &Service) -> Self {
-        let answer = service.admin().get("/metrics");
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        let answer = service.admin().get("/metrics").with_status(200);
         let kind = answer.header("content-type");
         assert_eq!(kind, Some("text/plain; version=0.0.4; charset=utf-8"));
         Self::parse(answer.text())

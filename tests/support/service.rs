@@ -1,6 +1,7 @@
 //! The service in this process, and the simulated world in which it runs: a simulator, a clock and
 //! a state directory.
 
+use std::ops::Deref;
 use std::path::Path;
 use std::time::Duration;
 
@@ -55,6 +56,27 @@ impl Scene {
         let sessions = Sessions::new(move |date| calendar.is_trading_date(date));
         let sim = bhav::sim::start(SimSettings { sessions, ..settings }, clock.clone()).unwrap();
         Self { sim, clock, by_hand: None, state: tempfile::tempdir().unwrap() }
+    }
+
+    /// A scene in the middle of trading, and a service in it.
+    pub fn trading() -> (Self, Service) {
+        Self::trading_with(|_| {})
+    }
+
+    /// Same as [`trading`](Self::trading), with other settings.
+    pub fn trading_with(change: impl FnOnce(&mut Config)) -> (Self, Service) {
+        Self::trading_on(|scene| {
+            let mut config = scene.config();
+            change(&mut config);
+            config
+        })
+    }
+
+    /// Same as [`trading`](Self::trading), with these settings.
+    pub fn trading_on(config: impl FnOnce(&Self) -> Config) -> (Self, Service) {
+        let scene = Self::at(TRADING);
+        let service = scene.start_with(&config(&scene));
+        (scene, service)
     }
 
     /// A scene on a clock that stands still until it is [advanced](Self::advance_ms).
@@ -165,8 +187,9 @@ impl Scene {
     }
 
     pub fn start_with(&self, config: &Config) -> Service {
-        let Service(app, _) = Self::started(config, &self.clock);
-        Service(app, self.by_hand.as_ref().map(ManualClock::share))
+        let mut service = Self::started(config, &self.clock);
+        service.1 = self.by_hand.as_ref().map(ManualClock::share);
+        service
     }
 
     /// Starts a service on a machine whose clock is not the world's.
@@ -179,7 +202,7 @@ impl Scene {
         // A program that another test is starting holds this process's locks for a moment.
         until("the state directory", || match App::start(config, clock) {
             Err(StartError::StateInUse { .. }) => None,
-            started => Some(Service(started.unwrap(), None)),
+            started => Some(Service(Running(Some(started.unwrap())), None)),
         })
     }
 
@@ -246,21 +269,48 @@ fn advancing<T>(clock: ManualClock, after: Duration, step_ms: i64, work: impl Fn
     })
 }
 
-/// A running application, and its clock if that moves only by hand.
-pub struct Service(pub App, Option<ManualClock>);
+/// A running application, and its clock if that moves only by hand. Dropping it stops it, so a
+/// struct that holds a scene too names the service first.
+pub struct Service(pub Running, Option<ManualClock>);
+
+/// `None` once it is stopped.
+pub struct Running(Option<App>);
+
+impl Deref for Running {
+    type Target = App;
+
+    fn deref(&self) -> &App {
+        self.0.as_ref().expect("a running service")
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.end();
+        }
+    }
+}
 
 impl Service {
     /// A service that was started by other means, on a clock that runs.
     #[cfg(feature = "engines")]
     pub fn of(app: App) -> Self {
-        Self(app, None)
+        Self(Running(Some(app)), None)
     }
 
-    /// Stops the service, and returns the number of connections cut off. On a clock that stands
-    /// still no deadline would pass, so it is advanced in the end.
-    pub fn stop(self) -> usize {
-        let Self(app, Some(clock)) = self else { return self.0.stop() };
-        advancing(clock, STOP_AFTER, STOP_STEP_MS, || app.stop())
+    /// Stops the service, and returns the number of connections cut off.
+    pub fn stop(mut self) -> usize {
+        self.end()
+    }
+
+    /// On a clock that stands still no deadline would pass, so it is advanced in the end.
+    fn end(&mut self) -> usize {
+        match (self.0.0.take(), self.1.take()) {
+            (Some(app), Some(clock)) => advancing(clock, STOP_AFTER, STOP_STEP_MS, || app.stop()),
+            (Some(app), None) => app.stop(),
+            (None, _) => 0,
+        }
     }
 
     /// A new connection. The server's time for deadlines lags up to a tick behind the clock, and
@@ -293,10 +343,12 @@ impl Service {
 
     /// A new user's token.
     pub fn register(&self, email: &str, password: &str) -> String {
-        let body = format!(r#"{{"email":"{email}","password":"{password}"}}"#);
-        let answer = self.post("/api/auth/register", "", &body);
-        assert_eq!(answer.status, 201, "{}", answer.text());
-        answer.json()["access_token"].as_str().unwrap().to_owned()
+        self.account("register", email, password).with_status(201).field("access_token")
+    }
+
+    /// Registers or logs in. See [`Client::account`].
+    pub fn account(&self, action: &str, email: &str, password: &str) -> Answer {
+        self.client().account(action, email, password)
     }
 
     pub fn health(&self) -> Value {

@@ -3,7 +3,7 @@
 use tempfile::TempDir;
 
 use super::*;
-use crate::base::{Quote, Source, Symbol, json};
+use crate::base::{Quote, json, testing};
 use crate::cache::l1::{Hit, L1};
 use crate::cache::l2;
 use crate::cache::l2::{KEY_BYTES_MAX, RECORD_BYTES_MAX};
@@ -167,17 +167,13 @@ fn restored_quotes_are_stale_in_l1() {
     let (_dir, path) = fresh();
     let l2 = SqliteL2::open(&path, 1_000).unwrap();
     let quotes: Vec<Quote> = (0..500)
-        .map(|i| Quote {
-            symbol: Symbol::parse(&format!("NSE:S{i}")).unwrap(),
-            last_price: json::parse_decimal(&format!("{}.05", 100 + i)).unwrap(),
-            previous_close: json::parse_decimal("100"),
-            day: None,
-            as_of: "2026-11-20T10:00:00Z".parse().unwrap(),
-            timed: true,
-            asked: "2026-11-20T10:00:01Z".parse().unwrap(),
-            delay_s: None,
-            source: Source::BrokerA,
-            simulated: false,
+        .map(|i| {
+            let as_of = "2026-11-20T10:00:00Z".parse().unwrap();
+            Quote {
+                previous_close: json::parse_decimal("100"),
+                asked: "2026-11-20T10:00:01Z".parse().unwrap(),
+                ..testing::quote(&format!("NSE:S{i}"), &format!("{}.05", 100 + i), as_of)
+            }
         })
         .collect();
     l2.store(Kind::Quote, &l2::records(&quotes), 1_000).unwrap();

@@ -2,8 +2,8 @@
 //! follows a leader that is not updated yet, and the other way round.
 
 use super::*;
-use crate::base::DayRange;
 use crate::base::json::parse_decimal;
+use crate::base::{DayRange, testing};
 
 fn symbol(text: &str) -> Symbol {
     Symbol::parse(text).unwrap()
@@ -11,16 +11,12 @@ fn symbol(text: &str) -> Symbol {
 
 fn quote(name: &str, source: Source) -> Quote {
     Quote {
-        symbol: symbol(name),
-        last_price: parse_decimal("1500.10").unwrap(),
         previous_close: parse_decimal("1490.5"),
-        day: None,
-        as_of: "2026-11-20T10:00:00.25Z".parse().unwrap(),
-        timed: true,
         asked: "2026-11-20T10:00:01Z".parse().unwrap(),
         delay_s: Some(900),
         source,
         simulated: true,
+        ..testing::quote(name, "1500.10", "2026-11-20T10:00:00.25Z".parse().unwrap())
     }
 }
 

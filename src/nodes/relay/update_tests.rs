@@ -4,20 +4,14 @@ use proptest::prelude::*;
 use rust_decimal::Decimal;
 
 use super::*;
-use crate::base::{DayRange, Source};
+use crate::base::{DayRange, Source, testing};
 
 pub(crate) fn quote(symbol: &str, paise: i64) -> Quote {
     Quote {
-        symbol: Symbol::parse(symbol).unwrap(),
         last_price: Decimal::new(paise, 2),
         previous_close: Some(Decimal::new(paise + 5, 2)),
-        day: None,
-        as_of: "2026-11-20T10:00:00.25Z".parse().unwrap(),
-        timed: true,
         asked: "2026-11-20T10:00:01Z".parse().unwrap(),
-        delay_s: None,
-        source: Source::BrokerA,
-        simulated: false,
+        ..testing::quote(symbol, "1", "2026-11-20T10:00:00.25Z".parse().unwrap())
     }
 }
 

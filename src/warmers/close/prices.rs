@@ -697,9 +697,8 @@ impl Missing {
 
 #[cfg(test)]
 mod due_tests {
-    use rust_decimal::Decimal;
-
     use super::*;
+    use crate::base::testing;
 
     fn due(now: &str) -> Option<Due> {
         Due::at(&MarketCalendar::embedded(), now.parse().unwrap())
@@ -749,18 +748,8 @@ mod due_tests {
     }
 
     fn quote(source: Source, as_of: &str, received: &str) -> Quote {
-        Quote {
-            symbol: Symbol::parse("NSE:INFY").unwrap(),
-            last_price: Decimal::ONE_HUNDRED,
-            previous_close: None,
-            day: None,
-            as_of: as_of.parse().unwrap(),
-            timed: true,
-            asked: received.parse().unwrap(),
-            delay_s: None,
-            source,
-            simulated: false,
-        }
+        let quote = testing::quote("NSE:INFY", "100", as_of.parse().unwrap());
+        Quote { asked: received.parse().unwrap(), source, ..quote }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use proptest::prelude::*;
 
 use super::*;
-use crate::base::Clock;
+use crate::base::{Clock, testing};
 use crate::cache::L1;
 use crate::rt::LaneSpec;
 
@@ -124,18 +124,7 @@ impl Bench {
 }
 
 fn quote(symbol: &Symbol, as_of: Timestamp) -> Quote {
-    Quote {
-        symbol: symbol.clone(),
-        last_price: "25000".parse().unwrap(),
-        previous_close: None,
-        day: None,
-        as_of,
-        timed: true,
-        asked: as_of,
-        delay_s: None,
-        source: Source::BrokerA,
-        simulated: false,
-    }
+    testing::quote(symbol.as_str(), "25000", as_of)
 }
 
 #[test]

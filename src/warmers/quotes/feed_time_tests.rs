@@ -1,6 +1,7 @@
 //! Tests what a source's timestamps show about its delay.
 
 use super::*;
+use crate::base::testing;
 
 const OPEN: &str = "2026-11-20T11:00:00+05:30";
 const MINUTE_MS: i64 = 60_000;
@@ -33,18 +34,7 @@ impl Bench {
     }
 
     fn quote(&self, symbol: &str, as_of: Timestamp) -> Quote {
-        Quote {
-            symbol: Symbol::parse(symbol).unwrap(),
-            last_price: 25_000.into(),
-            previous_close: None,
-            day: None,
-            as_of,
-            timed: true,
-            asked: as_of,
-            delay_s: None,
-            source: Source::Public,
-            simulated: false,
-        }
+        Quote { source: Source::Public, ..testing::quote(symbol, "25000", as_of) }
     }
 
     /// An answer at `at_ms` with an index of the timestamp `as_of_ms`. Returns how long nobody has

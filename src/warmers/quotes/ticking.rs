@@ -264,21 +264,10 @@ mod tests {
 #[cfg(test)]
 mod tick_log_tests {
     use super::*;
-    use crate::base::Source;
+    use crate::base::testing;
 
     fn quote(symbol: &str, price: &str, second: i64) -> Quote {
-        Quote {
-            symbol: Symbol::parse(symbol).unwrap(),
-            last_price: price.parse().unwrap(),
-            previous_close: None,
-            day: None,
-            as_of: Timestamp::from_second(1_795_155_307 + second).unwrap(),
-            asked: Timestamp::from_second(1_795_155_307 + second).unwrap(),
-            source: Source::BrokerA,
-            delay_s: None,
-            timed: true,
-            simulated: true,
-        }
+        testing::quote(symbol, price, Timestamp::from_second(1_795_155_307 + second).unwrap())
     }
 
     #[test]

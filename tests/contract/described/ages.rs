@@ -41,7 +41,6 @@ pub fn delayed_prices(checker: &mut Checker) {
         walk.get("/api/portfolio/holdings?live=true").text().contains("\"delay_s\":")
     });
     assert!(service.get(SNAPSHOT).text().contains("\"delay_s\":120"));
-    service.stop();
 }
 
 /// Broker A is gone, and the public provider's prices are newer for some indices and older for
@@ -88,7 +87,6 @@ pub fn indices_of_their_own_times(checker: &mut Checker) {
         let market = &json["market"];
         market["source"] == "public" && market["stale"] == true && of_public(&json, "index1")
     });
-    service.stop();
 }
 
 fn of_public(json: &Value, name: &str) -> bool {

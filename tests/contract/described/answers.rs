@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::civil::date;
+use parking_lot::Mutex;
 use sonic_rs::JsonValueTrait;
 
 use super::ages;
@@ -12,6 +13,7 @@ use super::checker::Checker;
 use super::walk::Walk;
 use crate::signals::stage::{NINE, RECORD, SIGNALS, Stage};
 use crate::support::upstream::{Asked, Said, Upstream};
+use crate::support::wait::at_once;
 use crate::support::{
     Answer, EventReader, SNAPSHOT, STREAM, Scene, Service, TRADING, bearer, until,
 };
@@ -130,13 +132,11 @@ fn one_user(checker: &mut Checker) {
     walk.enter(&new);
     let by_cookie = again.replacen('{', r#"{"cookie":true,"#, 1);
     let own = "Origin: http://localhost\r\n";
-    let answer = walk.send("POST", "/api/auth/login", own, &by_cookie);
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    walk.send("POST", "/api/auth/login", own, &by_cookie).with_status(200);
     walk.expect(200, "DELETE", "/api/portfolio/data", "");
     walk.get("/api/portfolio/export");
     let proof = r#"{"password":"ten red ones, then"}"#;
     walk.expect(200, "DELETE", "/api/auth/account", proof);
-    service.stop();
 }
 
 /// A key is made, used, listed and revoked.
@@ -306,11 +306,10 @@ fn a_split_and_a_sale(checker: &mut Checker) {
     let syncs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&syncs);
     let upstream = Upstream::start(move |asked| broker(asked, counted.load(Ordering::SeqCst)));
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.broker_a.url = upstream.url();
-    config.broker_a.access_token = None;
-    let service = scene.start_with(&config);
+    let (_scene, service) = Scene::trading_with(|config| {
+        config.broker_a.url = upstream.url();
+        config.broker_a.access_token = None;
+    });
     let walk = &mut Walk::new(&service, checker);
     let new = walk.expect(201, "POST", "/api/auth/register", LOGIN);
     walk.enter(&new);
@@ -322,7 +321,6 @@ fn a_split_and_a_sale(checker: &mut Checker) {
         assert_eq!(said.text().contains("\"changed_count\":0"), number == 1, "{}", said.text());
     }
     READS.iter().for_each(|target| drop(walk.get(target)));
-    service.stop();
 }
 
 /// The beginning of a stream.
@@ -350,8 +348,7 @@ fn stream(walk: &mut Walk<'_>) {
 /// Health while all is well, and while no feed answers; a stale snapshot, and one restored after a
 /// restart.
 fn feeds_that_come_and_go(checker: &mut Checker) {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     service.fresh_snapshot();
     let walk = &mut Walk::new(&service, checker);
     walk.get(SNAPSHOT);
@@ -377,7 +374,6 @@ fn feeds_that_come_and_go(checker: &mut Checker) {
     let service = scene.start();
     service.snapshot_where("the one of before", |json| json["market"]["stale"] == true);
     Walk::new(&service, checker).get(SNAPSHOT);
-    service.stop();
 }
 
 /// Health before prices are pushed, during that, and after it.
@@ -395,7 +391,6 @@ fn a_ticker_that_comes_and_goes(checker: &mut Checker) {
     until("ticks", || walk.get("/api/health").text().contains("\"live\":true"));
     scene.fault("broker_a.ticker", r#"{"kind":"hangup"}"#);
     until("their end", || walk.get("/api/health").text().contains("\"failure\":\"broken\""));
-    service.stop();
 }
 
 /// Signals of a finished day, then together with those of a running one.
@@ -431,7 +426,6 @@ fn signals(checker: &mut Checker) {
     for target in [SIGNALS, "/api/signals?provisional=true", RECORD, SNAPSHOT, "/api/health"] {
         assert!(walk.get(target).text().contains("provisional"), "{target}");
     }
-    service.stop();
 }
 
 fn missing(all: &BTreeSet<String>, seen: &BTreeSet<String>, known: &[&str]) -> Vec<String> {
@@ -440,14 +434,22 @@ fn missing(all: &BTreeSet<String>, seen: &BTreeSet<String>, known: &[&str]) -> V
 
 #[test]
 fn every_success_is_as_described_and_everything_described_comes() {
-    let mut checker = Checker::new();
-    one_user(&mut checker);
-    a_split_and_a_sale(&mut checker);
-    feeds_that_come_and_go(&mut checker);
-    a_ticker_that_comes_and_goes(&mut checker);
-    signals(&mut checker);
-    ages::delayed_prices(&mut checker);
-    ages::indices_of_their_own_times(&mut checker);
+    let scenarios: [fn(&mut Checker); 7] = [
+        one_user,
+        a_split_and_a_sale,
+        feeds_that_come_and_go,
+        a_ticker_that_comes_and_goes,
+        signals,
+        ages::delayed_prices,
+        ages::indices_of_their_own_times,
+    ];
+    let seen = Mutex::new(Checker::new());
+    at_once(scenarios, |scenario| {
+        let mut checker = Checker::new();
+        scenario(&mut checker);
+        seen.lock().add(checker);
+    });
+    let checker = seen.into_inner();
     let all = checker.everything();
     let unanswered: Vec<_> = all.answered.difference(&checker.answered).collect();
     assert!(unanswered.is_empty(), "never had: {unanswered:?}");
@@ -475,5 +477,4 @@ fn a_service_gives_the_document_that_was_judged() {
         let head = service.client().request("HEAD", "/api/openapi.json", &headers);
         assert_eq!(head.header("etag"), packed.header("etag"));
     }
-    service.stop();
 }

@@ -45,6 +45,13 @@ impl Checker {
         }
     }
 
+    /// Adds what another has seen.
+    pub fn add(&mut self, other: Self) {
+        self.answered.extend(other.answered);
+        self.present.extend(other.present);
+        self.absent.extend(other.absent);
+    }
+
     pub fn operation(&self, method: &str, path: &str) -> &Value {
         let found = &self.document["paths"][path][method.to_lowercase()];
         assert!(found.is_object(), "{method} {path} is not described");

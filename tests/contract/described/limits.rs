@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::checker::Checker;
 use super::walk::Walk;
 use crate::contract::openapi::{document, operations, resolved};
-use crate::support::{Answer, Scene, TRADING, bearer};
+use crate::support::{Answer, Scene, bearer};
 
 pub const ENTRY: &str =
     r#"{"traded_on":"2026-11-20","symbol":"INFY","side":"buy","quantity":1,"price":2}"#;
@@ -170,8 +170,7 @@ impl Bench<'_, '_> {
 
 #[test]
 fn bodies_are_kept_to_the_limits_that_are_described() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let token = service.register("walk@example.com", "nine green parrots");
     let checker = &mut Checker::new();
     let walk = &mut Walk::new(&service, checker);
@@ -199,13 +198,11 @@ fn bodies_are_kept_to_the_limits_that_are_described() {
         }
     }
     assert!(tried > 80, "{tried}");
-    service.stop();
 }
 
 #[test]
 fn parameters_are_kept_to_the_limits_that_are_described() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let token = service.register("walk@example.com", "nine green parrots");
     service.fresh_snapshot();
     let checker = &mut Checker::new();
@@ -248,7 +245,6 @@ fn parameters_are_kept_to_the_limits_that_are_described() {
         }
     }
     assert!(tried > 8, "{tried}");
-    service.stop();
 }
 
 /// Values at the schema's limits, and values just past them.
@@ -289,8 +285,7 @@ fn padded(bytes: usize) -> String {
 
 #[test]
 fn requests_are_kept_to_the_limits_that_are_described() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let auth = bearer(&service.register("walk@example.com", "nine green parrots"));
     let document = document();
     let limits = document["x-limits"].as_object().unwrap();
@@ -343,13 +338,11 @@ fn requests_are_kept_to_the_limits_that_are_described() {
         tried += 1;
     }
     assert!(tried >= 7, "{tried}");
-    service.stop();
 }
 
 #[test]
 fn symbols_are_as_many_as_described() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     service.await_instruments();
     let checker = &mut Checker::new();
     let walk = &mut Walk::new(&service, checker);
@@ -363,5 +356,4 @@ fn symbols_are_as_many_as_described() {
     assert_eq!(walk.get(&of(max)).unavailable().len() as u64, max);
     let refused = walk.expect(400, "GET", &of(max + 1), "");
     refused.expect_problem(400, "too_many_symbols");
-    service.stop();
 }

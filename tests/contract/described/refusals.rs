@@ -23,8 +23,7 @@ fn code(answer: &Answer, status: u16, code: &str) {
 
 #[test]
 fn nobody_and_the_wrong_ones_are_refused_as_described() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let token = service.register("walk@example.com", "nine green parrots");
     let checker = &mut Checker::new();
     let walk = &mut Walk::new(&service, checker);
@@ -46,15 +45,11 @@ fn nobody_and_the_wrong_ones_are_refused_as_described() {
         code(&walk.send(method, "/api/journal/0", "", body), 404, "not_found");
     }
     code(&walk.send("GET", "/api/journal?cursor=AAAA", "", ""), 400, "cursor_invalid");
-    service.stop();
 }
 
 #[test]
 fn bodies_that_are_none_are_refused_as_described() {
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.http.body_bytes_max = 4_096;
-    let service = scene.start_with(&config);
+    let (_scene, service) = Scene::trading_with(|config| config.http.body_bytes_max = 4_096);
     let token = service.register("walk@example.com", "nine green parrots");
     let checker = &mut Checker::new();
     let walk = &mut Walk::new(&service, checker);
@@ -87,7 +82,6 @@ fn bodies_that_are_none_are_refused_as_described() {
     let answer = service.client().ask("GET /api/health HTTP/9.9\r\nHost: localhost\r\n\r\n");
     walk.checker.check("GET", "/api/health", &answer);
     assert_eq!(answer.status, 505);
-    service.stop();
 }
 
 #[test]
@@ -115,7 +109,6 @@ fn what_is_not_there_yet_is_refused_as_described() {
         (answer.header("content-type") == Some("application/json")).then_some(answer)
     });
     assert_eq!(health.status, 503);
-    service.stop();
 }
 
 #[test]
@@ -149,16 +142,14 @@ fn brokers_and_administrators_refuse_as_described() {
     scene.fault("broker_a.session", r#"{"kind":"refuse"}"#);
     let answer = walk.send("POST", sync, "", &order("simkeya-2", "x"));
     code(&answer, 502, "broker_unavailable");
-    service.stop();
 }
 
 #[test]
 fn accounts_are_refused_as_described() {
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.auth.login_attempts_per_minute = 3;
-    config.auth.registration_attempts_per_minute = 4;
-    let service = scene.start_with(&config);
+    let (_scene, service) = Scene::trading_with(|config| {
+        config.auth.login_attempts_per_minute = 3;
+        config.auth.registration_attempts_per_minute = 4;
+    });
     let checker = &mut Checker::new();
     let walk = &mut Walk::new(&service, checker);
     walk.expect(201, "POST", "/api/auth/register", LOGIN);
@@ -179,13 +170,11 @@ fn accounts_are_refused_as_described() {
         Some(answer)
     });
     code(&refused, 429, "too_many_attempts");
-    service.stop();
 }
 
 #[test]
 fn what_no_route_has_is_a_problem_all_the_same() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let checker = Checker::new();
     let schema = checker.document["components"]["schemas"]["Problem"].clone();
     assert_eq!(resolved(&checker.document, &schema), &schema);
@@ -195,5 +184,4 @@ fn what_no_route_has_is_a_problem_all_the_same() {
         let value = serde_json::from_slice(&answer.body).unwrap();
         checker.valid(&schema, &value, answer.text());
     }
-    service.stop();
 }

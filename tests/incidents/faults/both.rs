@@ -21,7 +21,6 @@ fn both_and_back(fault: &str) {
     stage.await_broker_a();
     stage
         .until("what was asked for in vain is there now", || stage.live_prices("NSE:TCS").0 == 200);
-    stage.strike();
 }
 
 /// Makes a test for each row.
@@ -60,5 +59,4 @@ fn the_public_provider_alone_does_not_matter() {
     stage.until("health is well", || stage.get("/api/health").1["status"] == "ok");
     assert_eq!(stage.asked("public"), 0, "nobody needed it");
     assert_eq!(stage.feed_state("public"), "standby");
-    stage.strike();
 }

@@ -30,7 +30,6 @@ fn fail_over_and_back(fault: &str, states: &[&str]) {
     stage.mend();
     stage.await_broker_a();
     stage.until("health is well again", || stage.feed_state("broker_a") == "ok");
-    stage.strike();
 }
 
 /// Makes a test for each row: the fault, and the states of health that name its cause.
@@ -70,7 +69,6 @@ fn an_expired_token_stays_dead_until_a_new_one_is_set() {
         stage.asked("public") > asked + 5
     });
     assert_eq!(stage.feed_state("broker_a"), "token_dead");
-    stage.strike();
 }
 
 #[test]
@@ -81,7 +79,6 @@ fn a_plan_without_market_data_is_asked_again_after_a_while() {
     stage.mend();
     stage.advance_ms(60_000);
     stage.await_broker_a();
-    stage.strike();
 }
 
 #[test]
@@ -91,7 +88,6 @@ fn a_price_that_stands_still_is_not_shown_as_fresh() {
     fail_over(&stage, r#"{"kind":"mute_price"}"#, &["mute"]);
     stage.mend();
     stage.await_broker_a();
-    stage.strike();
 }
 
 #[test]
@@ -109,5 +105,4 @@ fn who_waits_while_broker_a_hangs_is_served_by_the_other() {
     stage.until("the public provider serves", || stage.market().source == "public");
     stage.mend();
     stage.await_broker_a();
-    stage.strike();
 }

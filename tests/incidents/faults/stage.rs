@@ -22,8 +22,8 @@ pub const CACHED: &str = "NSE:INFY,NSE:SBIN";
 
 /// The service in its simulated world.
 pub struct Stage {
-    scene: Scene,
     service: Service,
+    scene: Scene,
     watch: Clock,
     /// The clock's advance at each check; `None` if it runs by itself.
     step_ms: Option<i64>,
@@ -176,12 +176,6 @@ impl Stage {
     pub fn get(&self, target: &str) -> (u16, Value) {
         let answer = self.service.get(target);
         (answer.status, answer.json())
-    }
-
-    /// Stops both. The last line of a test; a failed one ends with the process.
-    pub fn strike(self) {
-        self.service.stop();
-        self.scene.sim.stop();
     }
 
     /// A price shown as broker A's and fresh must be current.

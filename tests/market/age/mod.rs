@@ -32,9 +32,9 @@ fn settings(public_delay_s: i64) -> SimSettings {
 
 /// A scene and a service on one clock that the test advances.
 struct Lapse {
+    service: Service,
     clock: ManualClock,
     scene: Scene,
-    service: Service,
     watch: Watch,
 }
 

@@ -55,7 +55,6 @@ fn rows_without_a_time_look_no_newer_than_the_index_beside_them() {
         }
         seen.market()["stale"] == true && seen.quotes.iter().all(|quote| quote["stale"] == true)
     });
-    lapse.service.stop();
 }
 
 /// Like `bhav demo` on an earlier run's state: its clock starts again at eleven.
@@ -77,14 +76,12 @@ fn kept_prices_of_the_future_are_dropped() {
     assert_eq!(again.control("DELETE", "faults", "").status, 200);
     let market = service.fresh_snapshot().json()["market"].clone();
     assert!(time(&market["as_of_ist"]) < late.parse::<Timestamp>().unwrap(), "{market}");
-    service.stop();
 }
 
 /// Reads an index's quote and then the snapshot, as fast as possible.
 #[test]
 fn the_snapshot_is_never_behind_a_quote_of_its_index() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     service.fresh_snapshot();
     let mut client = service.client();
     let mut seconds = Vec::new();
@@ -97,5 +94,4 @@ fn the_snapshot_is_never_behind_a_quote_of_its_index() {
         seconds.dedup();
         (seconds.len() > 5).then_some(())
     });
-    service.stop();
 }

@@ -42,20 +42,17 @@ fn the_public_provider_alone_says_how_far_it_is_behind() {
     let screen = run(&mut bhav(&["status", &url, &now, &state])).out;
     let row = screen.lines().find(|line| line.starts_with("public")).unwrap();
     assert!(row.contains("15 min") && row.contains("behind"), "{row}");
-    service.stop();
 }
 
 #[test]
 fn broker_a_runs_behind_nothing_and_says_no_delay() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (_scene, service) = Scene::trading();
     let market = service.snapshot_where("broker A", |json| {
         json["market"]["source"] == "broker_a" && json["market"]["stale"] == false
     });
     assert!(market.json()["market"]["delay_s"].is_null());
     let quote = service.prices("NSE:INFY").json()["quotes"][0].clone();
     assert!(quote["source"] == "broker_a" && quote["delay_s"].is_null(), "{quote}");
-    service.stop();
 }
 
 /// While a call carries only one index, each index has its own time.
@@ -80,7 +77,6 @@ fn one_symbol_a_call_leaves_each_index_with_a_time_of_its_own() {
         }
         differed > 20 && seen.market()["stale"] == false
     });
-    lapse.service.stop();
 }
 
 /// At the first failover after a start, and later: a sector's value comes from the feed that leads.
@@ -115,7 +111,6 @@ fn a_sector_comes_from_the_feed_that_leads_or_is_null() {
             && seen.market()["stale"] == false
             && sectors.iter().all(|sector| sector["change_pct"].is_number())
     });
-    lapse.service.stop();
 }
 
 #[test]
@@ -127,17 +122,15 @@ fn signals_are_of_no_date_until_there_is_a_list() {
     let json = service.fresh_snapshot().json();
     assert!(json.as_object().unwrap().contains_key(&"signals_as_of"), "{json}");
     assert!(json["signals_as_of"].is_null() && json["signals"].as_array().unwrap().is_empty());
-    service.stop();
 }
 
 #[test]
 fn a_stale_quote_that_nobody_kept_fresh_is_waited_for() {
     const DEMAND_MS: u64 = 1_000;
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.cache.demand_ttl_ms = DEMAND_MS;
-    config.cache.miss_wait_ms = 10_000;
-    let service = scene.start_with(&config);
+    let (scene, service) = Scene::trading_with(|config| {
+        config.cache.demand_ttl_ms = DEMAND_MS;
+        config.cache.miss_wait_ms = 10_000;
+    });
     service.await_instruments();
     assert_eq!(service.prices("NSE:INFY").json()["quotes"][0]["stale"], false);
     let l1 = &service.0.server().shared().service.state().l1;
@@ -159,7 +152,6 @@ fn a_stale_quote_that_nobody_kept_fresh_is_waited_for() {
         (quote["stale"] == true).then_some(())
     });
     assert!(bounded.monotonic_ms() < 2 * 10_000);
-    service.stop();
 }
 
 #[test]
@@ -184,18 +176,16 @@ fn nonsense_of_the_public_provider_is_a_failure_within_its_limit() {
             (health["status"] != "ok").then_some(health)
         });
         assert_ne!(health["feeds"]["public"]["state"], "ok", "{fault}: {health}");
-        lapse.service.stop();
     });
 }
 
 /// Health reports the failure before prices are old.
 #[test]
 fn rounds_that_fail_are_not_ok_while_prices_are_still_fresh() {
-    let scene = Scene::at(TRADING);
-    let mut config = scene.config();
-    config.broker_a.access_token = None;
-    config.broker_a.api_key = None;
-    let service = scene.start_with(&config);
+    let (scene, service) = Scene::trading_with(|config| {
+        config.broker_a.access_token = None;
+        config.broker_a.api_key = None;
+    });
     until("health", || (service.health()["status"] == "ok").then_some(()));
     scene.fault("public", r#"{"kind":"nulls"}"#);
     until("health tells it", || {
@@ -206,14 +196,12 @@ fn rounds_that_fail_are_not_ok_while_prices_are_still_fresh() {
             assert_eq!(service.get(SNAPSHOT).json()["market"]["stale"], false);
         })
     });
-    service.stop();
 }
 
 /// A slow answer has the prices of the moment at which it was requested.
 #[test]
 fn a_slow_answer_is_as_old_as_its_question() {
-    let scene = Scene::at(TRADING);
-    let service = scene.start();
+    let (scene, service) = Scene::trading();
     service.await_instruments();
     let mut watch = Watch::default();
     let mut client = service.client();
@@ -235,5 +223,4 @@ fn a_slow_answer_is_as_old_as_its_question() {
         }
         (rounds() >= before + 3).then_some(())
     });
-    service.stop();
 }
