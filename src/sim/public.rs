@@ -75,11 +75,12 @@ fn spark(call: &Call<'_>, nested: bool) -> Answer {
             let tick = call.world.day.tick(instrument, at);
             let series = Series::of(call.world, instrument, &ask, at);
             if nested {
-                json!({
-                    "meta": meta(call, instrument, &tick, &ask, &series),
-                    "timestamp": series.timestamps(),
-                    "indicators": {"quote": [{"close": series.closes()}]},
-                })
+                let quote = vec![map([("close", series.closes())])];
+                map([
+                    ("meta", meta(call, instrument, &tick, &ask, &series)),
+                    ("timestamp", series.timestamps()),
+                    ("indicators", map([("quote", quote.into())])),
+                ])
             } else {
                 flat(symbol, &tick, &series)
             }
@@ -94,10 +95,11 @@ fn spark(call: &Call<'_>, nested: bool) -> Answer {
     if !nested {
         return Answer::ok(map(results));
     }
-    let result = results
-        .into_iter()
-        .map(|(symbol, response)| json!({"symbol": symbol, "response": [response]}));
-    Answer::ok(json!({"spark": {"result": result.collect::<Value>(), "error": null}}))
+    let result = results.into_iter().map(|(symbol, response)| {
+        map([("symbol", symbol.into()), ("response", vec![response].into())])
+    });
+    let spark = map([("result", result.collect()), ("error", Value::Null)]);
+    Answer::ok(map([("spark", spark)]))
 }
 
 fn flat(symbol: &str, tick: &Tick, series: &Series) -> Value {
@@ -314,7 +316,7 @@ fn noisy(paise: i64) -> Value {
 /// Answers the chart of one symbol.
 pub(crate) fn chart_answer(call: &Call<'_>, symbol: &str) -> Answer {
     if symbol == GHOST {
-        return chart(&json!({"meta": ghost_meta(), "indicators": {"quote": [{}]}}));
+        return chart(json!({"meta": ghost_meta(), "indicators": {"quote": [{}]}}));
     }
     let Some(instrument) = call.world.universe.by_public(symbol) else {
         return error(404, "chart", "Not Found", "No data found, symbol may be delisted");
@@ -337,23 +339,28 @@ pub(crate) fn chart_answer(call: &Call<'_>, symbol: &str) -> Answer {
         let text = format!("Data doesn't exist for startDate = {from}, endDate = {to}");
         return error(400, "chart", "Bad Request", &text);
     }
-    let mut indicators = json!({"quote": [{
-        "open": series.column(|bar| noisy(bar.open)),
-        "high": series.column(|bar| noisy(bar.high)),
-        "low": series.column(|bar| noisy(bar.low)),
-        "close": series.closes(), "volume": series.column(|bar| bar.volume.into()),
-    }]});
+    let quote = map([
+        ("open", series.column(|bar| noisy(bar.open))),
+        ("high", series.column(|bar| noisy(bar.high))),
+        ("low", series.column(|bar| noisy(bar.low))),
+        ("close", series.closes()),
+        ("volume", series.column(|bar| bar.volume.into())),
+    ]);
+    let mut indicators = map([("quote", vec![quote].into())]);
     if ask.minutes.is_none() {
-        indicators["adjclose"] = json!([{"adjclose": series.closes()}]);
+        indicators["adjclose"] = vec![map([("adjclose", series.closes())])].into();
     }
-    chart(&json!({
-        "meta": meta(call, instrument, &tick, &ask, &series),
-        "timestamp": series.timestamps(), "indicators": indicators,
-    }))
+    chart(map([
+        ("meta", meta(call, instrument, &tick, &ask, &series)),
+        ("timestamp", series.timestamps()),
+        ("indicators", indicators),
+    ]))
 }
 
-fn chart(result: &Value) -> Answer {
-    Answer::ok(json!({"chart": {"result": [result], "error": null}}))
+/// Long lists are put in with `map`, which moves them; `json!` would copy them at each level.
+fn chart(result: Value) -> Answer {
+    let chart = map([("result", vec![result].into()), ("error", Value::Null)]);
+    Answer::ok(map([("chart", chart)]))
 }
 
 /// The shell that is left of a retired symbol: no price, no currency.
