@@ -101,10 +101,10 @@ export const month = moment(formats.month);
 export const weekday = moment(formats.weekday);
 export const isoDay = (at) => formats.iso.format(new Date(at));
 
-/** The time alone where it is of today, else with its day. */
+/** The time alone where it is of today, else with its day, as long as the server's clock is not known too. */
 export function moments(when, now) {
   if (!when) return UNKNOWN;
-  return isoDay(Date.parse(when)) === isoDay(now) ? minute(when) : `${shortDay(when)}, ${minute(when)}`;
+  return isKnown(now) && isoDay(Date.parse(when)) === isoDay(now) ? minute(when) : `${shortDay(when)}, ${minute(when)}`;
 }
 
 export function span(seconds) {

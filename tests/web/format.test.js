@@ -51,6 +51,7 @@ test('times are of India, whatever zone the device is in', () => {
   assert.equal(format.isoDay(Date.parse('2026-11-20T20:00:00Z')), '2026-11-21');
   assert.equal(format.moments(at, Date.parse(at) + 3600e3), '11:00');
   assert.equal(format.moments(at, Date.parse(at) + 24 * 3600e3), '20 Nov, 11:00');
+  assert.equal(format.moments(at, NaN), '20 Nov, 11:00', 'before the first answer tells the time');
   assert.equal(format.time(null), '–');
   assert.equal(format.time('nonsense'), '–');
 });
