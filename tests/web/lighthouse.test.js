@@ -35,7 +35,7 @@ for (const path of process.env.LIGHTHOUSE === 'all' ? PAGES : ['/', '/portfolio'
       assert.equal(figures.accessibility, 1, String(failed('accessibility')));
       assert.ok(figures.practices >= 0.95, String(failed('best-practices')));
       assert.ok(figures.cls <= 0.01, JSON.stringify([figures, audits['layout-shifts']?.details]));
-      assert.ok(bytes <= 60 * 1024, JSON.stringify(figures));
+      assert.ok(bytes <= 80 * 1024, JSON.stringify(figures));
       // Times on a busy machine mean little, so they are printed and not asserted.
       if (figures.performance < 0.95) context.diagnostic(`performance below 0.95: ${figures.performance}`);
     });
