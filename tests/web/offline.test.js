@@ -78,7 +78,8 @@ test('without a connection every page says so, shows no figure, and comes back b
     // What is no page is not replaced by one.
     await assert.rejects(page.goto(`${front.url}/api/openapi.json`));
     await assert.rejects(page.goto(`${front.url}/return/a?request_token=x`));
-    await page.goto(`${front.url}/`);
+    // The browser's own page about the failure may still be on its way.
+    await until('the frame', async () => Boolean(await page.goto(`${front.url}/`)));
   } finally {
     front.away(false);
   }
