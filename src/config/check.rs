@@ -264,6 +264,15 @@ mod tests {
     }
 
     #[test]
+    fn the_numbers_that_must_not_cross_are_settings() {
+        let config = Config::default();
+        for name in NOT_ABOVE.iter().flat_map(|(lower, upper)| [lower, upper]) {
+            let setting = SETTINGS.iter().find(|setting| setting.name == *name).expect(name);
+            assert!((setting.show)(&config).parse::<u64>().is_ok(), "{name} is a number");
+        }
+    }
+
+    #[test]
     #[cfg(feature = "engines")]
     fn a_node_of_several_needs_the_key_of_all_and_other_commands_do_not() {
         use super::super::load::load_with;
