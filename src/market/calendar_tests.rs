@@ -1,8 +1,13 @@
 //! Tests of the calendar: its known days, the operator's file, and faults.
 
+use jiff::Span;
+use jiff::civil::Weekday;
+
 use super::*;
 use crate::base::clock;
 use crate::market::Phase;
+use crate::market::calendar_entries::Confidence;
+use crate::market::data_file::{DaySpan, Fault};
 
 fn date(text: &str) -> Date {
     text.parse().unwrap()

@@ -10,7 +10,8 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 
 use crate::base::{Quote, Source, Symbol, settings};
-use crate::market::calendar::{DataError, Faults, MarketStatus, Phase, Row, document, operators};
+use crate::market::data_file::{DataError, Faults, Row, document, operators};
+use crate::market::phase::{MarketStatus, Phase};
 
 /// Most indices in a list: the size of one batch call to the public provider.
 pub(crate) const INDICES_MAX: usize = 20;

@@ -16,7 +16,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use crate::base::{Exchange, Symbol, Words, words};
-use crate::market::calendar::{DataError, Faults, operators};
+use crate::market::data_file::{DataError, Faults, operators};
 
 /// Most instruments held. Broker A's rows of both exchanges are about 25,000; with the sets'
 /// overhead and the index for searches this many take under 16 MiB.

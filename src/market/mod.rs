@@ -4,12 +4,19 @@
 //! clock.
 
 pub(crate) mod calendar;
+mod calendar_entries;
+mod calendar_file;
+pub(crate) mod data_file;
 pub(crate) mod indices;
 pub mod instruments;
+mod market_day;
+mod phase;
 
 pub use calendar::MarketCalendar;
-pub(crate) use calendar::{DataError, LastClose, MarketStatus, Phase};
+pub(crate) use data_file::DataError;
 pub(crate) use indices::Age;
 pub use indices::{Index, IndexList, Priced, Prices, Snapshot, SnapshotInputs};
 pub(crate) use instruments::InstrumentList;
 pub use instruments::{Origin, Sectors, Universe};
+pub(crate) use market_day::LastClose;
+pub(crate) use phase::{MarketStatus, Phase};

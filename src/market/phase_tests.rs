@@ -7,6 +7,7 @@ use proptest::prelude::{ProptestConfig, any, proptest};
 
 use super::*;
 use crate::market::MarketCalendar;
+use crate::market::calendar::FinalClose;
 
 fn at(civil: &str) -> Timestamp {
     clock::instant(civil.parse().unwrap())

@@ -1,0 +1,208 @@
+//! The phase of the market at an instant.
+//!
+//! When a calendar is built it is unrolled into a sorted list of transitions: the instants at which
+//! the phase changes. A query is a binary search in that list and may come from any thread. Nothing
+//! here reads a clock; callers pass the instant.
+
+use std::collections::BTreeSet;
+
+use jiff::civil::Date;
+use jiff::{Span, Timestamp};
+
+use crate::base::{clock, words};
+use crate::market::calendar_entries::{Day, Hours};
+use crate::market::data_file::DaySpan;
+
+words! {
+    /// The phase, as the API names it.
+    ///
+    /// `closed` covers everything outside the hours of a trading date, and the gaps within its
+    /// hours: between the two parts of a drill, from 15:30 to 15:40 before August 2026, and from
+    /// 15:35 to 15:50 since. A weekend is `closed`. A weekday holiday is `holiday` from midnight to
+    /// midnight. A holiday with a muhurat session is a trading date, so it is `closed` outside that
+    /// session.
+    #[derive(Hash)]
+    pub enum Phase else Closed {
+        /// Pre-open: orders, matching and the buffer before continuous trading.
+        PreOpen = "pre_open",
+        /// Continuous trading of the constituents of the indices.
+        Open = "open",
+        /// Closing auction of the constituents. An index that does not move is normal in it. Other
+        /// shares trade on until 15:30.
+        Closing = "closing",
+        /// Trades at the closing price.
+        PostClose = "post_close",
+        /// None of the others.
+        Closed = "closed",
+        /// A weekday on which the market does not trade.
+        Holiday = "holiday",
+    }
+}
+
+/// The market at one instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MarketStatus {
+    /// Whether some share is in continuous trading. True from the first second of trading, false
+    /// from the end on.
+    pub is_open: bool,
+    pub phase: Phase,
+    /// The next instant at which `phase` or `is_open` changes. `None` if that is beyond the covered
+    /// years.
+    pub next_transition_at: Option<Timestamp>,
+    /// The trading date that prices belong to: the last one whose continuous trading has begun.
+    /// `None` before the first known one.
+    pub trading_date: Option<Date>,
+    /// Whether the year has a list of holidays. If not, the market counts as closed.
+    pub calendar_known: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) phase: Phase,
+    pub(super) is_open: bool,
+    pub(super) known: bool,
+}
+
+pub(super) const UNKNOWN: State = State { phase: Phase::Closed, is_open: false, known: false };
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Transition {
+    /// Seconds since the Unix epoch.
+    pub(super) at_s: i64,
+    pub(super) state: State,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TradingDay {
+    pub(super) date: Date,
+    /// Continuous trading begins, seconds since the Unix epoch.
+    pub(super) begin_s: i64,
+    /// The first phase, pre-open or continuous trading, begins.
+    pub(super) opens_s: i64,
+    /// No closing price has an earlier time.
+    pub(super) closing_prices_from_s: i64,
+    /// The official close is final.
+    pub(super) close_s: i64,
+}
+
+/// The unrolled calendar: about 2,000 transitions and 250 trading dates a year.
+#[derive(Debug)]
+pub(super) struct Timeline {
+    pub(super) transitions: Vec<Transition>,
+    pub(super) days: Vec<TradingDay>,
+}
+
+impl Timeline {
+    /// Unrolls the years from the first to the last of `years`.
+    pub(super) fn build<'a>(years: &BTreeSet<i16>, day: impl Fn(Date) -> Day<'a>) -> Self {
+        let mut timeline = Self { transitions: Vec::new(), days: Vec::new() };
+        let (Some(first), Some(last)) = (years.first(), years.last()) else { return timeline };
+        let end = Date::constant(*last, 12, 31);
+        let dates = Date::constant(*first, 1, 1).series(Span::new().days(1));
+        dates.take_while(|date| *date <= end).for_each(|date| timeline.push_day(date, &day(date)));
+        timeline.push(midnight_s(end) + DAY_S, UNKNOWN);
+        timeline
+    }
+
+    fn push(&mut self, at_s: i64, state: State) {
+        if self.transitions.last().map_or(UNKNOWN, |transition| transition.state) != state {
+            self.transitions.push(Transition { at_s, state });
+        }
+    }
+
+    fn push_day(&mut self, date: Date, day: &Day<'_>) {
+        let base_s = midnight_s(date);
+        let plain = |phase| State { phase, is_open: false, known: true };
+        let parts = match day {
+            Day::Unknown => return self.push(base_s, UNKNOWN),
+            Day::Weekend => return self.push(base_s, plain(Phase::Closed)),
+            Day::Holiday => return self.push(base_s, plain(Phase::Holiday)),
+            Day::Trading(parts) => *parts,
+        };
+        let (Some(first), Some(last)) = (parts.first(), parts.last()) else {
+            return self.push(base_s, plain(Phase::Closed));
+        };
+        self.days.push(TradingDay {
+            date,
+            begin_s: base_s + i64::from(first.continuous.start_s),
+            opens_s: base_s + i64::from(first.start_s()),
+            closing_prices_from_s: base_s + closing_prices_from_s(last),
+            close_s: base_s + i64::from(last.closing.unwrap_or(last.continuous).end_s),
+        });
+        let mut seconds: BTreeSet<u32> = parts.iter().flat_map(transition_seconds).collect();
+        seconds.insert(0);
+        for second in seconds {
+            self.push(base_s + i64::from(second), state_within(parts, second));
+        }
+    }
+
+    /// The spans of continuous trading that begin before `at_ms`, the latest one first. Each is a
+    /// pair of its first millisecond and the first one after it, since the Unix epoch.
+    pub(super) fn trading_before(&self, at_ms: i64) -> impl Iterator<Item = (i64, i64)> {
+        let begun = self.transitions.partition_point(|transition| transition.at_s * 1_000 < at_ms);
+        let open = |at: &usize| self.transitions[*at].state.phase == Phase::Open;
+        (0..begun).rev().filter(open).map(|at| {
+            let end_ms = self.transitions.get(at + 1).map_or(i64::MAX, |next| next.at_s * 1_000);
+            (self.transitions[at].at_s * 1_000, end_ms)
+        })
+    }
+
+    pub(super) fn find(&self, date: Date) -> Option<&TradingDay> {
+        self.days.binary_search_by_key(&date, |day| day.date).ok().map(|index| &self.days[index])
+    }
+}
+
+const DAY_S: i64 = 86_400;
+
+/// Some sources stamp the last price with one of the last seconds of trading.
+const LAST_TRADE_S: i64 = 60;
+
+/// The auction takes orders until a random second of the last two minutes of other shares'
+/// continuous trading, and may match them from then on.
+const AUCTION_S: i64 = 120;
+
+/// The earliest second of the day that a closing price can have.
+fn closing_prices_from_s(last: &Hours) -> i64 {
+    let before_s = if last.closing.is_some() { AUCTION_S } else { LAST_TRADE_S };
+    i64::from(last.continuous.end_s) - before_s
+}
+
+/// Midnight in IST, seconds since the Unix epoch.
+fn midnight_s(date: Date) -> i64 {
+    clock::instant(date.at(0, 0, 0, 0)).as_second()
+}
+
+/// Whole seconds since the Unix epoch, rounded down also before 1970.
+pub(super) fn floor_second(at: Timestamp) -> i64 {
+    at.as_millisecond().div_euclid(1_000)
+}
+
+fn transition_seconds(hours: &Hours) -> impl Iterator<Item = u32> {
+    [hours.pre_open, Some(hours.continuous), hours.closing, hours.post_close]
+        .into_iter()
+        .flatten()
+        .flat_map(|span| [span.start_s, span.end_s])
+}
+
+/// The phase at `second` of a trading date with these hours. The closing auction takes precedence
+/// over the continuous trading of other shares.
+fn state_within(parts: &[Hours], second: u32) -> State {
+    let within = |span: Option<DaySpan>| span.is_some_and(|s| s.contains(second));
+    let is_open = parts.iter().any(|hours| hours.continuous.contains(second));
+    let phase = if parts.iter().any(|hours| within(hours.closing)) {
+        Phase::Closing
+    } else if is_open {
+        Phase::Open
+    } else if parts.iter().any(|hours| within(hours.pre_open)) {
+        Phase::PreOpen
+    } else if parts.iter().any(|hours| within(hours.post_close)) {
+        Phase::PostClose
+    } else {
+        Phase::Closed
+    };
+    State { phase, is_open, known: true }
+}
+
+#[cfg(test)]
+#[path = "phase_tests.rs"]
+mod tests;
