@@ -17,7 +17,7 @@ use crate::api::quotes::{Fetchable, name, symbols, wait_ms};
 use crate::api::state::{Call, Handled, State};
 use crate::auth::ApiKey;
 use crate::base::limiter::{network, site};
-use crate::base::{Clock, Symbol};
+use crate::base::{Clock, Network, Symbol};
 use crate::cache::Hit;
 use crate::http::document::published::{CodedFrame, event};
 use crate::http::document::variants::{Coding, ETAG_HASH_BYTES, stream_coding};
@@ -117,8 +117,9 @@ pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
     };
     let places = if symbols.is_some() { QUOTE_STREAM_PLACES } else { 1 };
     let choices_max = reply.settings.stream_choices_max;
+    let trusted = &reply.settings.trusted_proxies;
     let is_limited =
-        |client: &IpAddr| !client.is_loopback() && !reply.settings.trusted_proxies.contains(client);
+        |client: &IpAddr| !client.is_loopback() && !Network::any_contains(trusted, *client);
     let asker = Asker {
         client: address.map(network),
         site: address.filter(is_limited).map(site),

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use super::composed::Config;
 use super::secrets::SECRETS;
+use crate::base::Network;
 use crate::config::composed::Loaded;
 use crate::config::env_file::Environment;
 use crate::config::fault::{Fault, Origin};
@@ -127,6 +128,13 @@ pub(super) fn warn(loaded: &mut Loaded, env: &Environment) {
             warnings
                 .push(format!("{name}={address} can be reached from outside this machine{danger}"));
         }
+    }
+    if config.http.trusted_proxies.iter().any(Network::is_everything) {
+        warnings.push(
+            "BHAV_TRUSTED_PROXIES names every address: each client can claim to be any other, and \
+             limits by client address hold nobody; name the proxies' own network"
+                .to_owned(),
+        );
     }
     warnings.extend(exposed(config).into_iter().map(|exposed| exposed.warning));
     if let (Some(url), None) = (&config.valkey.url, &config.store.url) {
@@ -344,6 +352,7 @@ mod tests {
             ("BHAV_LISTEN", "[::]:8080", "regulated in India"),
             ("BHAV_ADMIN_LISTEN", "0.0.0.0:9464", "how the service is doing"),
             ("BHAV_SIM_LISTEN", "0.0.0.0:1", "simulator"),
+            ("BHAV_TRUSTED_PROXIES", "10.0.0.0/8,::/0", "names every address"),
             ("BHAV_BROKERA_URL", "http://api.example", "unencrypted"),
             ("BHAV_BROKERA_TICKER_URL", "ws://ws.example", "use wss://"),
             ("BROKERA_API_KEY", "k", "came from the environment"),
@@ -358,6 +367,7 @@ mod tests {
             ("BHAV_ADMIN_LISTEN", "off"),
             ("BHAV_BROKERA_URL", "http://127.0.0.1:1"),
             ("BHAV_BROKERA_URL", "http://[::1]:1"),
+            ("BHAV_TRUSTED_PROXIES", "127.0.0.0/8,fd00::/8"),
         ] {
             let warnings = load_env(&[(name, value)]).unwrap().warnings;
             assert!(warnings.is_empty(), "{name}={value}: {warnings:?}");

@@ -131,10 +131,11 @@ pub const SETTINGS: &[Setting] = &[
         "Serve the dashboard's pages beside the API",
         "With false, or off, every page is 404: for an installation that only programs use."),
     setting!(Service live "BHAV_TRUSTED_PROXIES",
-        http.trusted_proxies = ip_addresses, "IP addresses, comma-separated",
+        http.trusted_proxies = networks, "IP addresses and networks, comma-separated",
         "Proxies whose X-Forwarded-For is trusted",
-        "Danger: a listed address can claim to be any client, which defeats limits by client \
-         address."),
+        "As in 127.0.0.1,::1 or, for containers, whose addresses change, 172.16.0.0/12,fd00::/8. \
+         No names. The other side of a Unix socket is always trusted. Danger: a listed address can \
+         claim to be any client, which defeats limits by client address."),
     setting!(Service "BHAV_EDGE_THREADS", http.edge_threads = number(0, 1_024), "threads",
         "Threads that serve clients; 0 is one for each core"),
     setting!(Service live "BHAV_MAX_CONNECTIONS",

@@ -2,7 +2,7 @@
 //!
 //! Pure functions. An error never repeats the value; the caller shows it, masked if it is a secret.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use crate::admin::listener::AdminListen;
 use crate::auth::keys::Registration;
-use crate::base::Words;
+use crate::base::{Network, Words};
 use crate::brokers::broker_a::ticker::Endpoint;
 use crate::nodes::lease::Holder;
 use crate::nodes::valkey::{Address, BadAddress, Namespace};
@@ -182,15 +182,32 @@ pub(crate) fn origins(text: &str) -> Result<Vec<String>, Refused> {
         .collect()
 }
 
-/// Comma-separated IP addresses.
-pub(crate) fn ip_addresses(text: &str) -> Result<Vec<IpAddr>, Refused> {
-    items(text)
-        .map(|item| {
-            item.parse().or_else(|_| {
-                refused("has an entry that is no IP address", "give 127.0.0.1,::1 (no names)")
-            })
-        })
-        .collect()
+/// Comma-separated IP addresses and networks.
+pub(crate) fn networks(text: &str) -> Result<Vec<Network>, Refused> {
+    let network = |item: &str| {
+        let parsed = item.parse::<Network>();
+        parsed.map_err(|bad| Refused { problem: of_entry(text, item, &bad), cure: bad.cure() })
+    };
+    Ok(distinct(items(text).map(network).collect::<Result<_, _>>()?))
+}
+
+/// The problem of an entry, which is named where there are others.
+fn of_entry(text: &str, item: &str, problem: &dyn std::fmt::Display) -> String {
+    match items(text).count() {
+        1 => problem.to_string(),
+        _ => format!("has the entry {item}, which {problem}"),
+    }
+}
+
+/// The entries without those that came before.
+fn distinct<T: PartialEq>(entries: Vec<T>) -> Vec<T> {
+    let mut kept: Vec<T> = Vec::with_capacity(entries.len());
+    for entry in entries {
+        if !kept.contains(&entry) {
+            kept.push(entry);
+        }
+    }
+    kept
 }
 
 fn items(text: &str) -> impl Iterator<Item = &str> {
@@ -274,7 +291,7 @@ macro_rules! show_displayed {
         fn show(&self) -> String { self.to_string() }
     })+ };
 }
-show_displayed!(u32, u64, usize, bool, String, IpAddr, Timestamp, StoreUrl, Namespace, Address);
+show_displayed!(u32, u64, usize, bool, String, Network, Timestamp, StoreUrl, Namespace, Address);
 show_displayed!(Registration, LogFormat);
 
 impl Show for PathBuf {

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use crate::base::settings;
+use crate::base::{Network, settings};
 use crate::http::message::request::Peer;
 
 settings! {
@@ -38,8 +38,8 @@ settings! {
         pub stream_interval_ms: u64 = 1_000,
         /// How long a stream lives; a tenth more or less, so that streams do not end together.
         pub stream_life_ms: u64 = 3_600_000,
-        /// Proxies whose `X-Forwarded-For` counts.
-        pub trusted_proxies: Vec<IpAddr> = Vec::new(),
+        /// Networks of the proxies whose `X-Forwarded-For` counts.
+        pub trusted_proxies: Vec<Network> = Vec::new(),
         pub allowed_origins: Vec<String> = Vec::new(),
     }
 }
@@ -77,7 +77,7 @@ impl HttpSettings {
         let is_limited = |address: &IpAddr| {
             self.streams_per_address_max > 0
                 && !address.is_loopback()
-                && !self.trusted_proxies.contains(address)
+                && !Network::any_contains(&self.trusted_proxies, *address)
         };
         let cap = self.connections_max;
         let all = self.streams_max.min(cap - cap / 10);

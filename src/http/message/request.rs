@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use crate::base::Network;
 use crate::http::message::head::{Authority, Head, Lines, Method, Span, is_unreserved, trimmed};
 
 /// The other end of the socket.
@@ -15,9 +16,9 @@ pub enum Peer {
 
 impl Peer {
     /// Whether it is a trusted proxy, whose `X-Forwarded-For` counts.
-    pub(crate) fn is_trusted(self, trusted_proxies: &[IpAddr]) -> bool {
+    pub(crate) fn is_trusted(self, trusted_proxies: &[Network]) -> bool {
         match self {
-            Self::Ip(address) => trusted_proxies.contains(&address),
+            Self::Ip(address) => Network::any_contains(trusted_proxies, address),
             Self::Unix => true,
         }
     }
@@ -30,7 +31,7 @@ pub struct Request<'a> {
     head: &'a Head,
     pub body: &'a [u8],
     pub peer: Peer,
-    trusted_proxies: &'a [IpAddr],
+    trusted_proxies: &'a [Network],
 }
 
 impl<'a> Request<'a> {
@@ -39,7 +40,7 @@ impl<'a> Request<'a> {
         head: &'a Head,
         body: &'a [u8],
         peer: Peer,
-        trusted_proxies: &'a [IpAddr],
+        trusted_proxies: &'a [Network],
     ) -> Self {
         Self { bytes, head, body, peer, trusted_proxies }
     }
@@ -112,7 +113,9 @@ impl<'a> Request<'a> {
     /// without a forwarded address.
     pub fn client_address(&self) -> Option<IpAddr> {
         let peer = match self.peer {
-            Peer::Ip(address) if !self.trusted_proxies.contains(&address) => return Some(address),
+            Peer::Ip(address) if !self.peer.is_trusted(self.trusted_proxies) => {
+                return Some(address);
+            }
             Peer::Ip(address) => Some(address),
             Peer::Unix => None,
         };
@@ -121,7 +124,7 @@ impl<'a> Request<'a> {
         for hop in lines.iter().rev().flat_map(|line| line.rsplit(|byte| *byte == b',')) {
             let Some(address) = parse_address(hop.trim_ascii()) else { break };
             client = Some(address);
-            if !self.trusted_proxies.contains(&address) {
+            if !Network::any_contains(self.trusted_proxies, address) {
                 break;
             }
         }
@@ -134,7 +137,7 @@ impl<'a> Request<'a> {
     pub(crate) fn is_direct_local(&self) -> bool {
         let Peer::Ip(address) = self.peer else { return false };
         address.to_canonical().is_loopback()
-            && !self.trusted_proxies.contains(&address)
+            && !self.peer.is_trusted(self.trusted_proxies)
             // Proxies use HTTP/1.0 to their upstreams by default.
             && !self.head.http_1_0
             && self.is_origin_form()
@@ -494,7 +497,7 @@ mod tests {
         let text = format!("GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {forwarded}\r\n\r\n");
         let mut head = Head::default();
         head.parse(text.as_bytes(), 100, 16_384);
-        let trusted: Vec<IpAddr> = trusted.iter().map(|t| t.parse().unwrap()).collect();
+        let trusted: Vec<Network> = trusted.iter().map(|t| t.parse().unwrap()).collect();
         let request = Request::new(text.as_bytes(), &head, b"", peer, &trusted);
         request.client_address().map(|address| address.to_string())
     }
@@ -536,7 +539,7 @@ mod local_client_tests {
     fn direct_with(peer: &str, trusted: &[&str], text: &str) -> bool {
         let mut head = Head::default();
         assert_eq!(head.parse(text.as_bytes(), 100, 16_384), Parsed::Complete, "{text:?}");
-        let trusted: Vec<IpAddr> = trusted.iter().map(|t| t.parse().unwrap()).collect();
+        let trusted: Vec<Network> = trusted.iter().map(|t| t.parse().unwrap()).collect();
         let peer = peer.parse().map_or(Peer::Unix, Peer::Ip);
         Request::new(text.as_bytes(), &head, b"", peer, &trusted).is_direct_local()
     }
