@@ -42,7 +42,9 @@ fn heads(wire: &[u8], prefixes: &[usize]) {
     }
     assert!(whole.bytes <= wire.len().min(HEAD_BYTES_MAX));
     let head = &wire[..whole.bytes];
-    assert!(head.ends_with(b"\n"));
+    assert!(head.ends_with(b"\r\n\r\n"));
+    let mut line_feeds = head.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    assert!(line_feeds.all(|(at, _)| at > 0 && head[at - 1] == b'\r'));
     assert!(whole.path.of(head).iter().all(u8::is_ascii_graphic));
     for (name, value) in &whole.headers {
         assert!(!name.of(head).is_empty());

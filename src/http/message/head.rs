@@ -120,6 +120,10 @@ pub struct Head {
     pub accept_encoding: Option<Span>,
     pub origin: Option<Span>,
     pub request_id: Option<Span>,
+    /// `Accept` of a head that is not filled in; see [`Head::glimpse`].
+    pub(crate) glimpsed_accept: Option<Span>,
+    /// Bytes of the cookies in such a head.
+    pub(crate) glimpsed_cookie_bytes: usize,
     /// The route that the service found for these bytes, see [`KnownHeads`].
     pub(crate) known_route: Cell<Option<u16>>,
     table: Table,
@@ -241,6 +245,7 @@ impl Head {
         self.expects_continue = false;
         (self.if_match, self.if_none_match) = (Lines::Absent, Lines::Absent);
         (self.accept_encoding, self.origin, self.request_id) = (None, None, None);
+        (self.glimpsed_accept, self.glimpsed_cookie_bytes) = (None, 0);
         self.known_route.set(None);
         self.headers.clear();
         let mut fault = Ok(());
@@ -252,6 +257,7 @@ impl Head {
             }
         }
         fault = fault.and(self.set_target(input, request.path.unwrap_or_default()));
+        fault = fault.and(expect_crlf(&input[..self.bytes], request));
         let mut seen = Seen::default();
         for header in request.headers.iter() {
             let value = Span::within(input, header.value);
@@ -404,6 +410,25 @@ fn partial(window: &[u8], full: bool) -> Parsed {
     }
 }
 
+/// Refuses a line that ends in a line feed alone, which httparse lets through (RFC 9112 2.2 leaves
+/// that to the receiver). A program in front that takes it for a part of the value would see other
+/// header lines than we do. Each line but the first begins where httparse found a name, so nothing
+/// is searched.
+fn expect_crlf(head: &[u8], request: &httparse::Request<'_, '_>) -> Result<(), HeadFault> {
+    let mut begun = head;
+    while let Some(rest) = begun.strip_prefix(b"\r\n") {
+        begun = rest;
+    }
+    let follows_crlf = |header: &httparse::Header<'_>| {
+        let at = header.name.as_ptr() as usize - head.as_ptr() as usize;
+        head[..at].ends_with(b"\r\n")
+    };
+    let is_strict = begun.first() != Some(&b'\n')
+        && head.ends_with(b"\r\n\r\n")
+        && request.headers.iter().all(follows_crlf);
+    if is_strict { Ok(()) } else { Err(HeadFault::BareLineFeed) }
+}
+
 /// Parses a `Content-Length` of up to 19 digits. Whether it exceeds the limit of bodies (413) is
 /// checked later.
 fn parse_length(value: &[u8]) -> Result<u64, HeadFault> {
@@ -530,6 +555,7 @@ impl Head {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadFault {
     Malformed,
+    BareLineFeed,
     BadTarget,
     BadHost,
     BadLength,
@@ -551,6 +577,9 @@ impl HeadFault {
             Self::Malformed => {
                 malformed("The request line or a header line is not valid HTTP/1.1.")
             }
+            Self::BareLineFeed => malformed(
+                "A line of the request ends in a line feed alone; lines of HTTP/1.1 end in CR LF.",
+            ),
             Self::BadTarget => malformed("The request target is not a path or an http URI."),
             Self::BadHost => {
                 malformed("HTTP/1.1 needs exactly one Host header, with a host and at most a port.")
@@ -726,15 +755,14 @@ pub(crate) fn other(window: &[u8]) -> Result<Option<HeadFault>, Newer> {
         _ => byte == shape,
     };
     let known = version.iter().zip(SHAPE).take_while(|pair| fits(*pair)).count();
-    // A line may end in a line feed alone.
-    let is_whole =
-        known == SHAPE.len() || (known == SHAPE.len() - 2 && version.get(known) == Some(&b'\n'));
+    let is_whole = known == SHAPE.len();
     match version.get(known) {
         _ if is_whole && version.starts_with(b"HTTP/1.") => {
             let version_at = version.as_ptr() as usize - window.as_ptr() as usize;
             Err(Newer { digit_at: version_at + b"HTTP/1.".len() })
         }
         _ if is_whole => Ok(Some(HeadFault::Version)),
+        Some(b'\n') if known == SHAPE.len() - 2 => Ok(Some(HeadFault::BareLineFeed)),
         Some(_) => Ok(Some(HeadFault::Malformed)),
         None => Ok(None),
     }
@@ -746,13 +774,16 @@ pub(crate) fn other(window: &[u8]) -> Result<Option<HeadFault>, Newer> {
 // Pure.
 
 impl Head {
-    /// Sets what a refusal needs: the method, and `Origin` and `X-Request-Id` from complete lines.
+    /// Sets what a refusal needs: the method, `Accept`, `Origin` and `X-Request-Id` from complete
+    /// lines, and how many bytes of cookies have arrived.
     pub(crate) fn glimpse(&mut self, window: &[u8]) {
         (self.method, self.origin, self.request_id) = (Method::default(), None, None);
+        (self.glimpsed_accept, self.glimpsed_cookie_bytes) = (None, 0);
         let start = window.iter().position(|byte| !matches!(byte, b'\r' | b'\n'));
         let begun = &window[start.unwrap_or(window.len())..];
         let token = begun.split(|byte| *byte == b' ').next().unwrap_or_default();
         self.method = Method::parse(token).unwrap_or_default();
+        self.glimpsed_cookie_bytes = cookie_bytes(begun);
         // The text after the last line end may be incomplete.
         let whole = memchr::memrchr(b'\n', begun).map_or(&begun[..0], |end| &begun[..end]);
         for line in whole.split(|byte| *byte == b'\n').skip(1) {
@@ -768,10 +799,21 @@ impl Head {
                     self.origin = Some(only(self.origin, value));
                 }
                 name if name.eq_ignore_ascii_case(b"x-request-id") => self.request_id = Some(value),
+                name if name.eq_ignore_ascii_case(b"accept") => self.glimpsed_accept = Some(value),
                 _ => {}
             }
         }
     }
+}
+
+/// Bytes of the header lines `Cookie`, of which the last may be cut off.
+fn cookie_bytes(begun: &[u8]) -> usize {
+    let lines = begun.split(|byte| *byte == b'\n').skip(1);
+    let of_head = lines.take_while(|line| !matches!(*line, b"" | b"\r"));
+    let is_cookie = |line: &&[u8]| {
+        line.split_first_chunk::<7>().is_some_and(|(name, _)| name.eq_ignore_ascii_case(b"cookie:"))
+    };
+    of_head.filter(is_cookie).map(<[u8]>::len).sum()
 }
 
 // ---- Token

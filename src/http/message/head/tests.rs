@@ -142,10 +142,42 @@ fn a_version_is_judged_only_when_its_line_is_complete() {
         assert_eq!(parse(&line[..at]).0, Parsed::Partial, "{:?}", &line[..at]);
     }
     assert_eq!(fault(line), HeadFault::Version);
-    assert_eq!(fault("GET / HTTP/2.0\n"), HeadFault::Version);
+    assert_eq!(fault("GET / HTTP/2.0\n"), HeadFault::BareLineFeed);
     for line in ["GET /  HTTP/1.1", "GET / HTTP/2.0 ", "GET / HTTP/20", "GET / HTTPS", "GET / 1.1"]
     {
         assert_eq!(fault(&format!("{line}\r\n")), HeadFault::Malformed, "{line}");
+    }
+}
+
+#[test]
+fn a_line_that_ends_in_a_line_feed_alone_is_refused_wherever_it_is() {
+    let good = "\r\nGET /a?b=c HTTP/1.1\r\nHost: a\r\nX: \r\nContent-Length: 3\r\nY: z\r\n\r\n";
+    assert_eq!(parse(good).0, Parsed::Complete);
+    let ends: Vec<usize> = good.match_indices("\r\n").map(|(at, _)| at).collect();
+    // Each set of line ends that lack their carriage return.
+    for lacking in 1..1_u32 << ends.len() {
+        let mut text = good.to_owned();
+        for (number, at) in ends.iter().enumerate().rev() {
+            if lacking & 1 << number != 0 {
+                text.remove(*at);
+            }
+        }
+        assert_eq!(fault(&text), HeadFault::BareLineFeed, "{text:?}");
+    }
+    for text in [
+        "\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        "\r\n\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET / HTTP/1.0\n\r\n",
+        "GET / HTTP/1.0\r\n\n",
+        "GET / HTTP/1.0\n\n",
+        "GET / HTTP/1.3\nHost: a\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nX: b \nContent-Length: 1\r\n\r\nx",
+        "GET / HTTP/1.1\r\nHost: a\r\nX:\n\r\n",
+    ] {
+        assert_eq!(fault(text), HeadFault::BareLineFeed, "{text:?}");
+    }
+    for text in ["GET / HTTP/1.1\r\nHost: a\rX: b\r\n\r\n", "GET / HTTP/1.1\rHost: a\r\n\r\n"] {
+        assert_eq!(fault(text), HeadFault::Malformed, "{text:?}");
     }
 }
 
@@ -165,6 +197,7 @@ fn damaged() -> impl Strategy<Value = Vec<u8>> {
         "GET /a?b=c HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\nX-Request-Id: i\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\nabc",
         "\r\nPUT http://a:80/x HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n",
+        "OPTIONS * HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         "OPTIONS * HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n0\r\n\r\n",
         "GET / HTTP/2.0\r\n\r\n",
         "POST / HTTP/1.2\r\nHost: a\r\nContent-Length: 1\r\n\r\nx",
