@@ -12,7 +12,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-use crate::api::body::{once, values};
+use crate::api::body::{Decoded, values};
 use crate::api::quotes::{Fetchable, name, symbols, wait_ms};
 use crate::api::state::{Call, Handled, State};
 use crate::auth::ApiKey;
@@ -143,18 +143,34 @@ pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
 type Tag = [u8; 2 * ETAG_HASH_BYTES];
 
 /// The id of the last event that the client has: by header, or by query, because a browser cannot
-/// set the header of its first request. A text that cannot be an id counts as absent.
+/// set the header of its first request and some clients never set it. A text that cannot be an id
+/// counts as absent.
 fn last_event(request: &Request<'_>) -> Option<Tag> {
     let mut sent = request.headers("last-event-id");
     match (sent.next(), sent.next()) {
-        (Some(id), None) => id.try_into().ok(),
+        (Some(id), None) if !id.is_empty() => id.try_into().ok(),
         (Some(_), Some(_)) => None,
-        (None, _) => {
-            let query = request.query().unwrap_or_default();
-            let id = once(query, b"last_event_id").ok().flatten()?;
-            id.as_bytes().try_into().ok()
-        }
+        _ => last_event_in(request.query().unwrap_or_default()),
     }
+}
+
+/// Clients name it `lastEventId`, `Last-Event-ID`, `last_event_id` and so on. The last one counts:
+/// clients that reconnect append theirs to an address that may name an older one.
+fn last_event_in(query: &[u8]) -> Option<Tag> {
+    let ids = query.split(|byte| *byte == b'&').filter_map(|pair| {
+        let at = memchr::memchr(b'=', pair)?;
+        let id = &pair[at + 1..];
+        (!id.is_empty() && is_last_event_id(&pair[..at])).then_some(id)
+    });
+    let id: Result<Vec<u8>, _> = Decoded(ids.last()?).collect();
+    id.ok()?.as_slice().try_into().ok()
+}
+
+/// Whether a name is `lasteventid`, in any case and with any hyphens and underscores.
+fn is_last_event_id(name: &[u8]) -> bool {
+    let bytes = Decoded(name).filter_map(Result::ok);
+    let letters = bytes.filter(|byte| !matches!(byte, b'-' | b'_'));
+    letters.map(|byte| byte.to_ascii_lowercase()).eq(*b"lasteventid")
 }
 
 /// The events for one client: the snapshot's, and those of chosen quotes.

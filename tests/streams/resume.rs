@@ -56,9 +56,64 @@ fn who_has_anything_else_gets_the_current_snapshot_once() {
     let target = format!("{STREAM}?last_event_id={tag}");
     let mut reader = EventReader::open(&stage.service, &target, &format!("{HAS}x\r\n"));
     assert_eq!(reader.event_named("snapshot").data, current);
-    for query in ["last_event_id=%zz", "last_event_id", "last_event_id=a&last_event_id=b"] {
+    for query in [
+        "last_event_id=%zz",
+        "last_event_id",
+        "last_event_id=a&last_event_id=b",
+        &format!("last_event_id={tag}&last_event_id={old}"),
+        &format!("last_event_id={tag}&lastEventId={old}"),
+        &format!("last_event={tag}"),
+        &format!("my_last_event_id={tag}"),
+        &format!("id={tag}"),
+    ] {
         let mut reader = EventReader::open(&stage.service, &format!("{STREAM}?{query}"), "");
         assert_eq!(reader.event_named("snapshot").data, current, "{query}");
+    }
+}
+
+/// Polyfills of `EventSource` and servers of other makes have each their own name for it.
+#[test]
+fn the_id_of_the_last_event_comes_under_the_names_that_clients_send() {
+    let stage = Stage::running(|_| {});
+    stage.publish(1, 10);
+    let (_, old) = polled(&stage);
+    stage.publish(2, 10);
+    let (_, tag) = polled(&stage);
+    let open = |query: &str, lines: &str| {
+        EventReader::open(&stage.service, &format!("{STREAM}?{query}"), lines)
+    };
+    let mut readers = Vec::new();
+    for name in [
+        "last_event_id",
+        "lastEventId",
+        "lastEventID",
+        "LastEventId",
+        "lasteventid",
+        "last-event-id",
+        "Last-Event-ID",
+        "Last-Event-Id",
+        "LAST_EVENT_ID",
+        "Last%2DEvent%2DID",
+    ] {
+        readers.push((name.to_owned(), open(&format!("{name}={tag}"), "")));
+    }
+    for query in [
+        // Appended to the address that the page made before.
+        format!("last_event_id={old}&lastEventId={tag}"),
+        format!("lastEventId={tag}&last_event_id="),
+        format!("lastEventId={}", tag.replace('a', "%61")),
+        format!("r=0.123&lastEventId={tag}&padding=1"),
+    ] {
+        readers.push((query.clone(), open(&query, "")));
+    }
+    // An empty header says nothing, and a filled one is newer than the address.
+    readers
+        .push(("empty header".into(), open(&format!("lastEventId={tag}"), "Last-Event-ID:\r\n")));
+    let lines = format!("LAST-EVENT-ID: {tag}\r\n");
+    readers.push(("header".into(), open(&format!("lastEventId={old}"), &lines)));
+    let json = stage.publish(3, 10);
+    for (name, reader) in &mut readers {
+        assert_eq!(reader.event_named("snapshot").data, json, "{name}");
     }
 }
 
