@@ -15,11 +15,13 @@ use crate::http::document::variants::JSON;
 use crate::http::server::shared::Shared;
 use crate::http::settings::HttpSettings;
 use crate::http::{Listener, Method, Problem, Request, Response, Serve, Server};
+use crate::ops::Counter;
 use crate::rt::{Lane, LaneSpec};
 use crate::status::{self, Verdict};
 
 /// Most open connections. A scraper or two, a supervisor's probe and a person with curl need few;
-/// the rest allows for clients that leave connections open. `app` reserves descriptors for them.
+/// the rest allows for clients that leave connections open. One more ends the one that has been
+/// silent for longest, so that nobody keeps a probe waiting. `app` reserves descriptors for them.
 const CONNECTIONS_MAX: usize = 64;
 
 /// Shorter than the usual interval of scrapes. Reusing a connection saves nothing here, and a
@@ -51,12 +53,12 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Serves metrics and probes of the service at `service_address` on `listener`.
+    /// Serves metrics and probes of the service at `service_address` on `listeners`.
     ///
     /// # Errors
     /// If a thread cannot be started or the listener cannot be polled.
     pub(crate) fn start(
-        listener: Listener,
+        listeners: Vec<Listener>,
         http: &HttpSettings,
         service_address: &str,
         edge: Arc<Shared<Api>>,
@@ -79,8 +81,10 @@ impl Admin {
         let lane = Lane::start(&spec, &clock)?;
         let started_s = Clock::system().now_ms() as f64 / 1_000.0;
         let service_address = service_address.to_owned();
-        let watched = Arc::new(Watched { edge, sources, service_address, started_s });
-        Server::start(listener, &settings, &clock, Self { watched, lane })
+        let made_room = Counter::new();
+        let watched = Watched { edge, sources, service_address, started_s, made_room };
+        let watched = Arc::new(watched);
+        Server::start(listeners, &settings, &clock, Self { watched, lane })
     }
 
     /// The lane that gathers metrics.
@@ -137,6 +141,11 @@ fn too_busy(error: impl std::error::Error + Send + Sync + 'static) -> Problem {
 }
 
 impl Serve for Admin {
+    fn makes_room(&self) -> bool {
+        self.watched.made_room.increment();
+        true
+    }
+
     fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Response<'a>) {
         if let Err(problem) = self.answer(request, reply) {
             let request_id = reply.problem(&problem);

@@ -20,7 +20,7 @@ use crate::cache::l2::DISTRUSTED;
 use crate::cache::pending::Class;
 use crate::cache::{Responses, SecondLevel};
 use crate::http::server::shared::{STATUS_CLASSES, Shared};
-use crate::ops::{RefusalLines, exit, log, panic};
+use crate::ops::{Counter, RefusalLines, exit, log, panic};
 use crate::rt::{COMMIT_SIZES, Lane, LaneStats, WAIT_BOUNDS_MS};
 use crate::status::{self, EdgeSeen, Report, Verdict};
 use crate::store::StoreHealth;
@@ -56,6 +56,8 @@ pub(super) struct Watched {
     pub(super) service_address: String,
     /// Start of the process in Unix seconds, by the machine's clock even under `BHAV_NOW`.
     pub(super) started_s: f64,
+    /// How often the operator's own listener ended a silent connection for a new one.
+    pub(super) made_room: Counter,
 }
 
 impl Watched {
@@ -191,6 +193,9 @@ fn connections(text: &mut Exposition, watched: &Watched) {
              exceeded its limit (crowded)." = ("reason", timed_out);
         gauge "bhav_http_unread_output_bytes" "Output that clients have not read yet."
             = edge.unread.bytes();
+        counter "bhav_admin_connections_evicted_total"
+            "Silent connections of the listener for metrics and probes that were ended for a new \
+             one, because all were taken." = watched.made_room.value();
     }
 }
 

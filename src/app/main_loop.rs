@@ -238,9 +238,14 @@ pub(super) fn run(
         (None, Some(failure)) => format!("no metrics: {failure}\n"),
         (None, None) => String::new(),
     };
-    say(&format!("{}{admin}listening on {url}\n", greet(&url)));
-    tracing::info!(%url, "listening");
-    warn_of_all_addresses(&url);
+    let others = app.addresses().iter().skip(1).map(|address| url_of(address));
+    let others: Vec<String> = others.collect();
+    let also: String = others.iter().map(|other| format!("also on {other}\n")).collect();
+    say(&format!("{}{admin}listening on {url}\n{also}", greet(&url)));
+    for url in std::iter::once(&url).chain(&others) {
+        tracing::info!(%url, "listening");
+        warn_of_all_addresses(url);
+    }
     match config.auth.registration {
         Registration::Open => tracing::warn!(
             "registration is open: whoever reaches this service can make an account; \

@@ -118,7 +118,7 @@ impl App {
         // Taken first, so that a second instance fails before it touches anything.
         let mut inherited = Inherited::take();
         let left = Left::claim(&mut inherited);
-        let listener = Listener::open(&config.http.listen, inherited.rest())?;
+        let listeners = Listener::open(&config.http.listen, inherited.rest())?;
         let (admin, admin_failure) = admin_listener(&config.admin.listen)?;
         make_state_dir(&config.state_dir)?;
         let state_lock = lock_state_dir(&config.state_dir)?;
@@ -143,7 +143,7 @@ impl App {
         let mut http = config.http.clone();
         http.connections_max = affordable_connections(http.connections_max);
         warn_of_memory(http.connections_max);
-        let started = Server::start(listener, &http, clock, Api::new(state)).and_then(|server| {
+        let started = Server::start(listeners, &http, clock, Api::new(state)).and_then(|server| {
             let (edge, of) = (server.shared(), server.address());
             let admin =
                 admin.map(|at| Admin::start(at, &http, of, Arc::clone(edge), metric_sources));
@@ -171,9 +171,14 @@ impl App {
         }
     }
 
-    /// The listen address, `127.0.0.1:8080` or `unix:/path`.
+    /// The first listen address, `127.0.0.1:8080` or `unix:/path`.
     pub fn address(&self) -> &str {
         self.server.address()
+    }
+
+    /// All listen addresses.
+    pub(super) fn addresses(&self) -> &[String] {
+        self.server.addresses()
     }
 
     /// The operator's listener; `None` if it is off or its address could not be bound.
@@ -233,10 +238,12 @@ impl App {
 }
 
 /// The admin listener, or why it is missing at a default address. Prices are served without it.
-fn admin_listener(listen: &AdminListen) -> Result<(Option<Listener>, Option<String>), StartError> {
+fn admin_listener(
+    listen: &AdminListen,
+) -> Result<(Option<Vec<Listener>>, Option<String>), StartError> {
     let Some(address) = listen.address() else { return Ok((None, None)) };
     match (Listener::bind(address), listen) {
-        (Ok(listener), _) => Ok((Some(listener), None)),
+        (Ok(listeners), _) => Ok((Some(listeners), None)),
         (Err(error), AdminListen::Default) => {
             tracing::warn!(
                 %error,

@@ -182,9 +182,9 @@ impl Inherited {
         self.0.extract_if(.., named).last().map(|(_, descriptor)| descriptor)
     }
 
-    /// The unclaimed descriptors, in the order in which they were passed.
-    pub fn rest(self) -> Vec<OwnedFd> {
-        self.0.into_iter().map(|(_, descriptor)| descriptor).collect()
+    /// The unclaimed descriptors with their names, in the order in which they were passed.
+    pub fn rest(self) -> Vec<(Option<String>, OwnedFd)> {
+        self.0
     }
 }
 
@@ -306,7 +306,7 @@ mod listen_fds_tests {
         assert!(inherited.claim("other").is_none());
         assert_eq!(inherited.claim("kept").map(read).as_deref(), Some("second"));
         assert!(inherited.claim("kept").is_none(), "the older one is closed");
-        let rest: Vec<_> = inherited.rest().into_iter().map(read).collect();
+        let rest: Vec<_> = inherited.rest().into_iter().map(|(_, file)| read(file)).collect();
         assert_eq!(rest, ["nameless", "socket"]);
     }
 }

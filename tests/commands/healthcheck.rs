@@ -1,6 +1,8 @@
 //! `bhav healthcheck`: one probe, one line, 0 or 1.
 
-use crate::support::{Program, Ran, SNAPSHOT, Scene, TRADING, bhav, few_candles, run, until};
+use crate::support::{
+    Client, Program, Ran, SNAPSHOT, Scene, TRADING, bhav, few_candles, run, until,
+};
 
 /// Asks the listener at `admin`.
 fn asked(admin: &str, more: &[&str]) -> Ran {
@@ -41,6 +43,17 @@ fn one_line_and_0_while_the_service_lives_and_1_once_it_is_gone() {
     expect(&ran, 0, "alive: ok");
     program.ends();
     expect(&asked(&admin, &[]), 1, &admin);
+}
+
+#[test]
+fn connections_that_somebody_leaves_open_make_no_service_unhealthy() {
+    let scene = Scene::at(TRADING);
+    let (_program, admin) = probed(&scene, &[]);
+    let idle: Vec<_> = (0..64).map(|_| Client::connect(&admin)).collect();
+    for _ in 0..3 {
+        expect(&asked(&admin, &[]), 0, "alive: ok");
+    }
+    drop(idle);
 }
 
 #[test]

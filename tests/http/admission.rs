@@ -152,22 +152,157 @@ fn the_socket_of_a_supervisor_is_found_by_its_kind() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("edge.sock");
     let file = || OwnedFd::from(File::open(folder.path()).unwrap());
-    let datagram = || OwnedFd::from(UnixDatagram::unbound().unwrap());
     let unix = UnixListener::bind(&path).unwrap();
-    let listener = Listener::open("nowhere", vec![file(), datagram(), unix.into()]).unwrap();
-    assert_eq!(listener.address(), format!("unix:{}", path.display()));
-    drop(listener);
+    let listeners = open(vec![file(), unix.into()]).unwrap();
+    assert_eq!(addresses(&listeners), [format!("unix:{}", path.display())]);
+    drop(listeners);
     assert!(path.exists(), "it is the supervisor's");
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = tcp.local_addr().unwrap().to_string();
-    let listener = Listener::open("nowhere", vec![datagram(), tcp.into(), file()]).unwrap();
-    assert_eq!(listener.address(), address);
-    let blocked = listener.accept().unwrap_err();
+    let listeners = open(vec![tcp.into(), file()]).unwrap();
+    assert_eq!(addresses(&listeners), [address]);
+    let blocked = listeners[0].accept().unwrap_err();
     assert_eq!(blocked.kind(), ErrorKind::WouldBlock);
-    // A passed descriptor is meant to be used, so a file in place of a socket is an error.
-    let none = Listener::open("127.0.0.1:0", vec![file(), datagram()]);
-    assert!(matches!(none, Err(ListenError::Inherited(_))));
-    assert!(matches!(Listener::open("nowhere", vec![file()]), Err(ListenError::BadAddress(_))));
+    // A file is what another version has left with the supervisor.
+    assert!(matches!(open(vec![file()]), Err(ListenError::BadAddress(_))));
+}
+
+fn open(passed: Vec<OwnedFd>) -> Result<Vec<Listener>, ListenError> {
+    Listener::open("nowhere", passed.into_iter().map(|fd| (Some("edge".into()), fd)).collect())
+}
+
+fn addresses(listeners: &[Listener]) -> Vec<String> {
+    listeners.iter().map(Listener::address).collect()
+}
+
+#[test]
+fn every_passed_socket_is_served_whatever_its_family_and_their_limits_are_shared() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let mut passed: Vec<OwnedFd> = Vec::new();
+    for address in ["127.0.0.1:0", "[::1]:0", "127.0.0.2:0", "[::]:0", "0.0.0.0:0"] {
+        passed.push(TcpListener::bind(address).unwrap().into());
+    }
+    for name in ["one.sock", "another.sock"] {
+        passed.push(UnixListener::bind(path(name)).unwrap().into());
+    }
+    let listeners = open(passed).unwrap();
+    let at: Vec<String> = addresses(&listeners)
+        .into_iter()
+        .map(|address| address.replace("[::]", "[::1]").replace("0.0.0.0", "127.0.0.1"))
+        .collect();
+    assert_eq!(at.len(), 7);
+    let limited = HttpSettings { connections_max: 7, ..settings() };
+    let harness = Harness::on(listeners, &limited);
+    // Each has its answer while all others are open too.
+    let mut inside: Vec<_> = at.iter().map(|address| Client::connect(address)).collect();
+    for _ in 0..3 {
+        for (wire, address) in inside.iter_mut().zip(&at) {
+            assert_eq!(wire.ask(GET).status, 200, "{address}");
+        }
+    }
+    // One more anywhere waits until one anywhere has ended.
+    let mut outside: Vec<_> = [1, 6].map(|number: usize| Client::connect(&at[number])).into();
+    for wire in &mut outside {
+        wire.write(GET);
+    }
+    until("accepting pauses", || harness.shared().stats.accept_pauses.value() > 1);
+    assert_eq!(harness.shared().slots.open(), 7);
+    inside.truncate(2);
+    for wire in &mut outside {
+        assert_eq!(wire.answer().status, 200);
+    }
+    // What waits in any backlog when the drain begins is answered.
+    drop((inside, outside));
+    until("all are gone", || harness.shared().slots.open() == 0);
+    let mut last: Vec<_> = at.iter().map(|address| Client::connect(address)).collect();
+    for wire in &mut last {
+        wire.write(GET);
+    }
+    let asked = last.len();
+    let drained = std::thread::scope(|scope| {
+        let drained = scope.spawn(|| harness.drain());
+        let answers: Vec<_> = last.iter_mut().map(|wire| wire.answer().status).collect();
+        assert_eq!(answers, vec![200; asked]);
+        drop(last);
+        drained.join().unwrap()
+    });
+    assert_eq!(drained, 0);
+    assert!(at.iter().all(|address| Client::try_connect(address).is_err()));
+}
+
+#[test]
+fn addresses_count_together_over_all_sockets() {
+    let sockets = ["127.0.0.1:0", "127.0.0.1:0"].map(|at| TcpListener::bind(at).unwrap().into());
+    let listeners = open(sockets.into()).unwrap();
+    let at = addresses(&listeners);
+    let capped = HttpSettings { connections_per_address_max: 2, ..settings() };
+    let harness = Harness::on(listeners, &capped);
+    let mut inside: Vec<_> = at.iter().map(|address| Client::connect(address)).collect();
+    assert!(inside.iter_mut().all(|wire| wire.ask(GET).status == 200));
+    for address in &at {
+        Client::connect(address).closes();
+    }
+    assert_eq!(harness.shared().stats.address_refusals.value(), 2);
+}
+
+#[test]
+fn a_passed_socket_that_cannot_be_served_is_refused_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let tcp = || OwnedFd::from(TcpListener::bind("127.0.0.1:0").unwrap());
+    let raw = |domain, kind| OwnedFd::from(socket2::Socket::new(domain, kind, None).unwrap());
+    let connected = || {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        OwnedFd::from(std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap())
+    };
+    let bound = || {
+        let socket = raw(socket2::Domain::IPV4, socket2::Type::STREAM);
+        let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        rustix::net::bind(&socket, &any).unwrap();
+        socket
+    };
+    let seqpacket = || raw(socket2::Domain::UNIX, socket2::Type::SEQPACKET);
+    let udp = |at: &str| OwnedFd::from(std::net::UdpSocket::bind(at).unwrap());
+    let bound_datagram =
+        || OwnedFd::from(UnixDatagram::bind(folder.path().join("d.sock")).unwrap());
+    for (what, socket, reason) in [
+        ("UDP", udp("127.0.0.1:0"), "no stream socket"),
+        ("UDP on IPv6", udp("[::1]:0"), "no stream socket"),
+        ("a Unix datagram", UnixDatagram::unbound().unwrap().into(), "no stream socket"),
+        ("a bound one", bound_datagram(), "no stream socket"),
+        ("packets in sequence", seqpacket(), "no stream socket"),
+        ("a new socket", raw(socket2::Domain::IPV6, socket2::Type::STREAM), "does not listen"),
+        ("a bound socket", bound(), "does not listen"),
+        ("a new Unix socket", raw(socket2::Domain::UNIX, socket2::Type::STREAM), "does not listen"),
+        ("a connection", connected(), "Accept=yes"),
+        ("one of a pair", std::os::unix::net::UnixStream::pair().unwrap().0.into(), "Accept=yes"),
+    ] {
+        // Beside a good one, before it and behind it.
+        for sockets in [
+            vec![socket.try_clone().unwrap()],
+            vec![tcp(), socket.try_clone().unwrap()],
+            vec![socket.try_clone().unwrap(), tcp()],
+        ] {
+            let told = open(sockets).unwrap_err().to_string();
+            assert!(told.contains(reason), "{what}: {told}");
+            assert!(told.starts_with("systemd passed edge, which"), "{what}: {told}");
+        }
+    }
+}
+
+#[test]
+fn a_name_of_several_addresses_is_served_on_each() {
+    let listeners = Listener::bind("localhost:0").unwrap();
+    let at = addresses(&listeners);
+    let ports: Vec<_> = at.iter().map(|address| address.rsplit(':').next().unwrap()).collect();
+    assert!(ports.iter().all(|port| *port == ports[0] && *port != "0"), "{at:?}");
+    let harness = Harness::on(listeners, &settings());
+    for address in &at {
+        assert_eq!(Client::connect(address).ask(GET).status, 200, "{address}");
+    }
+    let told = Listener::bind(&format!("localhost:{}", ports[0])).unwrap_err();
+    assert!(matches!(told, ListenError::InUse { .. }), "{told}");
+    drop(harness);
 }
 
 #[test]

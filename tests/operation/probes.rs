@@ -141,3 +141,50 @@ fn connections_left_open_do_not_blind_the_probes() {
     // A connection that has had an answer is closed soon, without another one, and frees its place.
     idle[0].closes();
 }
+
+/// Clients that leave connections open keep no supervisor waiting.
+#[test]
+fn silent_connections_on_the_listener_do_not_hold_up_a_probe() {
+    let (_scene, service) = Scene::trading_on(Scene::watched);
+    let address = service.0.admin().unwrap().address().to_owned();
+    let probe = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n";
+    let get_metrics = "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
+    let kinds: [(&str, &[u8], usize); 5] = [
+        ("nothing", b"", 64),
+        ("more than there is room for", b"", 200),
+        ("half a line", b"GET /liv", 64),
+        ("half a head", b"GET /livez HTTP/1.1\r\nHost: a\r\n", 128),
+        ("an empty line", b"\r\n", 64),
+    ];
+    for (what, bytes, count) in kinds {
+        let mut silent: Vec<_> = (0..count).map(|_| Client::connect(&address)).collect();
+        for wire in &mut silent {
+            // One that was ended for another may be closed already.
+            let _ = wire.try_write(bytes);
+        }
+        for _ in 0..5 {
+            let begun = bhav::base::Clock::system();
+            assert_eq!(Client::connect(&address).ask(probe).status, 200);
+            // The deadline of a silent one is five seconds.
+            assert!(begun.monotonic_ms() < 2_500, "{what}: {} ms", begun.monotonic_ms());
+        }
+    }
+    // Connections that were used and are kept open; a scrape among them is answered whole.
+    let mut kept: Vec<_> = (0..70)
+        .map(|_| {
+            let mut wire = Client::connect(&address);
+            assert_eq!(wire.ask(probe).status, 200);
+            wire
+        })
+        .collect();
+    let mut scrape = Client::connect(&address);
+    scrape.write(get_metrics);
+    let more: Vec<_> = (0..70).map(|_| Client::connect(&address)).collect();
+    let answer = scrape.answer();
+    assert_eq!(answer.status, 200);
+    let name = "bhav_admin_connections_evicted_total ";
+    let line = answer.text().lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    assert!(line.parse::<u64>().unwrap() > 0);
+    kept[0].closes();
+    drop(more);
+}

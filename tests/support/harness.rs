@@ -50,11 +50,15 @@ impl Harness {
     }
 
     pub fn with(settings: &HttpSettings) -> Self {
+        Self::on(Listener::open(&settings.listen, Inherited::take().rest()).unwrap(), settings)
+    }
+
+    /// Same as [`with`](Self::with), on these sockets.
+    pub fn on(listeners: Vec<Listener>, settings: &HttpSettings) -> Self {
         EDGE.call_once(|| bhav::rt::coroutines::configure(2));
         let clock = Clock::system();
         let (service, probe) = Probe::new(&clock);
-        let listener = Listener::open(&settings.listen, Inherited::take().rest()).unwrap();
-        let server = Server::start(listener, settings, &clock, service).unwrap();
+        let server = Server::start(listeners, settings, &clock, service).unwrap();
         Self { address: server.address().to_owned(), server: Some(server), probe }
     }
 

@@ -333,8 +333,12 @@ impl<S: Serve> Connection<S> {
         });
     }
 
-    /// Ends a connection whose deadline has passed: silently if idle, else with 408.
+    /// Ends a connection whose deadline has passed: silently if idle or if another one needs its
+    /// place, else with 408.
     fn expire(mut self) {
+        if self.slot().is_evicted() {
+            return;
+        }
         if self.timed == Timed::Idle {
             self.shared.stats.idle_closed.increment();
             return;

@@ -1,7 +1,7 @@
 //! Accepting connections, capping them, and ending without losing a request.
 //!
-//! One coroutine accepts, and one OS thread enforces deadlines (see `connection_table`). The main
-//! thread holds the `Server` and drains it.
+//! One coroutine for each listening socket accepts, and one OS thread enforces deadlines (see
+//! `connection_table`). The main thread holds the `Server` and drains it.
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -32,45 +32,53 @@ const DRAIN_POLL_MS: u64 = 5;
 /// A running server.
 pub struct Server<S> {
     shared: Arc<Shared<S>>,
-    address: String,
-    acceptor: WaitIoWaker,
+    addresses: Vec<String>,
+    acceptors: Vec<WaitIoWaker>,
     sweeper: Option<JoinHandle<()>>,
     /// `None` if the service has no streams.
     streams: Option<(StreamWriters, FanOut)>,
 }
 
 impl<S: Serve> Server<S> {
-    /// Starts to serve on `listener`.
+    /// Starts to serve on all `listeners`, which share every limit.
     ///
     /// # Errors
-    /// A thread or coroutine cannot be started, or the listener cannot be polled.
+    /// A thread or coroutine cannot be started, or a listener cannot be polled.
     pub fn start(
-        listener: Listener,
+        listeners: Vec<Listener>,
         settings: &HttpSettings,
         clock: &Clock,
         service: S,
     ) -> io::Result<Self> {
         let slots = Arc::new(ConnectionTable::new(settings.connections_max, clock));
         let shared = Arc::new(Shared::new(service, settings, Arc::clone(&slots)));
-        let address = listener.address();
+        let addresses = listeners.iter().map(Listener::address).collect();
         let sweeper = threads::spawn("http-sweep", move || slots.sweep())?;
         let news = shared.service.news();
         let streams = match news {
             Some(news) => Some((StreamWriters::start(&shared)?, FanOut::start(&shared, news)?)),
             None => None,
         };
-        let descriptor = listener.as_raw_fd();
-        let end = AcceptingEnds(Arc::clone(&shared));
-        let readiness = Readiness::of(Accepting { listener, _end: end })?;
-        let acceptor = readiness.waker();
-        let accepted = Arc::clone(&shared);
-        coroutines::spawn_for(descriptor, move || accept_loop(&readiness, &accepted))?;
-        Ok(Self { shared, address, acceptor, sweeper: Some(sweeper), streams })
+        let mut acceptors = Vec::new();
+        for listener in listeners {
+            let descriptor = listener.as_raw_fd();
+            let end = AcceptingEnds::begin(&shared);
+            let readiness = Readiness::of(Accepting { listener, _end: end })?;
+            acceptors.push(readiness.waker());
+            let accepted = Arc::clone(&shared);
+            coroutines::spawn_for(descriptor, move || accept_loop(&readiness, &accepted))?;
+        }
+        Ok(Self { shared, addresses, acceptors, sweeper: Some(sweeper), streams })
     }
 
-    /// The listening address: `127.0.0.1:8080` or `unix:/path`.
+    /// The first listening address: `127.0.0.1:8080` or `unix:/path`.
     pub fn address(&self) -> &str {
-        &self.address
+        self.addresses.first().map_or("", String::as_str)
+    }
+
+    /// All listening addresses.
+    pub fn addresses(&self) -> &[String] {
+        &self.addresses
     }
 
     /// The state that the connections share: counters, the service.
@@ -82,12 +90,12 @@ impl<S: Serve> Server<S> {
     /// last connection has ended or `drain_timeout_ms` have passed. Returns how many were cut off.
     pub fn drain(mut self) -> usize {
         self.shared.draining.store(true, Ordering::SeqCst);
-        self.acceptor.wakeup();
+        self.acceptors.iter().for_each(WaitIoWaker::wakeup);
         let slots = &self.shared.slots;
         slots.wake_all();
         let parker = coroutines::Parker::current();
         let deadline_ms = slots.now_ms() + self.shared.settings().drain_timeout_ms;
-        let busy = || slots.open() > 0 || self.shared.accepting.load(Ordering::SeqCst);
+        let busy = || slots.open() > 0 || self.shared.accepting.load(Ordering::SeqCst) > 0;
         while busy() && slots.now_ms() < deadline_ms {
             parker.park(DRAIN_POLL_MS);
         }
@@ -117,9 +125,16 @@ struct Accepting<S> {
 
 struct AcceptingEnds<S>(Arc<Shared<S>>);
 
+impl<S> AcceptingEnds<S> {
+    fn begin(shared: &Arc<Shared<S>>) -> Self {
+        shared.accepting.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(shared))
+    }
+}
+
 impl<S> Drop for AcceptingEnds<S> {
     fn drop(&mut self) {
-        self.0.accepting.store(false, Ordering::SeqCst);
+        self.0.accepting.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -187,6 +202,9 @@ fn admit<S: Serve>(socket: Socket, peer: Peer, shared: &Arc<Shared<S>>) {
             None => {
                 // Accepting pauses here: further clients wait in the kernel's backlog.
                 shared.stats.accept_pauses.increment();
+                if shared.service.makes_room() {
+                    shared.slots.evict_most_silent();
+                }
                 shared.slots.wait_for_room(ROOM_POLL_MS);
             }
         }

@@ -22,6 +22,9 @@ use crate::rt::poll::Bell;
 /// No deadline, as in a free slot.
 pub(crate) const NEVER: u64 = u64::MAX;
 
+/// The deadline of a connection that has to make room for another one.
+const EVICTED: u64 = 0;
+
 /// Granularity of [`ConnectionTable::now_ms`] and of the `Date` header.
 const TICK_MS: u64 = 50;
 
@@ -70,14 +73,17 @@ pub struct ConnectionTable {
     pub(crate) date: DateCell,
     /// Requests answered by connections that have ended.
     requests_ended: AtomicU64,
-    /// Set while the accept loop waits for a free slot.
-    waiting: Mutex<Option<Parker>>,
-    is_waiting: AtomicBool,
+    /// The accept loops that wait for a free slot, each with a number of its wait.
+    waiting: Mutex<Vec<(u64, Parker)>>,
+    /// Number of waits so far.
+    waits: AtomicU64,
+    /// Accept loops that wait.
+    waiting_count: AtomicUsize,
     yield_sender: Sender<WaitIoWaker>,
     yielded: Receiver<WaitIoWaker>,
     yields: Counter,
-    /// Set while the accept loop pauses after an error.
-    paused: Mutex<Option<WaitIoWaker>>,
+    /// The accept loops that pause after an error.
+    paused: Mutex<Vec<WaitIoWaker>>,
     stop: AtomicBool,
 }
 
@@ -99,12 +105,13 @@ impl ConnectionTable {
             date: DateCell::new(clock.now_ms()),
             clock: clock.clone(),
             requests_ended: AtomicU64::new(0),
-            waiting: Mutex::new(None),
-            is_waiting: AtomicBool::new(false),
+            waiting: Mutex::default(),
+            waits: AtomicU64::new(0),
+            waiting_count: AtomicUsize::new(0),
             yield_sender,
             yielded,
             yields: Counter::new(),
-            paused: Mutex::new(None),
+            paused: Mutex::default(),
             stop: AtomicBool::new(false),
         }
     }
@@ -150,16 +157,31 @@ impl ConnectionTable {
         Some(SlotGuard { slots: Arc::clone(self), index })
     }
 
-    /// Parks the accept loop until a connection ends, at most for `limit_ms`.
+    /// Parks an accept loop until a connection ends, at most for `limit_ms`.
     pub(crate) fn wait_for_room(&self, limit_ms: u64) {
         let parker = Parker::current();
-        *self.waiting.lock() = Some(parker.clone());
-        self.is_waiting.store(true, Ordering::SeqCst);
+        let number = self.waits.fetch_add(1, Ordering::Relaxed);
+        self.waiting.lock().push((number, parker.clone()));
+        self.waiting_count.fetch_add(1, Ordering::SeqCst);
         if self.open() >= self.cap() {
             parker.park(limit_ms);
         }
-        self.is_waiting.store(false, Ordering::SeqCst);
-        self.waiting.lock().take();
+        self.waiting_count.fetch_sub(1, Ordering::SeqCst);
+        self.waiting.lock().retain(|(other, _)| *other != number);
+    }
+
+    /// Makes the connection whose deadline is the next end at once: the one that has been silent
+    /// for longest, where all have the same time. One whose request is being answered does not
+    /// notice.
+    pub(crate) fn evict_most_silent(&self) {
+        let deadline_of = |slot: &&Slot| slot.deadline_ms.load(Ordering::Relaxed);
+        let ending = self.slots.iter().filter(|slot| !matches!(deadline_of(slot), EVICTED | NEVER));
+        if let Some(slot) = ending.min_by_key(deadline_of) {
+            slot.deadline_ms.store(EVICTED, Ordering::Relaxed);
+            if let Some(waker) = &*slot.waker.lock() {
+                waker.wake();
+            }
+        }
     }
 
     /// Wakes every connection, so that it notices that the server drains.
@@ -185,7 +207,7 @@ impl ConnectionTable {
 
     /// Wakes `waker` once, at the next scan of the table.
     pub(crate) fn wake_at_next_sweep(&self, waker: WaitIoWaker) {
-        *self.paused.lock() = Some(waker);
+        self.paused.lock().push(waker);
     }
 
     /// Ends [`sweep`](Self::sweep).
@@ -224,9 +246,7 @@ impl ConnectionTable {
     }
 
     fn wake_expired(&self, now_ms: u64) {
-        if let Some(waker) = self.paused.lock().take() {
-            waker.wakeup();
-        }
+        self.paused.lock().drain(..).for_each(|waker| waker.wakeup());
         for slot in &self.slots {
             if slot.deadline_ms.load(Ordering::Relaxed) <= now_ms
                 && let Some(waker) = &*slot.waker.lock()
@@ -244,10 +264,8 @@ impl ConnectionTable {
         self.requests_ended.fetch_add(requests, Ordering::Relaxed);
         self.open.fetch_sub(1, Ordering::Relaxed);
         self.free.lock().push(index);
-        if self.is_waiting.load(Ordering::SeqCst)
-            && let Some(parker) = &*self.waiting.lock()
-        {
-            parker.unpark();
+        if self.waiting_count.load(Ordering::SeqCst) > 0 {
+            self.waiting.lock().iter().for_each(|(_, parker)| parker.unpark());
         }
     }
 }
@@ -278,6 +296,11 @@ impl SlotGuard {
     /// Whether the deadline has passed.
     pub(crate) fn is_expired(&self) -> bool {
         self.slot().deadline_ms.load(Ordering::Relaxed) <= self.slots.now_ms()
+    }
+
+    /// Whether the connection has to make room for another one.
+    pub(crate) fn is_evicted(&self) -> bool {
+        self.slot().deadline_ms.load(Ordering::Relaxed) == EVICTED
     }
 
     /// Counts answered requests.

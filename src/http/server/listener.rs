@@ -31,9 +31,25 @@ pub enum ListenError {
     NotASocket { address: String },
     #[error("cannot listen on {address}: {source}")]
     Io { address: String, source: io::Error },
-    #[error("the socket handed over by systemd cannot be used: {0}")]
-    Inherited(io::Error),
+    #[error("systemd passed {name}, which cannot be served: {reason}")]
+    Inherited { name: String, reason: NotServed },
 }
+
+/// Why a passed socket cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum NotServed {
+    #[error("it is no stream socket; a socket unit names each address by ListenStream=")]
+    Kind,
+    #[error("it does not listen; the socket unit must not have Accept=yes")]
+    NotListening,
+    #[error("it is neither of IPv4 or IPv6 nor a Unix socket")]
+    Family,
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// A descriptor that a supervisor passed, with its name if it has one.
+pub type Passed = (Option<String>, OwnedFd);
 
 /// A bound, listening, non-blocking socket.
 #[derive(Debug)]
@@ -48,55 +64,102 @@ pub struct Listener {
 pub struct Socket(RawSocket);
 
 impl Listener {
-    /// The socket that systemd `passed`, else one bound to `address`.
+    /// All sockets that systemd `passed`, else those of `address`. Never empty.
     ///
     /// # Errors
-    /// [`ListenError`].
-    pub fn open(address: &str, passed: Vec<OwnedFd>) -> Result<Self, ListenError> {
-        let sockets = passed.into_iter().map(RawSocket::from);
-        let kinds = sockets.filter_map(|socket| socket.r#type().ok().map(|kind| (socket, kind)));
-        let sockets: Vec<_> = kinds.collect();
-        if sockets.is_empty() {
+    /// [`ListenError`]. A passed socket that cannot be served is one: its clients would connect and
+    /// wait for ever.
+    pub fn open(address: &str, passed: Vec<Passed>) -> Result<Vec<Self>, ListenError> {
+        let mut listeners = Vec::new();
+        for (name, descriptor) in passed {
+            let name = name.unwrap_or_else(|| "a socket without a name".into());
+            let socket = RawSocket::from(descriptor);
+            match socket.r#type() {
+                Ok(kind) => listeners.push(
+                    Self::inherited(socket, kind)
+                        .map_err(|reason| ListenError::Inherited { name, reason })?,
+                ),
+                // A file that another version has left with the supervisor.
+                Err(error) => {
+                    tracing::warn!(name, %error, "systemd passed a file that is no socket");
+                }
+            }
+        }
+        if listeners.is_empty() {
             return Self::bind(address);
         }
-        Self::inherited(sockets).map_err(ListenError::Inherited)
+        Ok(listeners)
     }
 
-    /// A socket bound to `address`, whatever systemd passed.
+    /// The sockets bound to `address`, whatever systemd passed: one, or where a name has several
+    /// addresses one for each. Never empty.
     ///
     /// # Errors
     /// [`ListenError`].
-    pub fn bind(address: &str) -> Result<Self, ListenError> {
+    pub fn bind(address: &str) -> Result<Vec<Self>, ListenError> {
         match address.strip_prefix("unix:") {
-            Some(path) => Self::bind_unix(Path::new(path)),
+            Some(path) => Ok(vec![Self::bind_unix(Path::new(path))?]),
             None => Self::bind_tcp(address),
         }
     }
 
-    /// The first stream socket is the one.
-    fn inherited(sockets: Vec<(RawSocket, Type)>) -> io::Result<Self> {
-        for (socket, _) in sockets.into_iter().filter(|(_, kind)| *kind == Type::STREAM) {
-            let address = socket.local_addr()?;
-            socket.set_nonblocking(true)?;
-            if address.is_ipv4() || address.is_ipv6() || address.is_unix() {
-                return Ok(Self { socket, made: None });
-            }
+    fn inherited(socket: RawSocket, kind: Type) -> Result<Self, NotServed> {
+        if kind != Type::STREAM {
+            return Err(NotServed::Kind);
         }
-        Err(io::ErrorKind::NotFound.into())
+        let address = socket.local_addr()?;
+        if !(address.is_ipv4() || address.is_ipv6() || address.is_unix()) {
+            return Err(NotServed::Family);
+        }
+        if !socket.is_listener()? {
+            return Err(NotServed::NotListening);
+        }
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket, made: None })
     }
 
-    fn bind_tcp(address: &str) -> Result<Self, ListenError> {
+    /// `localhost` is often an address of IPv4 and one of IPv6, and clients try either.
+    fn bind_tcp(address: &str) -> Result<Vec<Self>, ListenError> {
         let bad = || ListenError::BadAddress(address.to_owned());
-        let resolved: Vec<SocketAddr> = address.to_socket_addrs().map_err(|_| bad())?.collect();
-        let first = *resolved.first().ok_or_else(bad)?;
-        let bind = || -> io::Result<RawSocket> {
-            let socket = RawSocket::new(Domain::for_address(first), Type::STREAM, None)?;
-            socket.set_reuse_address(true)?;
-            socket.bind(&first.into())?;
-            Ok(socket)
-        };
-        let listener = bind().and_then(|socket| Self::listening(socket, None));
-        listener.map_err(|source| in_words(address, source))
+        let mut resolved: Vec<SocketAddr> = Vec::new();
+        for found in address.to_socket_addrs().map_err(|_| bad())? {
+            if !resolved.contains(&found) {
+                resolved.push(found);
+            }
+        }
+        let mut listeners: Vec<Self> = Vec::new();
+        let mut absent = None;
+        for mut at in resolved {
+            // A free port that the kernel has chosen is the same for all.
+            if let (0, Some(first)) = (at.port(), listeners.first()) {
+                at.set_port(first.port());
+            }
+            match Self::bind_at(at) {
+                Ok(listener) => listeners.push(listener),
+                Err(error) if is_absent(&error) => absent = Some(error),
+                Err(source) => return Err(in_words(address, source)),
+            }
+        }
+        match absent {
+            Some(source) if listeners.is_empty() => return Err(in_words(address, source)),
+            Some(error) => {
+                tracing::warn!(address, %error, "this machine lacks an address of that name");
+            }
+            None => {}
+        }
+        if listeners.is_empty() { Err(bad()) } else { Ok(listeners) }
+    }
+
+    fn bind_at(address: SocketAddr) -> io::Result<Self> {
+        let socket = RawSocket::new(Domain::for_address(address), Type::STREAM, None)?;
+        socket.set_reuse_address(true)?;
+        socket.bind(&address.into())?;
+        Self::listening(socket, None)
+    }
+
+    fn port(&self) -> u16 {
+        let address = self.socket.local_addr().ok().and_then(|address| address.as_socket());
+        address.map_or(0, |address| address.port())
     }
 
     fn bind_unix(path: &Path) -> Result<Self, ListenError> {
@@ -156,6 +219,12 @@ impl Drop for Listener {
             let _ = std::fs::remove_file(path);
         }
     }
+}
+
+/// Whether a machine does not have the address, as one without IPv6 has no `::1`.
+fn is_absent(error: &io::Error) -> bool {
+    let family = rustix::io::Errno::AFNOSUPPORT.raw_os_error();
+    error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(family)
 }
 
 fn in_words(address: &str, source: io::Error) -> ListenError {

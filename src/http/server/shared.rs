@@ -3,7 +3,7 @@
 //! here waits.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
 
@@ -56,6 +56,18 @@ pub trait Serve: Send + Sync + 'static {
         None
     }
 
+    /// Whether it has pages for people, so that a browser's request which the HTTP server refuses
+    /// is answered by a page too.
+    fn has_pages(&self) -> bool {
+        false
+    }
+
+    /// Called when every connection is taken: whether the one that has been silent for longest ends
+    /// for the new one. Otherwise that waits.
+    fn makes_room(&self) -> bool {
+        false
+    }
+
     /// Sends exactly one response through `reply`. May park (to wait for a lane); must not block.
     fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Response<'a>);
 }
@@ -78,8 +90,8 @@ pub struct Shared<S> {
     pub(crate) draining: AtomicBool,
     /// The drain is over: a connection that still waits for a slot is dropped.
     pub(crate) ended: AtomicBool,
-    /// The accept loop still runs.
-    pub(crate) accepting: AtomicBool,
+    /// Accept loops that still run: one for each listening socket.
+    pub(crate) accepting: AtomicUsize,
 }
 
 impl<S: Serve> Shared<S> {
@@ -96,7 +108,7 @@ impl<S: Serve> Shared<S> {
             mailboxes: Mailboxes::default(),
             draining: AtomicBool::new(false),
             ended: AtomicBool::new(false),
-            accepting: AtomicBool::new(true),
+            accepting: AtomicUsize::new(0),
         }
     }
 }
