@@ -260,6 +260,8 @@ fn logins(text: &mut Exposition, state: &State) {
         counter "bhav_login_strangers_refused_total"
             "Password attempts from unknown networks refused because their share of the hashing \
              queue was full." = auth.passwords.strangers_refused();
+        counter "bhav_login_cookies_crowded_total"
+            "Requests with more login cookies than are checked." = auth.crowded_cookies.value();
         counter "bhav_api_key_requests_total" "Requests with a good API key."
             = keys.admitted.value();
         counters "bhav_api_key_refused_total"

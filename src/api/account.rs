@@ -80,7 +80,10 @@ pub(crate) fn logout(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -
     }
     let cleared = cleared(call.request);
     let ended = match everywhere {
-        false => state.auth.logout(call.caller()),
+        false => {
+            let logins = state.auth.logins_beside(call.caller(), call.request);
+            state.auth.logout(&logins)
+        }
         true => state.auth.logout_everywhere(call.caller(), keys),
     };
     let message = match (everywhere, keys) {
@@ -234,14 +237,11 @@ impl LoginCookie {
         }
         let origin = request.origin();
         if origin == Some(b"null") || !state.cors.load().trusts(request) {
-            let detail = "A login by cookie must come from a page of this site.";
-            return Err(Problem::new(403, "cross_site_request", detail));
+            return Err(errors::cross_site(request, "A login by cookie"));
         }
         let secure = is_secure(request);
         if secure && !state.cors.load().is_from_here(request) {
-            let detail = "The page came by https from another name than the Host of this request. \
-                          The proxy in front must pass the header Host on unchanged.";
-            return Err(Problem::new(403, "cross_site_request", detail));
+            return Err(errors::cross_site(request, "A login by cookie"));
         }
         Ok(Some(Self { secure }))
     }
@@ -293,7 +293,7 @@ pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
     });
     let expires_ms = match key {
         Some(key) => key.expires_ms,
-        None => caller.map(|caller| caller.expires_s.saturating_mul(1_000)),
+        None => caller.as_ref().map(|caller| caller.expires_s.saturating_mul(1_000)),
     };
     let view = SessionState {
         user: shown,
@@ -303,6 +303,7 @@ pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
             scopes: key.scopes.iter().collect(),
         }),
         expires_at: expires_ms.filter(|_| user.is_some()).map(Instant::of_ms),
+        refused: if caller.is_none() { refused(state, call) } else { None },
         registration: if state.auth.is_registration_open() { "open" } else { "closed" },
         version: env!("CARGO_PKG_VERSION"),
         web: state.site.map(Site::version),
@@ -315,8 +316,18 @@ pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
 fn caller(state: &State, call: &Call<'_>) -> Result<Option<Caller>, Problem> {
     match state.auth.identify(call.request) {
         Ok(caller) => Ok(Some(caller)),
-        Err(Unidentified::Missing | Unidentified::Invalid) => Ok(None),
         Err(unready @ Unidentified::Unready) => Err(errors::unidentified(unready)),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Why the request's cookies are refused, where another login would not help.
+fn refused(state: &State, call: &Call<'_>) -> Option<&'static str> {
+    match state.auth.identify(call.request) {
+        Err(why @ (Unidentified::Ambiguous | Unidentified::Crowded)) => {
+            errors::cookies_refused(why)
+        }
+        _ => None,
     }
 }
 

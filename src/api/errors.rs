@@ -9,7 +9,7 @@ use crate::auth::{AccountError, CryptoError, KeyRefusal, NoKey, Unidentified, We
 use crate::base::Broker;
 use crate::base::limiter::TooEarly;
 use crate::brokers::{BrokerError, BrokerErrorKind as Kind, Readiness};
-use crate::http::Problem;
+use crate::http::{EntityTag, Named, Problem, Request};
 use crate::portfolio::Overflow;
 use crate::store::StoreError;
 
@@ -100,6 +100,57 @@ impl From<AccountError> for Problem {
     }
 }
 
+/// What proxies append to a strong tag when they compress: Apache, Caddy and Jetty.
+const TAG_SUFFIXES: [&[u8]; 8] =
+    [b"-gzip", b";gzip", b"--gzip", b"-br", b";br", b"-zstd", b"-deflate", b"-df"];
+
+/// A precondition that fails for as long as a proxy changes the tags of answers: reading again
+/// brings the same tag. `None` where the tags are as this service sends them.
+pub(super) fn altered_tag(request: &Request<'_>) -> Option<Problem> {
+    let Some(Named::Tags(tags)) = request.preconditions().named_if_match() else { return None };
+    let inner = |tag: &EntityTag<'_>| tag.opaque[1..tag.opaque.len() - 1].to_vec();
+    let is_coded =
+        |tag: &EntityTag<'_>| TAG_SUFFIXES.iter().any(|suffix| inner(tag).ends_with(suffix));
+    let how = match tags.iter().find(|tag| tag.weak || is_coded(tag))? {
+        tag if tag.weak => "weak (W/\"...\"), which never matches",
+        _ => "not one of this service's own, but has a coding at its end",
+    };
+    let detail = format!(
+        "The tag in If-Match is {how}: a proxy that compresses made it so, and reading again \
+         brings the same. Nothing was done. Send the revision that stands in what you read: in \
+         quotes as If-Match, or in the body of a PUT as revision."
+    );
+    Some(Problem::new(412, "precondition_failed", detail))
+}
+
+/// The page of a request is not known to be of this site. Names what the browser and what the proxy
+/// said, since a `Host` that a proxy changed looks the same as an attack.
+pub(super) fn cross_site(request: &Request<'_>, what: &str) -> Problem {
+    let shown = |value: &[u8]| match value.split_at_checked(SHOWN_BYTES_MAX) {
+        Some((start, _)) => format!("{}...", String::from_utf8_lossy(start)),
+        None => String::from_utf8_lossy(value).into_owned(),
+    };
+    let why = match request.origin() {
+        None => "It has no Origin. A program sends the token as Authorization: Bearer.".to_owned(),
+        Some(b"" | b"null") => {
+            "Its Origin names no site, as that of a file or of a page in a sandbox.".to_owned()
+        }
+        Some(origin) => format!(
+            "It comes from a page of {}, and its Host is {}. If both are this site, the proxy in \
+             front changes Host: it must pass Host on as the browser sent it, with the port \
+             (nginx: proxy_set_header Host $http_host). A page of another site must be named in \
+             BHAV_ALLOWED_ORIGINS.",
+            shown(origin),
+            request.header("host").map_or("missing".into(), shown)
+        ),
+    };
+    let detail = format!("{what} must come from a page of this site. {why}");
+    Problem::new(403, "cross_site_request", detail)
+}
+
+/// Bytes of a request's header that an answer shows. Names of hosts are shorter.
+const SHOWN_BYTES_MAX: usize = 100;
+
 /// The user has changed too much within a minute; nothing was written.
 pub(super) fn too_many_writes(throttled: TooEarly) -> Problem {
     let detail = "You have changed too much within a minute; nothing was written.";
@@ -129,9 +180,31 @@ pub(super) fn unidentified(why: Unidentified) -> Problem {
             let problem = Problem::new(401, "token_invalid", detail);
             problem.with("WWW-Authenticate", "Bearer error=\"invalid_token\"")
         }
+        Unidentified::Ambiguous | Unidentified::Crowded => {
+            let detail = cookies_refused(why).unwrap_or_default();
+            let problem = Problem::new(401, "token_invalid", detail);
+            problem.with("WWW-Authenticate", "Bearer error=\"invalid_token\"")
+        }
         Unidentified::Unready => {
             store_unavailable().because("what is revoked could not be read from the store")
         }
+    }
+}
+
+/// Why none of the browser's cookies counts, where logging in again would not help.
+pub(super) fn cookies_refused(why: Unidentified) -> Option<&'static str> {
+    match why {
+        Unidentified::Ambiguous => Some(
+            "The browser sent several cookies access_token_cookie, which are logins of different \
+             accounts. Delete the cookies of this host name and of the domains above it, then log \
+             in again.",
+        ),
+        Unidentified::Crowded => Some(
+            "The browser sent more cookies access_token_cookie than are checked, and none of the \
+             first is a login. Delete the cookies of this host name and of the domains above it, \
+             then log in again.",
+        ),
+        _ => None,
     }
 }
 

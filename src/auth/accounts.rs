@@ -184,9 +184,12 @@ impl Auth {
     ///
     /// # Errors
     /// [`StoreError`]: the token is then revoked only until the service restarts.
-    pub(crate) fn logout(&self, caller: &Caller) -> Result<(), StoreError> {
-        let expires_ms = self.revoke_in_memory(caller);
-        self.store.revoke_token(&tokens::spelled(caller.token_id), expires_ms)?;
+    pub(crate) fn logout(&self, logins: &[Caller]) -> Result<(), StoreError> {
+        // In memory all of them first: none is good any more, whatever the store answers.
+        let expiries: Vec<i64> = logins.iter().map(|login| self.revoke_in_memory(login)).collect();
+        for (login, expires_ms) in logins.iter().zip(expiries) {
+            self.store.revoke_token(&tokens::spelled(login.token_id), expires_ms)?;
+        }
         self.changed();
         Ok(())
     }

@@ -46,6 +46,11 @@ pub(crate) const EARLIER_COOKIE: &str = "earlier_login_cookie";
 /// spare.
 const EARLIER_MAX: usize = 4;
 
+/// Most cookies of a request whose signature is checked, some microseconds each. A browser has one
+/// of ours; other services of its domain may have set more of the same name, which are told by
+/// their header and do not count.
+pub(crate) const COOKIES_VERIFIED_MAX: usize = 16;
+
 /// Time between two attempts of requests to read the store after a failure.
 const LOAD_INTERVAL_MS: u64 = 1_000;
 /// Time between two looks for an API key that another node may have made just now.
@@ -85,6 +90,10 @@ pub(crate) enum Unidentified {
     /// The token is malformed, expired, revoked, of another database, of no account, or not signed
     /// by one of our keys.
     Invalid,
+    /// Several cookies are good, for different accounts.
+    Ambiguous,
+    /// None of the cookies that were checked is good, and there are more than are checked.
+    Crowded,
     /// The store was never read, or not lately, so it is not known which tokens are revoked.
     Unready,
 }
@@ -143,6 +152,8 @@ pub struct Auth {
     next_networks_mono_ms: AtomicU64,
     pub(crate) logins: Counter,
     pub(crate) wrong_passwords: Counter,
+    /// Requests with more cookies than are checked.
+    pub(crate) crowded_cookies: Counter,
 }
 
 impl Auth {
@@ -185,6 +196,7 @@ impl Auth {
             next_networks_mono_ms: AtomicU64::new(0),
             logins: Counter::new(),
             wrong_passwords: Counter::new(),
+            crowded_cookies: Counter::new(),
         };
         auth.load_state();
         if let Some(recorded) = &*auth.other_secret.lock() {
@@ -297,7 +309,7 @@ impl Auth {
         };
         let key = self.settled(|| self.key_in_memory(text)).map_err(|why| match why {
             Unidentified::Unready => NoKey::Unready,
-            Unidentified::Missing | Unidentified::Invalid => refused(KeyRefusal::Invalid),
+            _ => refused(KeyRefusal::Invalid),
         })?;
         let now_mono_ms = self.clock.monotonic_ms();
         let now_ms = (!key.is_judged(now_mono_ms)).then(|| self.clock.now_ms());
@@ -367,13 +379,65 @@ impl Auth {
         let by_header = request.headers("authorization").filter_map(bearer);
         let by_cookie = cookies(request, COOKIE).chain(cookies(request, EARLIER_COOKIE));
         let now_ms = self.clock.now_ms();
-        let presented = by_header.chain(by_cookie).take(EARLIER_MAX);
-        presented.filter_map(|token| tokens.earlier(token, now_ms)).collect()
+        // Others' tokens take no place from ours.
+        let ours = by_header.chain(by_cookie).filter(|token| tokens.may_be_ours(token));
+        ours.take(EARLIER_MAX).filter_map(|token| tokens.earlier(token, now_ms)).collect()
+    }
+
+    /// The good logins of the caller's account that the request's cookies carry; `caller` alone if
+    /// its token did not come by cookie. Reads only memory.
+    pub(crate) fn logins_beside(&self, caller: &Caller, request: &Request<'_>) -> Vec<Caller> {
+        let mut all = vec![caller.clone()];
+        if caller.by_cookie {
+            let others = self.good_cookies(request).unwrap_or_default().into_iter();
+            all.extend(others.filter(|o| o.id == caller.id && o.token_id != caller.token_id));
+        }
+        all
     }
 
     fn judged_in_memory(&self, request: &Request<'_>) -> Result<Caller, Undecided> {
+        if let Some(token) = by_header(request).map_err(Undecided::Not)? {
+            return self.judged(token, false);
+        }
+        let mut good = self.good_cookies(request)?.into_iter();
+        let first = good.next().ok_or(Undecided::Not(Unidentified::Missing))?;
+        match good.all(|other| other.id == first.id) {
+            true => Ok(first),
+            false => Err(Undecided::Not(Unidentified::Ambiguous)),
+        }
+    }
+
+    /// The logins in the request's cookies that are good. Another service of the same domain can
+    /// add cookies of this name, before and behind ours, and they are passed over. Empty without
+    /// any cookie.
+    fn good_cookies(&self, request: &Request<'_>) -> Result<Vec<Caller>, Undecided> {
+        let tokens = self.tokens();
+        let may_be_ours = |token: &&[u8]| tokens.as_ref().is_none_or(|t| t.may_be_ours(token));
+        let mut any = false;
+        let mut ours = cookies(request, COOKIE).inspect(|_| any = true).filter(may_be_ours);
+        let mut why = Unidentified::Invalid;
+        let (mut good, mut unclear) = (Vec::new(), None);
+        for token in ours.by_ref().take(COOKIES_VERIFIED_MAX) {
+            match self.judged(token, true) {
+                Ok(caller) => good.push(caller),
+                Err(Undecided::Not(_)) => {}
+                Err(undecided) => unclear = Some(undecided),
+            }
+        }
+        if ours.next().is_some() {
+            self.crowded_cookies.increment();
+            why = Unidentified::Crowded;
+        }
+        drop(ours);
+        match unclear {
+            _ if !good.is_empty() || !any => Ok(good),
+            Some(unclear) => Err(unclear),
+            None => Err(Undecided::Not(why)),
+        }
+    }
+
+    fn judged(&self, token: &[u8], by_cookie: bool) -> Result<Caller, Undecided> {
         const INVALID: Undecided = Undecided::Not(Unidentified::Invalid);
-        let (token, by_cookie) = presented(request).map_err(Undecided::Not)?;
         let Some(tokens) = self.tokens() else {
             // A token that none of our keys signed is invalid for every database.
             let is_ours = tokens::signed_by_any(&self.keys.lock(), token);
@@ -410,38 +474,29 @@ impl Auth {
     }
 }
 
-/// The token in the request, and whether it came by cookie. The header `Authorization` takes
-/// precedence, even if it is malformed. A header with another scheme than `Bearer` is ignored,
-/// since it may be meant for a proxy in front, and the cookie counts.
-fn presented<'a>(request: &Request<'a>) -> Result<(&'a [u8], bool), Unidentified> {
+/// The token in the header `Authorization`, which takes precedence over cookies, even if it is
+/// malformed. A header with another scheme than `Bearer` is ignored, since it may be meant for a
+/// proxy in front.
+fn by_header<'a>(request: &Request<'a>) -> Result<Option<&'a [u8]>, Unidentified> {
     let mut headers = request.headers("authorization");
     match (headers.next(), headers.next()) {
-        (Some(header), None) if is_of_another_scheme(header) => {}
-        (Some(header), None) => return bearer(header).ok_or(Unidentified::Invalid).map(by_header),
-        (Some(_), Some(_)) => return Err(Unidentified::Invalid),
-        (None, _) => {}
-    }
-    let mut found = cookies(request, COOKIE);
-    match (found.next(), found.next()) {
-        (Some(token), None) => Ok((token, true)),
-        // A page of another host in the same domain can add a second cookie of this name. The two
-        // cannot be distinguished.
+        (Some(header), None) if is_of_another_scheme(header) => Ok(None),
+        (Some(header), None) => bearer(header).ok_or(Unidentified::Invalid).map(Some),
         (Some(_), Some(_)) => Err(Unidentified::Invalid),
-        (None, _) => Err(Unidentified::Missing),
+        (None, _) => Ok(None),
     }
 }
 
-/// The values of the request's cookies of this name.
+/// The values of the request's cookies of this name, without the quotes that some clients put round
+/// them (RFC 6265 4.1.1).
 fn cookies<'a>(request: &Request<'a>, name: &'static str) -> impl Iterator<Item = &'a [u8]> {
     let pairs = request.headers("cookie").flat_map(|line| line.split(|byte| *byte == b';'));
     pairs.filter_map(move |pair| {
         let at = memchr::memchr(b'=', pair)?;
-        (pair[..at].trim_ascii() == name.as_bytes()).then(|| pair[at + 1..].trim_ascii())
+        let value = pair[at + 1..].trim_ascii();
+        let quoted = value.strip_prefix(b"\"").and_then(|inner| inner.strip_suffix(b"\""));
+        (pair[..at].trim_ascii() == name.as_bytes()).then(|| quoted.unwrap_or(value))
     })
-}
-
-fn by_header(token: &[u8]) -> (&[u8], bool) {
-    (token, false)
 }
 
 /// Whether the header has another scheme, such as `Basic dXNlcjpwYXNz`. A header without a scheme

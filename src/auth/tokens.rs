@@ -161,12 +161,21 @@ impl Tokens {
         Some(Earlier { id: account_id(&claims)?, token_id: token_id(&claims.jti)? })
     }
 
-    fn decoded(&self, token: &[u8], validation: &Validation) -> Option<Claims> {
+    /// Whether the token has the header of one of our keys. Its signature is not looked at.
+    pub(super) fn may_be_ours(&self, token: &[u8]) -> bool {
+        self.key_of(token).is_some()
+    }
+
+    fn key_of(&self, token: &[u8]) -> Option<&VerifyingKey> {
         if token.len() > TOKEN_BYTES_MAX {
             return None;
         }
         let header = &token[..memchr::memchr(b'.', token)?];
-        let known = self.verifying.iter().find(|known| known.header.as_bytes() == header)?;
+        self.verifying.iter().find(|known| known.header.as_bytes() == header)
+    }
+
+    fn decoded(&self, token: &[u8], validation: &Validation) -> Option<Claims> {
+        let known = self.key_of(token)?;
         let decoded = jsonwebtoken::decode::<Claims>(token, &known.key, validation);
         Some(decoded.ok()?.claims)
     }

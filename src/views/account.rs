@@ -90,6 +90,9 @@ documents! {
         pub key?: Option<SessionKey<'a>>,
         /// When the token expires; null without a valid one.
         pub expires_at: Option<Instant>,
+        /// Present where the browser's cookies are refused and another login would not help: why,
+        /// and what to do.
+        pub refused?: Option<&'static str>,
         /// Whether `POST /api/auth/register` creates accounts.
         pub registration: &'static str,
         /// Version of the program.

@@ -2,6 +2,7 @@
 
 mod activation;
 mod broker_token;
+mod cookies;
 mod erasure;
 mod isolation;
 pub mod keys;

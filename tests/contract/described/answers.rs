@@ -130,6 +130,14 @@ fn one_user(checker: &mut Checker) {
     let again = LOGIN.replace("nine green parrots", "ten red ones, then");
     let new = walk.expect(200, "POST", "/api/auth/login", &again);
     walk.enter(&new);
+    // A browser with the logins of two accounts.
+    let other = LOGIN.replacen('@', "+other@", 1);
+    let other = walk.expect(201, "POST", "/api/auth/register", &other).field("access_token");
+    let own = new.field("access_token");
+    let cookies = format!("Cookie: access_token_cookie={own}; access_token_cookie={other}\r\n");
+    let login = std::mem::replace(&mut walk.auth, cookies);
+    walk.get("/api/auth/session");
+    walk.auth = login;
     let by_cookie = again.replacen('{', r#"{"cookie":true,"#, 1);
     let own = "Origin: http://localhost\r\n";
     walk.send("POST", "/api/auth/login", own, &by_cookie).with_status(200);
