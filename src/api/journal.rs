@@ -13,7 +13,8 @@ use sha2::{Digest, Sha256};
 use crate::api::body::{Amount, Fields, invalid, one, parameter, whole};
 use crate::api::portfolio::compute;
 use crate::api::state::{
-    Call, Handled, KEPT, NO_STORE, State, etag_of, expected, reply_with, send_tagged,
+    Call, Handled, KEPT, NO_STORE, State, etag_of, expected, expected_with, reply_with, revision,
+    send_tagged,
 };
 use crate::base::{Words, clock};
 use crate::http::document::variants::{JSON, etag};
@@ -70,7 +71,10 @@ fn page_of(call: &Call<'_>) -> Result<(Option<JournalCursor>, usize), Problem> {
 /// `POST /api/journal`. Preconditions apply to the page that a GET of the same target would return.
 pub(super) fn add(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let now = state.clock.now();
-    let fields = read(Fields::of(call.request)?, now)?;
+    let mut fields = Fields::of(call.request)?;
+    // A new entry may be a copy of another, which has one.
+    let _ = revision(&mut fields);
+    let fields = read(fields, now)?;
     let expected = expected(call.request);
     let page = if expected.is_any() {
         None
@@ -101,9 +105,11 @@ pub(super) fn show(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
 /// 9.3.4).
 pub(super) fn replace(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let now = state.clock.now();
-    let fields = read(Fields::of(call.request)?, now)?;
+    let mut fields = Fields::of(call.request)?;
+    let expected = expected_with(call.request, &mut fields);
+    let fields = read(fields, now)?;
     let (user, entry) = (call.caller().id, entry_id(call));
-    let (now_ms, expected) = (now.as_millisecond(), expected(call.request));
+    let now_ms = now.as_millisecond();
     state.admit_write(call.caller())?;
     let replaced = state.store.replace_entry(user, entry, fields, now_ms, expected)?;
     let entry = replaced.ok_or_else(entry_not_found)?;
@@ -204,6 +210,7 @@ pub(super) fn entry_view(entry: &JournalEntry) -> EntryView<'_> {
         tags: &fields.tags,
         created_at: Instant::of_ms(entry.created_ms),
         updated_at: Instant::of_ms(entry.updated_ms),
+        revision: entry.revision().0,
     }
 }
 

@@ -31,7 +31,8 @@ fn a_complete_entry_is_read_and_written_exactly() {
             .to_owned()
             + r#""price":3012.05,"fees":0.1,"strategy":"s","notes":"a\nb","tags":["x","y"],"#
             + r#""created_at":"1970-01-01T05:30:00+05:30","#
-            + r#""updated_at":"1970-01-01T05:30:01+05:30"}"#
+            + r#""updated_at":"1970-01-01T05:30:01+05:30","#
+            + &format!("\"revision\":\"{}\"}}", entry.revision().0)
     );
 }
 

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::api::activation::Administration;
+use crate::api::body::Fields;
 use crate::api::candles::KeptCandles;
 use crate::api::errors;
 use crate::api::mcp::Tools;
@@ -232,6 +233,9 @@ pub(super) fn show(view: &impl Serialize, call: &Call<'_>, reply: &mut Response<
 // Converts the preconditions of a request to those of the store. An `ETag` of ours is a revision
 // in quotes. Pure.
 
+/// Longest revision that is taken; ours have 24 characters.
+const REVISION_CHARS_MAX: usize = 64;
+
 /// The `ETag` of a record with this revision.
 pub(super) fn etag_of(revision: &Revision) -> String {
     format!("\"{}\"", revision.0)
@@ -245,6 +249,21 @@ pub(super) fn expected(request: &Request<'_>) -> Expected {
         one_of: given.named_if_match().map(|named| states(named, |tag| !tag.weak)),
         none_of: given.named_if_none_match().map(|named| states(named, |_| true)),
     }
+}
+
+/// The same, and where the body has a `revision`, no other state than that. It is the tag without
+/// quotes, for clients whose tags a proxy changes.
+pub(super) fn expected_with(request: &Request<'_>, fields: &mut Fields<'_>) -> Expected {
+    let expected = expected(request);
+    match revision(fields) {
+        Some(revision) => expected.and_only(revision),
+        None => expected,
+    }
+}
+
+/// The `revision` in the body.
+pub(super) fn revision(fields: &mut Fields<'_>) -> Option<Revision> {
+    fields.optional_text("revision", REVISION_CHARS_MAX).map(Revision)
 }
 
 fn states(named: Named<'_>, counts: impl Fn(&EntityTag<'_>) -> bool) -> States {

@@ -8,7 +8,9 @@
 
 use crate::api::body::{Fields, has_twice, whole};
 use crate::api::quotes::SYMBOLS_MAX;
-use crate::api::state::{Call, Handled, KEPT, State, etag_of, expected, reply_with, send_tagged};
+use crate::api::state::{
+    Call, Handled, KEPT, State, etag_of, expected_with, reply_with, send_tagged,
+};
 use crate::base::Symbol;
 use crate::base::symbol::SYMBOL_BYTES_MAX;
 use crate::http::{Problem, Response};
@@ -35,10 +37,12 @@ pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
 /// `PUT /api/watchlists`. The answer has no `ETag`, because the ids of new lists are not in what
 /// was sent (RFC 9110 9.3.4); its `revision` is what a client sends with its next change.
 pub(super) fn replace(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    let lists = lists(Fields::of(call.request)?)?;
+    let mut fields = Fields::of(call.request)?;
+    let expected = expected_with(call.request, &mut fields);
+    let lists = lists(fields)?;
     state.admit_write(call.caller())?;
     let user = call.caller().id;
-    let replaced = state.store.replace_watchlists(user, lists, expected(call.request))?;
+    let replaced = state.store.replace_watchlists(user, lists, expected)?;
     let stored = replaced.ok_or_else(|| {
         Problem::new(404, "watchlist_not_found", "You have no watch list with one of these ids.")
     })?;

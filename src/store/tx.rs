@@ -568,6 +568,13 @@ impl Expected {
         *self == Self::default()
     }
 
+    /// The states that are `revision` besides.
+    pub(crate) fn and_only(self, revision: Revision) -> Self {
+        let is_one = self.one_of.as_ref().is_none_or(|states| states.have(&revision));
+        let these = if is_one { vec![revision] } else { Vec::new() };
+        Self { one_of: Some(States::These(these)), ..self }
+    }
+
     /// Checks the precondition against the record's state.
     ///
     /// # Errors

@@ -181,5 +181,8 @@ documents! {
         pub tags: &'a [String],
         pub created_at: Instant,
         pub updated_at: Instant,
+        /// Names this state of the entry. In quotes it is the entry's `ETag`: send it as `If-Match`
+        /// with the next change, or in the body of a PUT. No proxy changes it.
+        pub revision: String,
     }
 }

@@ -318,3 +318,115 @@ fn a_page_of_an_allowed_origin_may_send_them() {
         assert!(allowed.split(", ").any(|word| word == name), "{allowed}");
     }
 }
+
+/// Through a proxy that compresses, reading again brings the same weak tag.
+#[test]
+fn a_tag_that_a_proxy_has_changed_is_named_and_the_revision_serves_instead() {
+    let (user, entry) = user();
+    let lists = "/api/watchlists";
+    let two = r#"{"watchlists":[{"name":"A","symbols":["NSE:INFY"]}]}"#;
+    for (path, body) in [(&*entry, ENTRY), (lists, two)] {
+        let etag = tag(&ask(&user, "GET", path, ""));
+        let inner = etag.trim_matches('"');
+        for changed in [
+            format!("W/{etag}"),
+            format!("W/\"{inner}-gzip\""),
+            format!("\"other\", W/{etag}"),
+            format!("W/{etag}\r\nIf-Match: \"other\""),
+            format!("\"{inner}-gzip\""),
+            format!("\"{inner};gzip\""),
+            format!("\"{inner}--gzip\""),
+            format!("\"{inner}-br\""),
+            format!("\"{inner}-zstd\""),
+            format!("\"{inner}-df\""),
+        ] {
+            for method in ["PUT", "DELETE", "GET"] {
+                if (path, method) == (lists, "DELETE") {
+                    continue;
+                }
+                let body = if method == "PUT" { body } else { "" };
+                let lines = format!("If-Match: {changed}\r\n");
+                let answer = match body {
+                    "" => ask(&user, method, path, &lines),
+                    body => write(&user, method, path, &lines, body),
+                };
+                let json = answer.expect_problem(412, "precondition_failed");
+                let detail = json["detail"].as_str().unwrap();
+                assert!(detail.contains("a proxy that compresses"), "{changed}: {detail}");
+                assert!(detail.contains("revision"), "{changed}: {detail}");
+                assert_eq!(detail.contains("weak (W/"), changed.contains("W/"), "{detail}");
+            }
+        }
+        // Nothing was done.
+        assert_eq!(tag(&ask(&user, "GET", path, "")), etag);
+        // A strong tag of another state is told as ever.
+        let answer = write(&user, "PUT", path, "If-Match: \"other\"\r\n", body);
+        let json = answer.expect_problem(412, "precondition_failed");
+        assert!(!json["detail"].as_str().unwrap().contains("proxy"), "{json}");
+    }
+}
+
+#[test]
+fn a_revision_stands_in_each_entry_and_admits_a_change_as_the_tag_does() {
+    let (user, entry) = user();
+    let revision = |answer: &Answer| {
+        assert!(answer.status < 300, "{}", answer.text());
+        answer.json()["revision"].as_str().unwrap().to_owned()
+    };
+    let shown = ask(&user, "GET", &entry, "");
+    let first = revision(&shown);
+    assert_eq!(tag(&shown), format!("\"{first}\""));
+    let page = ask(&user, "GET", JOURNAL, "").json();
+    assert_eq!(page["entries"][0]["revision"].as_str(), Some(&*first));
+    let found = ask(&user, "GET", "/api/journal/search", "").json();
+    assert_eq!(found["entries"][0]["revision"].as_str(), Some(&*first));
+    let with = |revision: &str, price: &str| {
+        let body = ENTRY.replace("3012.05", price);
+        body.replacen('{', &format!("{{\"revision\":\"{revision}\","), 1)
+    };
+    let by_tag = format!("If-Match: \"{first}\"\r\n");
+    let second = revision(&write(&user, "PUT", &entry, &by_tag, &with(&first, "3013")));
+    assert_ne!(first, second);
+    // In the body alone; the answer has the next one.
+    let third = revision(&write(&user, "PUT", &entry, "", &with(&second, "3014")));
+    let old = write(&user, "PUT", &entry, "", &with(&second, "3015"));
+    old.expect_problem(412, "precondition_failed");
+    // Both have to hold.
+    let by_third = format!("If-Match: \"{third}\"\r\n");
+    for (lines, body) in [
+        (&*by_tag, with(&third, "3016")),
+        (&*by_third, with(&first, "3016")),
+        ("If-Match: *\r\n", with(&first, "3016")),
+        ("If-None-Match: *\r\n", with(&third, "3016")),
+        ("", with("", "3016")),
+        ("", with("\\\"x\\\"", "3016")),
+    ] {
+        let answer = write(&user, "PUT", &entry, lines, &body);
+        answer.expect_problem(412, "precondition_failed");
+    }
+    for wrong in ["7", "true", "[]", &format!("\"{}\"", "x".repeat(65))] {
+        let body = ENTRY.replacen('{', &format!("{{\"revision\":{wrong},"), 1);
+        let json = write(&user, "PUT", &entry, "", &body).expect_problem(400, "validation_failed");
+        assert_eq!(json["errors"][0]["field"], "revision");
+    }
+    assert_eq!(revision(&ask(&user, "GET", &entry, "")), third);
+    let null = ENTRY.replacen('{', "{\"revision\":null,", 1);
+    let fourth = revision(&write(&user, "PUT", &entry, "", &null));
+    assert_ne!(fourth, third);
+    // A new entry may be a copy of another one.
+    let copied = write(&user, "POST", JOURNAL, "", &with(&first, "3017"));
+    assert_eq!(copied.status, 201, "{}", copied.text());
+    let gone = ask(&user, "DELETE", &entry, &format!("If-Match: \"{fourth}\"\r\n"));
+    assert_eq!(gone.status, 200);
+
+    let lists = "/api/watchlists";
+    let empty = revision(&ask(&user, "GET", lists, ""));
+    let with = |revision: &str| {
+        let lists = r#"[{"name":"A","symbols":["NSE:INFY"]}]"#;
+        format!("{{\"revision\":\"{revision}\",\"watchlists\":{lists}}}")
+    };
+    let filled = revision(&write(&user, "PUT", lists, "", &with(&empty)));
+    let answer = write(&user, "PUT", lists, "", &with(&empty));
+    answer.expect_problem(412, "precondition_failed");
+    assert_eq!(revision(&ask(&user, "GET", lists, "")), filled);
+}

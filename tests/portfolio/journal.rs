@@ -120,6 +120,7 @@ fn an_entry_is_written_shown_replaced_and_deleted() {
         "tags",
         "created_at",
         "updated_at",
+        "revision",
     ];
     assert_eq!(members(&json), expected);
     let id = json["id"].as_i64().unwrap();
