@@ -38,9 +38,7 @@ impl Place {
     /// The page that says to a person that there is nothing at a path; `None` for programs.
     pub(super) fn missing(state: &State, path: &[u8], request: &Request<'_>) -> Option<Self> {
         let is_read = matches!(request.method(), Method::Get | Method::Head);
-        let accepted = request.header("accept").unwrap_or_default();
-        let is_person = memchr::memmem::find(accepted, b"text/html").is_some();
-        let page = state.site.filter(|_| is_read && is_person)?.missing(path)?;
+        let page = state.site.filter(|_| is_read && request.wants_page())?.missing(path)?;
         Some(Self::Missing(page))
     }
 

@@ -103,8 +103,19 @@ impl Api {
 
     /// Sends a refusal and logs it once, with the request id that the client sees.
     fn refuse(&self, problem: &Problem, request: &Request<'_>, reply: &mut Response<'_>) {
-        let request_id = reply.problem(problem);
+        let explained = (problem.status == 412).then(|| errors::altered_tag(request)).flatten();
+        let problem = explained.as_ref().unwrap_or(problem);
+        let request_id = match self.is_shown_to_a_person(request) {
+            true => reply.problem_page(problem),
+            false => reply.problem(problem),
+        };
         log_refusal(&self.state, request, &request_id, problem);
+    }
+
+    /// Whether a browser opens a page of the dashboard, or comes back from a broker's login. Routes
+    /// of the API answer everybody alike.
+    fn is_shown_to_a_person(&self, request: &Request<'_>) -> bool {
+        request.wants_page() && Place::at(&self.state, request.path()).is_some()
     }
 
     /// The caller of a route that needs one, and the owner of an API key on every route.
@@ -112,8 +123,7 @@ impl Api {
         // A browser adds no key by itself. The protocol demands the check all the same.
         let is_of_page = route.access == Access::Key && request.header("origin").is_some();
         if is_of_page && !self.state.cors.load().is_from_here(request) {
-            let detail = "A request of a page must come from this site or an allowed origin.";
-            return Err(Problem::new(403, "cross_site_request", detail));
+            return Err(errors::cross_site(request, "A request with an Origin"));
         }
         if let Some(key) = self.state.auth.by_key(request).map_err(errors::no_key)? {
             self.expect_scope(route, &key)?;
@@ -126,8 +136,7 @@ impl Api {
         }
         let caller = self.state.auth.identify(request).map_err(errors::unidentified)?;
         if caller.by_cookie && !self.state.cors.load().trusts(request) {
-            let detail = "A request by cookie must come from a page of this site.";
-            return Err(Problem::new(403, "cross_site_request", detail));
+            return Err(errors::cross_site(request, "A change by cookie"));
         }
         Ok(Some(caller))
     }
@@ -172,6 +181,10 @@ impl Serve for Api {
 
     fn lines_for(&self, origin: Option<&[u8]>) -> Option<Arc<[u8]>> {
         self.state.cors.lines(origin)
+    }
+
+    fn has_pages(&self) -> bool {
+        self.state.site.is_some()
     }
 
     // Inlined into the exchange: what stands between a known head and its handler is short.
@@ -504,13 +517,20 @@ impl Cors {
     }
 }
 
-/// Whether the origin is the host that the request names.
+/// Whether the origin is the host that the request names. The scheme's own port is no difference:
+/// browsers leave it out, and some proxies write it.
 fn is_own(origin: &[u8], request: &Request<'_>) -> bool {
-    let authority = origin.strip_prefix(b"https://").or_else(|| origin.strip_prefix(b"http://"));
-    let host = request.header("host");
-    authority.is_some_and(|authority| {
-        !authority.is_empty() && host.is_some_and(|host| host.eq_ignore_ascii_case(authority))
-    })
+    let (rest, default_port) =
+        match (origin.strip_prefix(b"https://"), origin.strip_prefix(b"http://")) {
+            (Some(rest), _) => (rest, b":443".as_slice()),
+            (_, Some(rest)) => (rest, b":80".as_slice()),
+            _ => return false,
+        };
+    let bare = |authority: &'_ [u8]| -> Vec<u8> {
+        let bare = authority.strip_suffix(default_port).or_else(|| authority.strip_suffix(b":"));
+        bare.unwrap_or(authority).to_ascii_lowercase()
+    };
+    !rest.is_empty() && request.header("host").is_some_and(|host| bare(host) == bare(rest))
 }
 
 #[cfg(test)]

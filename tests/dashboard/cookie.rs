@@ -231,3 +231,86 @@ fn a_change_by_cookie_from_another_site_is_refused() {
     let json = service.client().request("GET", SESSION, &cookie).json();
     assert!(json["user"].is_object());
 }
+
+/// A proxy that does not pass `Host` on as the browser sent it looks like another site.
+#[test]
+fn a_host_that_differs_from_the_page_is_named_and_a_default_port_is_no_difference() {
+    let (_scene, service) = started();
+    let token =
+        service.account("login", "asha@mail.example", "correct horse").field("access_token");
+    let cookie = format!("Cookie: access_token_cookie={token}\r\n");
+    let body = format!("{{{USER},\"cookie\":true}}");
+    let ask = |path: &str, host: &str, lines: &str, body: &str| {
+        let length = body.len();
+        service.client().ask(format!(
+            "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
+             Content-Length: {length}\r\n{lines}\r\n{body}"
+        ))
+    };
+    for (host, origin) in [
+        ("bhav.lan", "http://bhav.lan"),
+        ("bhav.lan:80", "http://bhav.lan"),
+        ("bhav.lan", "http://bhav.lan:80"),
+        ("bhav.lan:443", "https://bhav.lan"),
+        ("bhav.lan:", "http://bhav.lan"),
+        ("BHAV.lan:80", "http://bhav.LAN"),
+        ("bhav.lan:8443", "http://bhav.lan:8443"),
+        ("[fd00::1]:80", "http://[fd00::1]"),
+        ("[fd00::1]:443", "https://[fd00::1]"),
+        ("192.168.1.10:80", "http://192.168.1.10"),
+    ] {
+        let origin = format!("Origin: {origin}\r\n");
+        let changed = ask("/api/auth/password", host, &format!("{cookie}{origin}"), "{}");
+        changed.expect_problem(400, "validation_failed");
+        assert_eq!(ask(LOGIN, host, &origin, &body).status, 200, "{host} {origin}");
+    }
+    for (host, origin) in [
+        ("bhav.lan", "http://bhav.lan:8443"),
+        ("bhav.lan:8080", "http://bhav.lan"),
+        ("bhav.lan:443", "http://bhav.lan"),
+        ("bhav.lan:80", "https://bhav.lan"),
+        ("127.0.0.1:8080", "https://bhav.lan"),
+        ("bhav", "https://bhav.example"),
+        ("bhav.lan", "https://evil.example"),
+        ("bhav.lan.evil.example", "http://bhav.lan"),
+        ("xbhav.lan", "http://bhav.lan"),
+        ("[fd00::1]:8080", "http://[fd00::1]"),
+    ] {
+        let origin_line = format!("Origin: {origin}\r\n");
+        let lines = format!("{cookie}{origin_line}");
+        for answer in [
+            ask("/api/auth/password", host, &lines, "{}"),
+            ask("/api/auth/logout", host, &lines, ""),
+            ask(LOGIN, host, &origin_line, &body),
+        ] {
+            let json = answer.expect_problem(403, "cross_site_request");
+            let detail = json["detail"].as_str().unwrap();
+            for part in [origin, &format!("its Host is {host}."), "$http_host"] {
+                assert!(detail.contains(part), "{host} {origin}: {detail}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_refused_origin_is_told_by_what_is_wrong_with_it() {
+    let (_scene, service) = started();
+    let token =
+        service.account("login", "asha@mail.example", "correct horse").field("access_token");
+    let ask = |lines: &str| {
+        let cookie = format!("Cookie: access_token_cookie={token}\r\n");
+        service.post("/api/auth/logout", &format!("{cookie}{lines}"), "")
+    };
+    for (lines, part) in [
+        ("", "Authorization: Bearer"),
+        ("Origin: null\r\n", "names no site"),
+        ("Origin: http://a\r\nOrigin: http://a\r\n", "names no site"),
+        ("Origin: http://bhav.lan\r\nSec-Fetch-Site: cross-site\r\n", "BHAV_ALLOWED_ORIGINS"),
+    ] {
+        let json = ask(lines).expect_problem(403, "cross_site_request");
+        assert!(json["detail"].as_str().unwrap().contains(part), "{lines}: {json}");
+    }
+    let long = format!("Origin: http://{}.example\r\n", "x".repeat(5_000));
+    let json = ask(&long).expect_problem(403, "cross_site_request");
+    assert!(json["detail"].as_str().unwrap().len() < 700, "{json}");
+}

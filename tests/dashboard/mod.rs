@@ -4,3 +4,4 @@
 mod broker_return;
 mod cookie;
 mod pages;
+mod refusals;

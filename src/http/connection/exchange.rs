@@ -13,8 +13,8 @@ use crate::base::{Clock, wipe};
 use crate::http::Method;
 use crate::http::document::variants::OwnedBody;
 use crate::http::message::chunked::{ChunkFault, Chunked};
-use crate::http::message::head::{Framing, Head, KnownHeads, Parsed};
-use crate::http::message::request::{Peer, Request};
+use crate::http::message::head::{Framing, Head, HeadFault, KnownHeads, Parsed, Span};
+use crate::http::message::request::{Peer, Request, accepts_pages};
 use crate::http::message::response::{ConnectionLine, OpenStream, Problem, Response};
 use crate::http::server::connection_table::ConnectionTable;
 use crate::http::server::shared::{Serve, Shared};
@@ -55,13 +55,46 @@ pub(crate) struct About {
     head_only: bool,
     origin: Option<Box<[u8]>>,
     own_request_id: Option<Box<[u8]>>,
+    /// A browser asks for a page to show to a person.
+    wants_page: bool,
+    /// Bytes of cookies in a head that was not read to its end.
+    cookie_bytes: usize,
 }
 
 impl About {
     fn of(head: &Head, bytes: &[u8]) -> Self {
         let origin = head.origin.map(|span| Box::from(span.of(bytes)));
         let own_request_id = head.own_request_id(bytes).map(Box::from);
-        Self { head_only: head.method == Method::Head, origin, own_request_id }
+        let is_accept = |(name, _): &&(Span, Span)| name.of(bytes).eq_ignore_ascii_case(b"accept");
+        let accept = match head.bytes {
+            0 => head.glimpsed_accept,
+            _ => head.headers.iter().find(is_accept).map(|(_, value)| *value),
+        };
+        Self {
+            head_only: head.method == Method::Head,
+            origin,
+            own_request_id,
+            wants_page: matches!(head.method, Method::Get | Method::Head)
+                && accept.is_some_and(|accept| accepts_pages(accept.of(bytes))),
+            cookie_bytes: if head.bytes == 0 { head.glimpsed_cookie_bytes } else { 0 },
+        }
+    }
+
+    /// The refusal of a head with this fault. Where it is cookies that make it too large, a person
+    /// who has never seen them has to know whose they are and what to do.
+    fn problem(&self, fault: HeadFault, head_bytes_max: usize) -> Problem {
+        let cookies = self.cookie_bytes;
+        if fault != HeadFault::HeadTooLarge || cookies < head_bytes_max / 2 {
+            return fault.into();
+        }
+        let (status, code, detail) = fault.told();
+        let detail = format!(
+            "{detail} {cookies} of its bytes, of which it may have {head_bytes_max}, are cookies \
+             of this host name. Any service on this host name, on whatever port, or on a domain \
+             above it can have set them. Delete the cookies of this host name in the browser, then \
+             load the page again."
+        );
+        Problem::new(status, code, detail)
     }
 
     /// Reads the part of a head that has arrived.
@@ -165,7 +198,8 @@ impl<S: Serve> Exchange<'_, S> {
             Parsed::Partial => return Step::End(Next::NeedInput),
             Parsed::Fault(fault) => {
                 let about = About::of(head, arrived);
-                return self.refuse(buffers, &about, &fault.into());
+                let problem = about.problem(fault, settings.head_bytes_max);
+                return self.refuse(buffers, &about, &problem);
             }
             // An https target over a connection without TLS, and not from a trusted proxy that ends
             // TLS for us (RFC 9110 7.4).
@@ -355,7 +389,10 @@ impl<S: Serve> Exchange<'_, S> {
             settings: self.settings,
             stream: None,
         };
-        let id = reply.problem(problem);
+        let id = match about.wants_page && self.shared.service.has_pages() {
+            true => reply.problem_page(problem),
+            false => reply.problem(problem),
+        };
         let (status, detail) = (problem.status, &*problem.detail);
         let lines = &self.shared.stats.refusal_lines;
         if lines.admit(status, problem.code, self.shared.slots.now_ms()) {

@@ -97,6 +97,11 @@ impl<'a> Request<'a> {
         self.head.own_request_id(self.bytes)
     }
 
+    /// Whether a browser asks for a page to show to a person.
+    pub(crate) fn wants_page(&self) -> bool {
+        self.header("accept").is_some_and(accepts_pages)
+    }
+
     /// The first header of this name.
     pub fn header(&self, name: &str) -> Option<&'a [u8]> {
         self.headers(name).next()
@@ -189,6 +194,11 @@ fn normal(path: &[u8]) -> Vec<u8> {
         rest = if escaped.is_some() { &rest[3..] } else { tail };
     }
     normal
+}
+
+/// Whether the value of `Accept` is that of a browser which opens a page.
+pub(crate) fn accepts_pages(accept: &[u8]) -> bool {
+    memchr::memmem::find(accept, b"text/html").is_some()
 }
 
 /// The byte that `%` followed by these two digits encodes; `None` if they are not hexadecimal.

@@ -239,6 +239,23 @@ impl<'a> Response<'a> {
         id
     }
 
+    /// Sends the same to a person, as a page that loads nothing; returns the request id.
+    pub(crate) fn problem_page(&mut self, problem: &Problem) -> String {
+        let id = self.request_id();
+        self.body.clear();
+        problem.write_page(&id, self.body);
+        self.begin(problem.status);
+        self.line("Content-Type", b"text/html; charset=utf-8");
+        self.line("X-Request-Id", id.as_bytes());
+        self.line("Cache-Control", b"no-store");
+        self.line("Content-Security-Policy", b"default-src 'none'; frame-ancestors 'none'");
+        for (name, value) in &problem.headers {
+            self.line(name, value.as_bytes());
+        }
+        self.finish();
+        id
+    }
+
     /// The request id that the client sent, or a new one.
     pub(crate) fn request_id(&self) -> String {
         match self.own_request_id {
@@ -512,6 +529,31 @@ impl Problem {
         Self::new(412, "precondition_failed", detail)
     }
 
+    /// The problem as a page.
+    fn write_page(&self, request_id: &str, out: &mut Vec<u8>) {
+        let title = escaped(reason(self.status));
+        let cookies = match self.code {
+            "head_too_large" => {
+                "<p>How to delete them: in Chrome and Edge by the sign before the address, Cookies \
+                 and site data; in Firefox by the padlock, Clear cookies and site data; in Safari \
+                 in the settings, Privacy.</p>\n"
+            }
+            _ => "",
+        };
+        let page = format!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n\
+             <title>{title}</title>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n<p>{}</p>\n\
+             {cookies}<p><small>{} {}, request {}</small></p>\n</main>\n</body>\n</html>\n",
+            escaped(&self.detail),
+            self.status,
+            self.code,
+            escaped(request_id)
+        );
+        out.extend_from_slice(page.as_bytes());
+    }
+
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let document = ProblemDocument {
             r#type: "about:blank",
@@ -524,6 +566,11 @@ impl Problem {
         // Cannot fail: strings and numbers, written to a Vec.
         let _ = sonic_rs::to_writer(out, &document);
     }
+}
+
+/// The text as the content of an HTML element.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
