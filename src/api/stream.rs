@@ -157,12 +157,12 @@ fn last_event(request: &Request<'_>) -> Option<Tag> {
 /// Clients name it `lastEventId`, `Last-Event-ID`, `last_event_id` and so on. The last one counts:
 /// clients that reconnect append theirs to an address that may name an older one.
 fn last_event_in(query: &[u8]) -> Option<Tag> {
-    let ids = query.split(|byte| *byte == b'&').filter_map(|pair| {
+    let mut ids = query.split(|byte| *byte == b'&').filter_map(|pair| {
         let at = memchr::memchr(b'=', pair)?;
         let id = &pair[at + 1..];
         (!id.is_empty() && is_last_event_id(&pair[..at])).then_some(id)
     });
-    let id: Result<Vec<u8>, _> = Decoded(ids.last()?).collect();
+    let id: Result<Vec<u8>, _> = Decoded(ids.next_back()?).collect();
     id.ok()?.as_slice().try_into().ok()
 }
 

@@ -218,7 +218,7 @@ fn a_line_feed_alone_ends_no_line_and_the_connection() {
         "HEAD /b HTTP/1.1\r\nHost: a\nX: y\r\n\r\n".to_owned(),
         format!("POST /b HTTP/1.1\nHost: a\nX: y\nContent-Length: {length}\r\n\n{SMUGGLED}"),
         format!("POST /b HTTP/1.1\r\nHost: a\r\nX: y\nContent-Length: {length}\r\n\r\n{SMUGGLED}"),
-        format!("POST /b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\n\r\n0\r\n\r\n"),
+        "POST /b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\n\r\n0\r\n\r\n".to_owned(),
         "GET /b HTTP/1.1\r\nHost: a\r\nX: y\nAuthorization: Bearer z\r\n\r\n".to_owned(),
     ] {
         let mut wire = harness.connect();
