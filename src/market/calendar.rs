@@ -2,20 +2,21 @@
 //! and confidence.
 //!
 //! Built on the main thread, at start and at each reload, from the embedded file and the
-//! operator's. A calendar never changes once it is built, so any thread may read it. It never
-//! guesses: in a year without a list of holidays no date is a trading date.
+//! operator's. A calendar never changes once it is built, so any thread may read it. What it does
+//! not know it says: on a date without a list of holidays or without known hours the phase follows
+//! from weekday and hours, and nothing of that date is official.
 
 use std::path::Path;
 
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::market::calendar_entries::{CalendarEntries, Entry, Session};
+use crate::market::calendar_entries::{CalendarEntries, Day, Entry, Session};
 #[cfg(test)]
-use crate::market::calendar_entries::{Day, Holiday, Regime};
+use crate::market::calendar_entries::{Holiday, Regime};
 use crate::market::calendar_file::parse;
 use crate::market::data_file::{DataError, operators};
-use crate::market::phase::{MarketStatus, Timeline, UNKNOWN, floor_second};
+use crate::market::phase::{DayKind, MarketStatus, Timeline, Trading, UNKNOWN, floor_second};
 
 const EMBEDDED: &str = include_str!("data/calendar.toml");
 
@@ -65,7 +66,13 @@ impl MarketCalendar {
     }
 
     fn of(entries: CalendarEntries) -> Self {
-        let timeline = Timeline::build(&entries.years, |date| entries.day(date));
+        let first = entries.years.first_key_value().map(|(year, _)| *year);
+        let last = entries.years.last_key_value().map(|(year, _)| *year);
+        let timeline = Timeline::build(first.zip(last), |date| DayKind {
+            day: entries.day(date),
+            is_listed: entries.is_listed(date),
+            has_known_hours: entries.has_known_hours(date),
+        });
         Self { entries, timeline }
     }
 
@@ -88,28 +95,44 @@ impl MarketCalendar {
         }
     }
 
-    /// Whether a list of holidays covers the year of `date`.
+    /// Whether it is known if `date` is a trading date: a list of holidays covers it.
     pub(crate) fn covers(&self, date: Date) -> bool {
-        self.entries.years.contains(&date.year())
+        self.entries.is_listed(date)
     }
 
-    /// The last covered date: the end of the last year before the first gap at or after `date`.
-    /// `None` if the year of `date` is not covered. Operators are warned when it is near.
+    /// Whether kind and hours of `date` are known.
+    pub(crate) fn knows(&self, date: Date) -> bool {
+        let trades = matches!(self.entries.day(date), Day::Trading(_));
+        self.covers(date) && (!trades || self.entries.has_known_hours(date))
+    }
+
+    /// The last date up to which every date from `date` on is covered by a list of holidays.
+    /// `None` if `date` itself is not.
     pub(crate) fn covered_until(&self, date: Date) -> Option<Date> {
-        let mut year = self.covers(date).then_some(date.year())?;
-        while self.entries.years.contains(&(year + 1)) {
-            year += 1;
+        let mut until = self.covered_in_year(date)?;
+        while let Some(next) = until.tomorrow().ok().and_then(|next| self.covered_in_year(next)) {
+            until = next;
         }
-        Date::new(year, 12, 31).ok()
+        Some(until)
     }
 
-    /// Whether the market has a session on `date`, special sessions included. False in a year that
+    fn covered_in_year(&self, date: Date) -> Option<Date> {
+        let list = self.entries.years.get(&date.year())?;
+        (date <= list.known_until).then_some(list.known_until)
+    }
+
+    /// What the calendar is made of.
+    pub(crate) fn entries(&self) -> &CalendarEntries {
+        &self.entries
+    }
+
+    /// Whether the market has a session on `date`, special sessions included. False for a date that
     /// is not covered.
     pub fn is_trading_date(&self, date: Date) -> bool {
         self.timeline.find(date).is_some()
     }
 
-    /// The trading date before `date`; `None` if a date in between is in a year that is not
+    /// The trading date before `date`; `None` if a date in between is not
     /// covered.
     pub fn previous_trading_date(&self, date: Date) -> Option<Date> {
         let days = &self.timeline.days;
@@ -118,23 +141,24 @@ impl MarketCalendar {
         self.covers_between(found, date).then_some(found)
     }
 
-    /// The trading date after `date`; `None` if a date in between is in a year that is not covered.
+    /// The trading date after `date`; `None` if a date in between is not covered.
     pub fn next_trading_date(&self, date: Date) -> Option<Date> {
         let days = &self.timeline.days;
         let found = days.get(days.partition_point(|day| day.date <= date))?.date;
         self.covers_between(date, found).then_some(found)
     }
 
-    /// Whether every date strictly between `from` and `to` is in a covered year.
+    /// Whether every date strictly between `from` and `to` is covered.
     fn covers_between(&self, from: Date, to: Date) -> bool {
         let (Ok(first), Ok(last)) = (from.tomorrow(), to.yesterday()) else { return false };
-        first > last || (first.year()..=last.year()).all(|year| self.entries.years.contains(&year))
+        first > last || self.covered_until(first).is_some_and(|until| last <= until)
     }
 
-    /// When the official close of `date` is final: at the end of its closing auction, or of
-    /// continuous trading if it has none. `None` if `date` is no trading date.
+    /// When the official close of `date` is final: at the latest end of its closing auction, or at
+    /// the end of continuous trading if it has none. `None` if `date` is no trading date or its
+    /// hours are not known.
     pub fn official_close(&self, date: Date) -> Option<Timestamp> {
-        Timestamp::from_second(self.timeline.find(date)?.close_s).ok()
+        Timestamp::from_second(self.timeline.find(date)?.close?.final_s).ok()
     }
 
     /// When the first phase of `date` begins. From then on prices may be of that date. `None` if
@@ -149,28 +173,37 @@ impl MarketCalendar {
     }
 
     /// The earliest time that a closing price of `date` can have, if it was made by the last trade
-    /// of all or by the auction. `None` if `date` is no trading date.
+    /// of all or by the auction. `None` if `date` has no official close.
     pub(crate) fn closing_prices_from(&self, date: Date) -> Option<Timestamp> {
-        Timestamp::from_second(self.timeline.find(date)?.closing_prices_from_s).ok()
+        Timestamp::from_second(self.timeline.find(date)?.close?.prices_from_s).ok()
     }
 
     /// The last official close that was final at `at`, and the earliest time that its prices can
     /// have. `None` before the first known session.
     pub(crate) fn final_close(&self, at: Timestamp) -> Option<FinalClose> {
-        let days = &self.timeline.days;
-        let closed = days.partition_point(|day| day.close_s * 1_000 <= at.as_millisecond());
-        let day = &days[closed.checked_sub(1)?];
+        let close = self.timeline.final_close(at.as_millisecond())?;
         Some(FinalClose {
-            at: Timestamp::from_second(day.close_s).ok()?,
-            prices_from: Timestamp::from_second(day.closing_prices_from_s).ok()?,
+            at: Timestamp::from_second(close.final_s).ok()?,
+            prices_from: Timestamp::from_second(close.prices_from_s).ok()?,
         })
     }
 
     /// The part of the time between `from` and `to` that was continuous trading of the indices, in
     /// which they move every second. Zero if `to` is before `from`.
     pub(crate) fn trading_between(&self, from: Timestamp, to: Timestamp) -> SignedDuration {
+        self.trading_of_between(Trading::WithAuction, from, to)
+    }
+
+    /// Same as [`trading_between`](Self::trading_between), of `whose` trading.
+    pub(crate) fn trading_of_between(
+        &self,
+        whose: Trading,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> SignedDuration {
         let (from_ms, to_ms) = (from.as_millisecond(), to.as_millisecond());
-        let spans = self.timeline.trading_before(to_ms).take_while(|(_, end_ms)| *end_ms > from_ms);
+        let spans = self.timeline.trading_before(whose, to_ms);
+        let spans = spans.take_while(|(_, end_ms)| *end_ms > from_ms);
         let within =
             |(start_ms, end_ms): (i64, i64)| (end_ms.min(to_ms) - start_ms.max(from_ms)).max(0);
         SignedDuration::from_millis(spans.map(within).sum())
@@ -179,7 +212,8 @@ impl MarketCalendar {
     /// The start of the indices' continuous trading that is under way at `at`, or else of the last
     /// one before `at`. `None` before the first known session.
     pub(crate) fn trading_began(&self, at: Timestamp) -> Option<Timestamp> {
-        let (start_ms, _) = self.timeline.trading_before(at.as_millisecond() + 1).next()?;
+        let before_ms = at.as_millisecond() + 1;
+        let (start_ms, _) = self.timeline.trading_before(Trading::WithAuction, before_ms).next()?;
         Timestamp::from_millisecond(start_ms).ok()
     }
 
@@ -187,12 +221,15 @@ impl MarketCalendar {
     /// itself during continuous trading, otherwise the end of trading, or the official close once
     /// it is final.
     pub(crate) fn last_move(&self, at: Timestamp) -> Option<Timestamp> {
+        self.last_move_of(Trading::WithAuction, at)
+    }
+
+    /// Same as [`last_move`](Self::last_move), by `whose` trading.
+    pub(crate) fn last_move_of(&self, whose: Trading, at: Timestamp) -> Option<Timestamp> {
         let at_ms = at.as_millisecond();
-        let traded = self.timeline.trading_before(at_ms + 1).next();
+        let traded = self.timeline.trading_before(whose, at_ms + 1).next();
         let traded_ms = traded.map(|(_, end_ms)| end_ms.min(at_ms));
-        let days = &self.timeline.days;
-        let closed = days.partition_point(|day| day.close_s * 1_000 <= at_ms);
-        let closed_ms = closed.checked_sub(1).map(|index| days[index].close_s * 1_000);
+        let closed_ms = self.timeline.final_close(at_ms).map(|close| close.final_s * 1_000);
         Timestamp::from_millisecond(traded_ms.max(closed_ms)?).ok()
     }
 

@@ -1,7 +1,7 @@
 //! What calendars are made of: hours by date, holidays and special sessions, each with its source
 //! and confidence; and the entries of one calendar file. Plain values.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::civil::{Date, Weekday};
 
@@ -37,10 +37,25 @@ pub(crate) struct Hours {
     pub(crate) pre_open: Option<DaySpan>,
     /// Continuous trading of at least some shares.
     pub(crate) continuous: DaySpan,
-    /// Closing auction of the constituents of the indices.
-    pub(crate) closing: Option<DaySpan>,
+    /// Closing auction of shares with derivatives, which all constituents of the indices are.
+    pub(crate) closing: Option<Auction>,
     /// Trades at the closing price.
     pub(crate) post_close: Option<DaySpan>,
+}
+
+/// A closing auction, IST. It ends at a random second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Auction {
+    /// From the end of continuous trading of its shares to the latest end: the phase `closing`.
+    pub(crate) span: DaySpan,
+    /// The reference price is computed.
+    pub(crate) reference: Option<DaySpan>,
+    /// Limit and market orders are taken.
+    pub(crate) orders: Option<DaySpan>,
+    /// Limit orders alone are taken.
+    pub(crate) limit_orders: Option<DaySpan>,
+    /// The first second of the day in which its price can exist.
+    pub(crate) earliest_end_s: u32,
 }
 
 /// A weekday on which the market stays closed.
@@ -65,22 +80,40 @@ pub(crate) struct Session {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Regime {
     pub hours: Hours,
+    /// The last date for which the hours are known; `None` until the next regime.
+    pub(crate) known_until: Option<Date>,
+    pub(crate) provenance: Provenance,
+}
+
+/// A complete list of a year's holidays: every other weekday of the year is a trading date.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct YearList {
+    /// The last date for which the list is complete.
+    pub(crate) known_until: Date,
+    pub(crate) provenance: Provenance,
+}
+
+/// A day on which the market trades and nothing is settled. It changes what a demat account shows,
+/// and no price.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SettlementHoliday {
+    pub(crate) name: String,
     pub(crate) provenance: Provenance,
 }
 
 /// An entry of a calendar file for one date.
 #[derive(Debug, Clone)]
-pub(super) enum Entry {
+pub(crate) enum Entry {
     Holiday(Holiday),
     Session(Session),
     /// Normal hours, although an embedded entry or the weekend closes the market.
     TradingDay,
 }
 
-/// The kind of a date, after years, weekend and entries are considered.
+/// The kind of a date, after weekend and entries are considered.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Day<'a> {
-    /// No list of holidays covers this date.
+pub(crate) enum Day<'a> {
+    /// No regime has begun.
     Unknown,
     Weekend,
     Holiday,
@@ -89,21 +122,22 @@ pub(super) enum Day<'a> {
 
 /// The entries of one calendar file, or of the embedded file with the operator's on top.
 #[derive(Debug, Default)]
-pub(super) struct CalendarEntries {
-    pub(super) years: BTreeSet<i16>,
-    pub(super) regimes: BTreeMap<Date, Regime>,
-    pub(super) days: BTreeMap<Date, Entry>,
+pub(crate) struct CalendarEntries {
+    pub(crate) years: BTreeMap<i16, YearList>,
+    pub(crate) regimes: BTreeMap<Date, Regime>,
+    pub(crate) days: BTreeMap<Date, Entry>,
+    pub(crate) settlement_holidays: BTreeMap<Date, SettlementHoliday>,
 }
 
 impl CalendarEntries {
-    pub(super) fn regime(&self, date: Date) -> Option<&Regime> {
+    /// The regime in force on `date`.
+    pub(crate) fn regime(&self, date: Date) -> Option<&Regime> {
         self.regimes.range(..=date).next_back().map(|(_, regime)| regime)
     }
 
-    pub(super) fn day(&self, date: Date) -> Day<'_> {
-        if !self.years.contains(&date.year()) {
-            return Day::Unknown;
-        }
+    /// The kind of `date`. Where no list of holidays covers it, that is what its weekday says, and
+    /// what is listed for it all the same, but for estimates.
+    pub(crate) fn day(&self, date: Date) -> Day<'_> {
         let normal = || match self.regime(date) {
             Some(regime) => Day::Trading(std::slice::from_ref(&regime.hours)),
             None => Day::Unknown,
@@ -113,8 +147,28 @@ impl CalendarEntries {
             Some(Entry::Session(session)) => Day::Trading(&session.parts),
             Some(Entry::TradingDay) => normal(),
             _ if weekend => Day::Weekend,
-            Some(Entry::Holiday(_)) => Day::Holiday,
-            None => normal(),
+            Some(Entry::Holiday(holiday)) if self.counts(date, holiday) => Day::Holiday,
+            _ => normal(),
+        }
+    }
+
+    fn counts(&self, date: Date, holiday: &Holiday) -> bool {
+        holiday.provenance.confidence != Confidence::Estimate || self.is_listed(date)
+    }
+
+    /// Whether a list of holidays covers `date`: it is then known whether it is a trading date.
+    pub(crate) fn is_listed(&self, date: Date) -> bool {
+        self.years.get(&date.year()).is_some_and(|list| date <= list.known_until)
+    }
+
+    /// Whether the hours of `date` are known, if it is a trading date.
+    pub(crate) fn has_known_hours(&self, date: Date) -> bool {
+        match self.days.get(&date) {
+            Some(Entry::Session(session)) => session.hours_confirmed,
+            _ => {
+                let until = self.regime(date).map(|regime| regime.known_until);
+                until.is_some_and(|until| until.is_none_or(|until| date <= until))
+            }
         }
     }
 
@@ -123,11 +177,12 @@ impl CalendarEntries {
         self.days.retain(|date, entry| {
             let estimate = matches!(entry, Entry::Holiday(holiday)
                 if holiday.provenance.confidence == Confidence::Estimate);
-            !(estimate && upper.years.contains(&date.year()))
+            !(estimate && upper.years.contains_key(&date.year()))
         });
         self.years.extend(upper.years);
         self.regimes.extend(upper.regimes);
         self.days.extend(upper.days);
+        self.settlement_holidays.extend(upper.settlement_holidays);
     }
 }
 
@@ -139,6 +194,12 @@ impl Hours {
 
     /// First second of the day after the last phase.
     pub(super) fn end_s(&self) -> u32 {
-        self.post_close.or(self.closing).unwrap_or(self.continuous).end_s
+        self.post_close.map_or(self.close_s(), |span| span.end_s)
+    }
+
+    /// The second of the day at which the official close is final: the auction's latest end, or
+    /// that of continuous trading without an auction.
+    pub(crate) fn close_s(&self) -> u32 {
+        self.closing.map_or(self.continuous.end_s, |auction| auction.span.end_s)
     }
 }

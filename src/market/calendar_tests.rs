@@ -69,15 +69,22 @@ fn every_embedded_entry_has_a_source() {
         Entry::TradingDay => None,
     });
     let regimes = calendar.entries.regimes.values().map(|regime| &regime.provenance);
+    let years = calendar.entries.years.values().map(|list| &list.provenance);
+    let settlement = calendar.entries.settlement_holidays.values().map(|day| &day.provenance);
     let mut count = 0;
-    for provenance in provenances.chain(regimes) {
+    for provenance in provenances.chain(regimes).chain(years).chain(settlement) {
         assert_ne!(provenance.source, "operator", "an embedded entry without a source");
         count += 1;
     }
-    assert_eq!(count, 69 + 9 + 3);
+    assert_eq!(count, 69 + 9 + 4 + 4 + 2);
     let holiday = calendar.holiday(date("2026-11-24")).unwrap();
     assert_eq!(holiday.name, "Guru Nanak Jayanti");
     assert_eq!(holiday.provenance.confidence, Confidence::Announced);
+    let regime = calendar.regime(date("2026-12-07")).unwrap();
+    assert_eq!(regime.provenance.confidence, Confidence::Unconfirmed, "one family of sources");
+    for number in ["HO/47/11/11(3)2025-MRD-POD2/I/23843/2026", "NSE/CMTR/76963"] {
+        assert!(regime.provenance.source.contains(number), "{}", regime.provenance.source);
+    }
 }
 
 #[test]
@@ -130,6 +137,98 @@ fn the_official_close_is_the_end_of_the_closing_auction() {
     let orders = |day| calendar.regime(date(day)).unwrap().hours.orders;
     assert_eq!(orders("2026-09-04"), DaySpan::parse("09:00-09:08"));
     assert_eq!(orders("2026-09-07"), DaySpan::parse("09:00-09:10"));
+}
+
+#[test]
+fn a_settlement_holiday_is_listed_and_changes_nothing() {
+    let calendar = MarketCalendar::embedded();
+    for day in ["2026-04-01", "2026-08-26"] {
+        assert!(calendar.entries.settlement_holidays.contains_key(&date(day)), "{day}");
+        assert!(calendar.is_trading_date(date(day)) && calendar.knows(date(day)), "{day}");
+        assert!(calendar.official_close(date(day)).is_some(), "{day}");
+        assert_eq!(calendar.status(at(&format!("{day}T11:00:00"))).phase, Phase::Open, "{day}");
+    }
+    let more = operator("[[settlement_holiday]]\ndate = \"2026-12-08\"\nname = \"Bank holiday\"");
+    assert_eq!(more.entries.settlement_holidays.len(), 3);
+    assert!(more.is_trading_date(date("2026-12-08")));
+}
+
+/// The times of the auction follow from the file, or from its kind where the file is silent.
+#[test]
+fn the_earliest_end_of_an_auction_is_a_field_or_two_minutes_before_an_end() {
+    for (hours, earliest, latest) in [
+        // The form of the first regime, without and with the field.
+        ("continuous=\"09:15-15:30\"\nclosing=\"15:15-15:35\"", "15:28", "15:35"),
+        (
+            "continuous=\"09:15-15:30\"\nclosing=\"15:15-15:35\"\nclosing_earliest_end=\"15:31\"",
+            "15:31",
+            "15:35",
+        ),
+        // Of the second: behind continuous trading.
+        ("continuous=\"09:15-15:30\"\nclosing=\"15:30-15:40\"", "15:38", "15:40"),
+        ("continuous=\"09:15-15:20\"\nclosing=\"15:25-15:26\"", "15:25", "15:26"),
+        (
+            "continuous=\"09:15-15:30\"\nclosing=\"15:30-15:40\"\nclosing_earliest_end=\"15:40\"",
+            "15:40",
+            "15:40",
+        ),
+        ("continuous=\"09:15-15:30\"", "15:29", "15:30"),
+    ] {
+        let calendar = operator(&format!("[[regime]]\nfrom = \"2026-12-14\"\n{hours}"));
+        let day = date("2026-12-15");
+        let time = |clock: &str| Some(at(&format!("2026-12-15T{clock}:00")));
+        assert_eq!(calendar.closing_prices_from(day), time(earliest), "{hours}");
+        assert_eq!(calendar.official_close(day), time(latest), "{hours}");
+    }
+}
+
+/// (date, the last one before the rule's end; the day after it; the operator's file)
+#[test]
+fn a_day_past_the_end_of_each_rule_nothing_is_known_or_official() {
+    let ends = [
+        ("2026-12-31", "2027-01-01", ""),
+        // A year whose list ends within it.
+        ("2027-06-30", "2027-07-01", "[[year]]\nyear = 2027\nknown_until = \"2027-06-30\""),
+        // The hours, while holidays are still known.
+        ("2027-12-31", "2028-01-03", "years = [2027, 2028]"),
+        (
+            "2027-03-30",
+            "2027-03-31",
+            "years = [2027]\n[[regime]]\nfrom = \"2027-03-01\"\nknown_until = \"2027-03-30\"\n\
+             continuous = \"09:15-15:30\"",
+        ),
+    ];
+    for (last, after, text) in ends {
+        let calendar = operator(text);
+        let noon = |day: &str| calendar.status(at(&format!("{day}T12:00:00")));
+        assert!(noon(last).calendar_known && calendar.knows(date(last)), "{last}");
+        assert!(calendar.official_close(date(last)).is_some(), "{last}");
+        let status = noon(after);
+        assert!(!status.calendar_known && !calendar.knows(date(after)), "{after}");
+        assert_eq!((status.phase, status.is_open), (Phase::Open, true), "{after}");
+        assert_eq!(status.next_transition_at, None, "{after}");
+        assert_eq!(calendar.official_close(date(after)), None, "{after}");
+        assert_eq!(calendar.closing_prices_from(date(after)), None, "{after}");
+        let evening = at(&format!("{after}T20:00:00"));
+        assert_eq!(calendar.last_close(evening), None, "{after}");
+        assert_eq!(calendar.status(evening).phase, Phase::Closed, "{after}");
+        assert_eq!(calendar.market_day(evening).day, None, "{after}");
+    }
+}
+
+#[test]
+fn a_session_with_placeholder_hours_is_a_trading_date_without_a_close() {
+    let calendar = MarketCalendar::embedded();
+    let sunday = date("2026-11-08");
+    assert!(calendar.is_trading_date(sunday) && !calendar.knows(sunday));
+    assert_eq!(calendar.official_close(sunday), None);
+    assert!(!calendar.status(at("2026-11-08T18:30:00")).calendar_known);
+    let text = "[[session]]\ndate=\"2026-11-08\"\nname=\"Muhurat\"\n[[session.part]]\n\
+                continuous=\"13:45-14:45\"\nclosing=\"14:45-14:55\"\npost_close=\"15:05-15:15\"";
+    let known = operator(text);
+    assert!(known.knows(sunday));
+    assert_eq!(known.official_close(sunday), Some(at("2026-11-08T14:55:00")));
+    assert_eq!(known.closing_prices_from(sunday), Some(at("2026-11-08T14:53:00")));
 }
 
 #[test]
@@ -214,7 +313,7 @@ name = "twice"
     );
     let lines: Vec<usize> = found.iter().map(|fault| fault.line).collect();
     assert_eq!(lines, [1, 3, 5, 11, 14, 15, 23, 24], "{found:#?}");
-    assert!(found[0].message.contains("`year`") && found[0].message.contains("years"));
+    assert!(found[0].message.contains("write [[year]]"));
     assert!(found[5].message.contains("add 2027 to `years`"));
 }
 
@@ -235,6 +334,35 @@ fn a_malformed_file_is_reported_without_a_panic() {
             4,
         ),
         ("[[session]]\ndate = \"2026-12-06\"\nname = \"no part\"", 1),
+        ("[[year]]\nyear = 1999", 2),
+        ("[[year]]\nyear = 2027\nknown_until = \"2028-01-01\"", 3),
+        ("years = [2027]\n[[year]]\nyear = 2027", 2),
+        (
+            "[[regime]]\nfrom=\"2027-01-01\"\nknown_until=\"2026-01-01\"\n\
+             continuous=\"09:15-15:30\"",
+            3,
+        ),
+        (
+            "[[regime]]\nfrom=\"2027-01-01\"\ncontinuous=\"09:15-15:30\"\n\
+             closing_earliest_end=\"15:38\"",
+            4,
+        ),
+        (
+            "[[regime]]\nfrom=\"2027-01-01\"\ncontinuous=\"09:15-15:30\"\nclosing=\"15:30-15:40\"\n\
+             closing_earliest_end=\"15:41\"",
+            5,
+        ),
+        (
+            "[[regime]]\nfrom=\"2027-01-01\"\ncontinuous=\"09:15-15:30\"\nclosing=\"15:30-15:40\"\n\
+             closing_orders=\"15:29-15:36\"",
+            5,
+        ),
+        (
+            "[[regime]]\nfrom=\"2027-01-01\"\ncontinuous=\"09:15-15:30\"\nclosing=\"15:30-15:40\"\n\
+             closing_earliest_end=\"3:38 pm\"",
+            5,
+        ),
+        ("[[settlement_holiday]]\ndate=\"2026-12-08\"", 1),
     ] {
         let found = faults(text);
         assert_eq!(found[0].line, line, "{text}: {found:?}");

@@ -139,6 +139,14 @@ impl DaySpan {
     }
 }
 
+fn year_of(value: &DeValue<'_>) -> Option<i16> {
+    match value {
+        DeValue::Integer(integer) => integer.as_str().parse().ok(),
+        _ => None,
+    }
+    .filter(|year| YEARS.contains(year))
+}
+
 fn second_of_day(text: &str) -> Option<u32> {
     let bytes = text.trim().as_bytes();
     let [h1, h2, b':', m1, m2] = bytes else { return None };
@@ -239,6 +247,36 @@ impl<'a, 't> Row<'a, 't> {
         date
     }
 
+    /// Whether the key is there.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.value(key).is_some()
+    }
+
+    /// The time of day at `key`, in seconds. `None` if it is absent; also `None`, with a fault, if
+    /// it is malformed.
+    pub(crate) fn second(&self, key: &str, faults: &mut Faults<'_>) -> Option<u32> {
+        let text = self.text(key, faults)?;
+        let second = second_of_day(text);
+        if second.is_none() {
+            let cure = format!("`{key}` is not a time of day: write \"HH:MM\", IST");
+            faults.add(self.offset_of(key), cure);
+        }
+        second
+    }
+
+    /// The year at `key`; reports a fault if it is missing or not one.
+    pub(crate) fn year(&self, key: &str, faults: &mut Faults<'_>) -> Option<i16> {
+        let found = self.value(key).and_then(|value| year_of(value.get_ref()));
+        if found.is_none() {
+            let (first, last) = (YEARS.start(), YEARS.end());
+            faults.add(
+                self.offset_of(key),
+                format!("`{key}` takes a whole number from {first} to {last}"),
+            );
+        }
+        found
+    }
+
     /// The interval at `key`. `None` if it is absent; also `None`, with a fault, if it is
     /// malformed.
     pub(crate) fn span(&self, key: &str, faults: &mut Faults<'_>) -> Option<DaySpan> {
@@ -274,11 +312,7 @@ impl<'a, 't> Row<'a, 't> {
             return years;
         };
         for item in items.iter() {
-            let year = match item.get_ref() {
-                DeValue::Integer(integer) => integer.as_str().parse::<i16>().ok(),
-                _ => None,
-            };
-            match year.filter(|year| YEARS.contains(year)) {
+            match year_of(item.get_ref()) {
                 Some(year) => years.push(year),
                 None => {
                     let (first, last) = (YEARS.start(), YEARS.end());
@@ -307,7 +341,8 @@ impl<'a, 't> Row<'a, 't> {
         for item in items.iter() {
             match item.get_ref() {
                 DeValue::Table(table) => rows.push(Row { table, offset: item.span().start }),
-                _ => faults.add(item.span().start, format!("`{key}` must hold tables")),
+                _ => faults
+                    .add(item.span().start, format!("`{key}` must hold tables: write [[{key}]]")),
             }
         }
         rows

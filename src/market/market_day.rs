@@ -56,7 +56,8 @@ impl MarketCalendar {
     pub(crate) fn market_day(&self, now: Timestamp) -> MarketDay {
         let today = clock::zoned(now).date();
         let status = self.status(now);
-        let session = match self.is_trading_date(today) {
+        // A date that nothing is known of may have a session of its own.
+        let session = match self.is_trading_date(today) || !self.covers(today) {
             true => today,
             false => self.previous_trading_date(today).unwrap_or(today),
         };
@@ -95,9 +96,18 @@ mod tests {
             ("2026-11-20T15:35:00+05:30", Some("2026-11-20")),
             ("2026-11-22T12:00:00+05:30", Some("2026-11-20")),
             ("2026-11-24T12:00:00+05:30", Some("2026-11-23")),
-            // A special session on a Sunday.
+            // A special session on a Sunday, of whose hours nothing is known.
             ("2026-11-08T12:00:00+05:30", Some("2026-11-06")),
-            ("2026-11-08T23:00:00+05:30", Some("2026-11-08")),
+            ("2026-11-08T23:00:00+05:30", None),
+            ("2026-11-09T08:00:00+05:30", None),
+            // One on a holiday.
+            ("2025-10-21T13:29:59+05:30", Some("2025-10-20")),
+            ("2025-10-21T14:44:59+05:30", None),
+            ("2025-10-21T14:45:00+05:30", Some("2025-10-21")),
+            ("2025-10-22T12:00:00+05:30", Some("2025-10-21")),
+            // The auction of December 2026 ends five minutes later than those before.
+            ("2026-12-07T15:39:59+05:30", None),
+            ("2026-12-07T15:40:00+05:30", Some("2026-12-07")),
             // The last date for which the calendar knows the next one.
             ("2026-12-31T23:00:00+05:30", Some("2026-12-31")),
             ("2027-01-01T01:00:00+05:30", None),

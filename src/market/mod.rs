@@ -19,4 +19,4 @@ pub use indices::{Index, IndexList, Priced, Prices, Snapshot, SnapshotInputs};
 pub(crate) use instruments::InstrumentList;
 pub use instruments::{Origin, Sectors, Universe};
 pub(crate) use market_day::LastClose;
-pub(crate) use phase::{MarketStatus, Phase};
+pub(crate) use phase::{MarketStatus, Phase, Trading};

@@ -11,15 +11,14 @@ use jiff::{Span, Timestamp};
 
 use crate::base::{clock, words};
 use crate::market::calendar_entries::{Day, Hours};
-use crate::market::data_file::DaySpan;
+use crate::market::data_file::{DaySpan, YEARS};
 
 words! {
     /// The phase, as the API names it.
     ///
     /// `closed` covers everything outside the hours of a trading date, and the gaps within its
-    /// hours: between the two parts of a drill, from 15:30 to 15:40 before August 2026, and from
-    /// 15:35 to 15:50 since. A weekend is `closed`. A weekday holiday is `holiday` from midnight to
-    /// midnight. A holiday with a muhurat session is a trading date, so it is `closed` outside that
+    /// hours: between the two parts of a drill, and between the close and the post-close. A weekend
+    /// is `closed`. A weekday holiday is `holiday` from midnight to midnight. A holiday with a
     /// session.
     #[derive(Hash)]
     pub enum Phase else Closed {
@@ -28,7 +27,7 @@ words! {
         /// Continuous trading of the constituents of the indices.
         Open = "open",
         /// Closing auction of the constituents. An index that does not move is normal in it. Other
-        /// shares trade on until 15:30.
+        /// shares may trade on: `is_open` says so.
         Closing = "closing",
         /// Trades at the closing price.
         PostClose = "post_close",
@@ -52,7 +51,8 @@ pub struct MarketStatus {
     /// The trading date that prices belong to: the last one whose continuous trading has begun.
     /// `None` before the first known one.
     pub trading_date: Option<Date>,
-    /// Whether the year has a list of holidays. If not, the market counts as closed.
+    /// Whether the date's kind and hours are known. If not, the phase is what weekday and hours of
+    /// the last regime say, and nothing of that date is final.
     pub calendar_known: bool,
 }
 
@@ -79,11 +79,41 @@ pub(super) struct TradingDay {
     pub(super) begin_s: i64,
     /// The first phase, pre-open or continuous trading, begins.
     pub(super) opens_s: i64,
-    /// No closing price has an earlier time.
-    pub(super) closing_prices_from_s: i64,
-    /// The official close is final.
-    pub(super) close_s: i64,
+    /// `None` if the hours of the date are not known: nothing of it is official then.
+    pub(super) close: Option<CloseTimes>,
 }
+
+/// The official close of a date, in seconds since the Unix epoch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CloseTimes {
+    /// No closing price has an earlier time.
+    pub(super) prices_from_s: i64,
+    /// It is final.
+    pub(super) final_s: i64,
+}
+
+/// A date as the calendar's entries say it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct DayKind<'a> {
+    pub(super) day: Day<'a>,
+    /// Whether a list of holidays covers the date.
+    pub(super) is_listed: bool,
+    /// Whether its hours are known, if it is a trading date.
+    pub(super) has_known_hours: bool,
+}
+
+/// Whose continuous trading is meant. A closing auction may begin while other shares trade on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trading {
+    /// Of the indices and of shares with derivatives, which take part in the auction.
+    WithAuction,
+    /// Of shares without derivatives.
+    WithoutAuction,
+}
+
+/// So many years after the last one with a list of holidays, phases follow from weekday and hours.
+/// Beyond them the market counts as closed.
+const ASSUMED_YEARS: i16 = 10;
 
 /// The unrolled calendar: about 2,000 transitions and 250 trading dates a year.
 #[derive(Debug)]
@@ -93,12 +123,12 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// Unrolls the years from the first to the last of `years`.
-    pub(super) fn build<'a>(years: &BTreeSet<i16>, day: impl Fn(Date) -> Day<'a>) -> Self {
+    /// Unrolls the years from `first` to `last`, and [`ASSUMED_YEARS`] more.
+    pub(super) fn build<'a>(years: Option<(i16, i16)>, day: impl Fn(Date) -> DayKind<'a>) -> Self {
         let mut timeline = Self { transitions: Vec::new(), days: Vec::new() };
-        let (Some(first), Some(last)) = (years.first(), years.last()) else { return timeline };
-        let end = Date::constant(*last, 12, 31);
-        let dates = Date::constant(*first, 1, 1).series(Span::new().days(1));
+        let Some((first, last)) = years else { return timeline };
+        let end = Date::constant((last + ASSUMED_YEARS).min(*YEARS.end()), 12, 31);
+        let dates = Date::constant(first, 1, 1).series(Span::new().days(1));
         dates.take_while(|date| *date <= end).for_each(|date| timeline.push_day(date, &day(date)));
         timeline.push(midnight_s(end) + DAY_S, UNKNOWN);
         timeline
@@ -110,41 +140,66 @@ impl Timeline {
         }
     }
 
-    fn push_day(&mut self, date: Date, day: &Day<'_>) {
+    fn push_day(&mut self, date: Date, kind: &DayKind<'_>) {
         let base_s = midnight_s(date);
-        let plain = |phase| State { phase, is_open: false, known: true };
-        let parts = match day {
+        let known = kind.is_listed;
+        let plain = |phase| State { phase, is_open: false, known };
+        let parts = match kind.day {
             Day::Unknown => return self.push(base_s, UNKNOWN),
             Day::Weekend => return self.push(base_s, plain(Phase::Closed)),
             Day::Holiday => return self.push(base_s, plain(Phase::Holiday)),
-            Day::Trading(parts) => *parts,
+            Day::Trading(parts) => parts,
         };
         let (Some(first), Some(last)) = (parts.first(), parts.last()) else {
             return self.push(base_s, plain(Phase::Closed));
         };
-        self.days.push(TradingDay {
-            date,
-            begin_s: base_s + i64::from(first.continuous.start_s),
-            opens_s: base_s + i64::from(first.start_s()),
-            closing_prices_from_s: base_s + closing_prices_from_s(last),
-            close_s: base_s + i64::from(last.closing.unwrap_or(last.continuous).end_s),
-        });
+        let known = known && kind.has_known_hours;
+        if kind.is_listed {
+            self.days.push(TradingDay {
+                date,
+                begin_s: base_s + i64::from(first.continuous.start_s),
+                opens_s: base_s + i64::from(first.start_s()),
+                close: known.then(|| CloseTimes {
+                    prices_from_s: base_s + closing_prices_from_s(last),
+                    final_s: base_s + i64::from(last.close_s()),
+                }),
+            });
+        }
         let mut seconds: BTreeSet<u32> = parts.iter().flat_map(transition_seconds).collect();
         seconds.insert(0);
         for second in seconds {
-            self.push(base_s + i64::from(second), state_within(parts, second));
+            let state = State { known, ..state_within(parts, second) };
+            self.push(base_s + i64::from(second), state);
         }
     }
 
     /// The spans of continuous trading that begin before `at_ms`, the latest one first. Each is a
-    /// pair of its first millisecond and the first one after it, since the Unix epoch.
-    pub(super) fn trading_before(&self, at_ms: i64) -> impl Iterator<Item = (i64, i64)> {
+    /// pair of its first millisecond and the first one after it, since the Unix epoch. Adjacent
+    /// ones may be one span of trading.
+    pub(super) fn trading_before(
+        &self,
+        whose: Trading,
+        at_ms: i64,
+    ) -> impl Iterator<Item = (i64, i64)> {
         let begun = self.transitions.partition_point(|transition| transition.at_s * 1_000 < at_ms);
-        let open = |at: &usize| self.transitions[*at].state.phase == Phase::Open;
-        (0..begun).rev().filter(open).map(|at| {
+        let trades = move |at: &usize| {
+            let State { phase, is_open, .. } = self.transitions[*at].state;
+            match whose {
+                Trading::WithAuction => phase == Phase::Open,
+                Trading::WithoutAuction => is_open,
+            }
+        };
+        (0..begun).rev().filter(trades).map(|at| {
             let end_ms = self.transitions.get(at + 1).map_or(i64::MAX, |next| next.at_s * 1_000);
             (self.transitions[at].at_s * 1_000, end_ms)
         })
+    }
+
+    /// The last official close that was final at `at_ms`.
+    pub(super) fn final_close(&self, at_ms: i64) -> Option<CloseTimes> {
+        let begun = self.days.partition_point(|day| day.begin_s * 1_000 <= at_ms);
+        let closes = self.days[..begun].iter().rev().filter_map(|day| day.close);
+        closes.into_iter().find(|close| close.final_s * 1_000 <= at_ms)
     }
 
     pub(super) fn find(&self, date: Date) -> Option<&TradingDay> {
@@ -157,14 +212,13 @@ const DAY_S: i64 = 86_400;
 /// Some sources stamp the last price with one of the last seconds of trading.
 const LAST_TRADE_S: i64 = 60;
 
-/// The auction takes orders until a random second of the last two minutes of other shares'
-/// continuous trading, and may match them from then on.
-const AUCTION_S: i64 = 120;
-
-/// The earliest second of the day that a closing price can have.
+/// The earliest second of the day that a closing price can have: the earliest end of the auction,
+/// or the last minute of trading without one.
 fn closing_prices_from_s(last: &Hours) -> i64 {
-    let before_s = if last.closing.is_some() { AUCTION_S } else { LAST_TRADE_S };
-    i64::from(last.continuous.end_s) - before_s
+    match last.closing {
+        Some(auction) => i64::from(auction.earliest_end_s),
+        None => i64::from(last.continuous.end_s) - LAST_TRADE_S,
+    }
 }
 
 /// Midnight in IST, seconds since the Unix epoch.
@@ -178,7 +232,8 @@ pub(super) fn floor_second(at: Timestamp) -> i64 {
 }
 
 fn transition_seconds(hours: &Hours) -> impl Iterator<Item = u32> {
-    [hours.pre_open, Some(hours.continuous), hours.closing, hours.post_close]
+    let closing = hours.closing.map(|auction| auction.span);
+    [hours.pre_open, Some(hours.continuous), closing, hours.post_close]
         .into_iter()
         .flatten()
         .flat_map(|span| [span.start_s, span.end_s])
@@ -189,7 +244,7 @@ fn transition_seconds(hours: &Hours) -> impl Iterator<Item = u32> {
 fn state_within(parts: &[Hours], second: u32) -> State {
     let within = |span: Option<DaySpan>| span.is_some_and(|s| s.contains(second));
     let is_open = parts.iter().any(|hours| hours.continuous.contains(second));
-    let phase = if parts.iter().any(|hours| within(hours.closing)) {
+    let phase = if parts.iter().any(|hours| within(hours.closing.map(|auction| auction.span))) {
         Phase::Closing
     } else if is_open {
         Phase::Open

@@ -157,9 +157,6 @@ fn weekends_holidays_and_special_sessions_have_their_own_phases() {
             ("2024-03-02T11:30:00", Open, true),
             ("2024-03-02T12:29:59", Open, true),
             ("2024-03-02T12:30:00", Closed, false),
-            ("2024-05-18T11:44:59", Closed, false),
-            ("2024-05-18T11:45:00", Open, true),
-            ("2024-05-18T12:30:00", Closed, false),
         ],
     );
 }
@@ -210,14 +207,101 @@ fn the_trading_date_is_that_of_the_last_session_that_began() {
     }
 }
 
-#[test]
-fn a_year_without_a_list_is_never_open() {
+/// (time of day, phase, is_open) from 15:10 to 16:05; each holds until the next.
+fn expect_afternoon(day: &str, expected: &[(&str, Phase, bool)]) {
     let calendar = MarketCalendar::embedded();
-    for civil in ["2027-01-04T11:00:00", "2027-01-26T11:00:00", "2022-12-30T11:00:00"] {
+    for minute in 15 * 60 + 10..=16 * 60 + 5 {
+        let time = format!("{:02}:{:02}", minute / 60, minute % 60);
+        let holds = expected.iter().rev().find(|(from, ..)| *from <= time.as_str()).unwrap();
+        for second in ["00", "59"] {
+            check(&calendar, &[(&format!("{day}T{time}:{second}"), holds.1, holds.2)]);
+        }
+    }
+}
+
+#[test]
+fn the_auction_moves_behind_continuous_trading_on_7_december_2026() {
+    use Phase::{Closed, Closing, Open, PostClose};
+    expect_afternoon(
+        "2026-12-04",
+        &[
+            ("15:10", Open, true),
+            ("15:15", Closing, true),
+            ("15:30", Closing, false),
+            ("15:35", Closed, false),
+            ("15:50", PostClose, false),
+            ("16:00", Closed, false),
+        ],
+    );
+    let new_hours = [
+        ("15:10", Open, true),
+        ("15:30", Closing, false),
+        ("15:40", Closed, false),
+        ("15:50", PostClose, false),
+        ("16:00", Closed, false),
+    ];
+    for day in ["2026-12-07", "2026-12-08", "2026-12-11", "2026-12-31"] {
+        expect_afternoon(day, &new_hours);
+    }
+    assert_eq!(
+        transitions(&MarketCalendar::embedded(), "2026-12-04T15:00:00", 9)[3..],
+        [
+            "2026-12-04T15:50:00 post_close",
+            "2026-12-04T16:00:00 closed",
+            "2026-12-07T09:00:00 pre_open",
+            "2026-12-07T09:15:00 open open",
+            "2026-12-07T15:30:00 closing",
+            "2026-12-07T15:40:00 closed",
+        ]
+    );
+}
+
+#[test]
+fn shares_without_derivatives_trade_through_the_first_regimes_auction() {
+    for (from, to, indices, others) in [
+        ("2026-12-04T15:10", "2026-12-04T15:40", 5, 20),
+        ("2026-12-04T15:15", "2026-12-04T15:30", 0, 15),
+        ("2026-12-04T15:29", "2026-12-07T09:16", 1, 2),
+        ("2026-12-07T15:10", "2026-12-07T15:40", 20, 20),
+        ("2026-07-30T15:10", "2026-07-30T15:40", 20, 20),
+    ] {
+        let at = |text: &str| at(&format!("{text}:00"));
+        let minutes = |whose| CALENDAR.trading_of_between(whose, at(from), at(to)).as_mins();
+        assert_eq!(minutes(Trading::WithAuction), indices, "{from}");
+        assert_eq!(minutes(Trading::WithoutAuction), others, "{from}");
+    }
+    let moved = |whose| CALENDAR.last_move_of(whose, at("2026-12-04T15:25:00"));
+    assert_eq!(moved(Trading::WithAuction), Some(at("2026-12-04T15:15:00")));
+    assert_eq!(moved(Trading::WithoutAuction), Some(at("2026-12-04T15:25:00")));
+}
+
+#[test]
+fn past_the_known_end_the_phase_is_what_weekday_and_hours_say() {
+    use Phase::{Closed, Closing, Holiday, Open, PostClose, PreOpen};
+    let calendar = MarketCalendar::embedded();
+    for (civil, phase, is_open) in [
+        ("2027-01-01T08:59:59", Closed, false),
+        ("2027-01-01T09:00:00", PreOpen, false),
+        ("2027-01-01T11:00:00", Open, true),
+        ("2027-01-01T15:29:59", Open, true),
+        ("2027-01-01T15:35:00", Closing, false),
+        ("2027-01-01T15:55:00", PostClose, false),
+        ("2027-01-02T11:00:00", Closed, false),
+        ("2027-01-04T11:00:00", Open, true),
+        // Fixed dates are listed. What was computed from the moon closes nothing.
+        ("2027-01-26T11:00:00", Holiday, false),
+        ("2027-03-10T11:00:00", Open, true),
+        ("2028-02-01T11:00:00", Open, true),
+        ("2036-12-31T11:00:00", Open, true),
+        ("2037-01-01T11:00:00", Closed, false),
+        ("2099-06-01T11:00:00", Closed, false),
+        ("2022-12-30T11:00:00", Closed, false),
+    ] {
         let status = calendar.status(at(civil));
-        assert_eq!((status.phase, status.is_open), (Phase::Closed, false), "{civil}");
+        assert_eq!((status.phase, status.is_open), (phase, is_open), "{civil}");
         assert!(!status.calendar_known, "{civil}");
         assert_eq!(status.next_transition_at, None, "{civil}");
+        assert_eq!(calendar.official_close(clock::zoned(at(civil)).date()), None, "{civil}");
     }
     // Nothing is known after the last covered date, so no transition is announced.
     let evening = calendar.status(at("2026-12-31T16:00:00"));
@@ -225,6 +309,9 @@ fn a_year_without_a_list_is_never_open() {
     assert_eq!(calendar.status(at("2027-01-04T11:00:00")).trading_date, Some(date("2026-12-31")));
     assert_eq!(calendar.status(at("2022-12-30T11:00:00")).trading_date, None);
     assert!(calendar.status(at("2023-01-01T00:00:00")).calendar_known);
+    // Indices move in the hours that are assumed, or their prices are old.
+    let began = calendar.trading_began(at("2027-01-04T11:00:00"));
+    assert_eq!(began, Some(at("2027-01-04T09:15:00")));
 }
 
 /// Evaluates the rules directly on the calendar's entries, without the unrolled transitions.
@@ -271,6 +358,9 @@ fn last_move_is_now_or_the_end_of_trading_or_the_official_close() {
         ("2026-11-20T15:35", "2026-11-20T09:15", "2026-11-20T15:35"),
         ("2026-11-20T23:00", "2026-11-20T09:15", "2026-11-20T15:35"),
         ("2026-11-23T09:10", "2026-11-20T09:15", "2026-11-20T15:35"),
+        ("2026-12-07T15:20", "2026-12-07T09:15", "2026-12-07T15:20"),
+        ("2026-12-07T15:39", "2026-12-07T09:15", "2026-12-07T15:30"),
+        ("2026-12-07T15:40", "2026-12-07T09:15", "2026-12-07T15:40"),
         ("2024-03-02T10:30", "2024-03-02T09:15", "2024-03-02T10:00"),
     ] {
         let at = |text: &str| clock::instant(format!("{text}:00").parse().unwrap());
@@ -287,6 +377,10 @@ fn closing_prices_are_of_the_last_minute_or_of_the_auction() {
         ("2026-11-23T11:00", "2026-11-20T15:35", "2026-11-20T15:28"),
         // Before the closing auctions.
         ("2026-07-30T15:30", "2026-07-30T15:30", "2026-07-30T15:29"),
+        // The second regime of the auctions.
+        ("2026-12-07T15:39", "2026-12-04T15:35", "2026-12-04T15:28"),
+        ("2026-12-07T15:40", "2026-12-07T15:40", "2026-12-07T15:38"),
+        ("2026-12-11T23:00", "2026-12-11T15:40", "2026-12-11T15:38"),
     ] {
         let at = |text: &str| clock::instant(format!("{text}:00").parse().unwrap());
         let found = CALENDAR.final_close(at(now));
@@ -312,7 +406,8 @@ proptest! {
         let status = calendar.status(now);
         assert_eq!((status.phase, status.is_open), reference(calendar, now), "{}", clock::iso(now));
         let Some(next) = status.next_transition_at else {
-            assert!(!status.calendar_known || clock::zoned(now).date() == date("2026-12-31"));
+            let tomorrow = clock::zoned(now).date().tomorrow().unwrap();
+            assert!(!status.calendar_known || !calendar.knows(tomorrow), "{}", clock::iso(now));
             return Ok(());
         };
         assert!(next > now);

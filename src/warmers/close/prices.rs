@@ -724,9 +724,16 @@ mod due_tests {
             // No auction before August 2026: the official close is at 15:30.
             ("2026-07-30T15:39:59+05:30", None),
             ("2026-07-30T15:40:00+05:30", Some("2026-07-30")),
+            // From 7 December 2026 the auction ends at 15:40.
+            ("2026-12-04T15:44:59+05:30", None),
+            ("2026-12-04T15:45:00+05:30", Some("2026-12-04")),
+            ("2026-12-07T15:49:59+05:30", None),
+            ("2026-12-07T15:50:00+05:30", Some("2026-12-07")),
             // The last date after which the calendar knows anything.
-            ("2026-12-31T15:45:00+05:30", Some("2026-12-31")),
+            ("2026-12-31T15:50:00+05:30", Some("2026-12-31")),
             ("2027-01-01T01:00:00+05:30", None),
+            ("2027-01-01T20:00:00+05:30", None),
+            ("2027-01-04T20:00:00+05:30", None),
         ] {
             assert_eq!(date_due(now).as_deref(), expected, "{now}");
         }
@@ -735,14 +742,16 @@ mod due_tests {
     #[test]
     fn a_muhurat_session_is_a_close_of_its_own_and_a_holiday_is_none() {
         let calendar = MarketCalendar::embedded();
-        let sunday: Date = "2026-11-08".parse().unwrap();
-        let close = calendar.official_close(sunday).unwrap();
+        let session: Date = "2025-10-21".parse().unwrap();
+        let close = calendar.official_close(session).unwrap();
         let settled = close.checked_add(CLOSE_MARGIN[Source::BrokerA]).unwrap();
-        assert_eq!(Due::at(&calendar, settled).unwrap().date, sunday);
-        let opens = calendar.opens(sunday).unwrap();
+        assert_eq!(Due::at(&calendar, settled).unwrap().date, session);
+        let opens = calendar.opens(session).unwrap();
         let before = opens.checked_sub(SignedDuration::from_secs(1)).unwrap();
-        assert_eq!(Due::at(&calendar, before).unwrap().date.to_string(), "2026-11-06");
+        assert_eq!(Due::at(&calendar, before).unwrap().date.to_string(), "2025-10-20");
         assert_eq!(Due::at(&calendar, opens), None);
+        // Nothing is official of a session whose hours are a placeholder.
+        assert_eq!(date_due("2026-11-08T23:00:00+05:30"), None);
         // Republic Day, a Monday.
         assert_eq!(date_due("2026-01-26T18:00:00+05:30").as_deref(), Some("2026-01-23"));
     }
@@ -780,6 +789,30 @@ mod due_tests {
             let got =
                 friday.closing_price(&quote(Source::BrokerA, as_of, received), witness.as_ref());
             assert_eq!(got.is_some(), expected, "{as_of} {received} {witness_as_of:?}");
+        }
+    }
+
+    #[test]
+    fn a_trade_before_the_auctions_earliest_end_is_no_closing_price() {
+        let monday = due("2026-12-07T18:00:00+05:30").unwrap();
+        let evening = "2026-12-07T18:00:00+05:30";
+        for (time, witness_time, expected) in [
+            ("15:28:00", None, false),
+            ("15:29:59", None, false),
+            ("15:31:00", None, false),
+            ("15:37:59", None, false),
+            ("15:38:00", None, true),
+            ("15:40:00", None, true),
+            // A share without derivatives has made its last trade.
+            ("15:29:59", Some("15:29:59"), false),
+            ("15:29:59", Some("15:37:59"), false),
+            ("15:29:59", Some("15:38:00"), true),
+        ] {
+            let at = |time: &str| format!("2026-12-07T{time}+05:30");
+            let witness = witness_time.map(|time| quote(Source::BrokerA, &at(time), evening));
+            let given = quote(Source::BrokerA, &at(time), evening);
+            let got = monday.closing_price(&given, witness.as_ref());
+            assert_eq!(got.is_some(), expected, "{time} {witness_time:?}");
         }
     }
 

@@ -438,8 +438,8 @@ fn text_of(error: Option<&BrokerError>) -> String {
 /// Stored sessions that are fetched again with the new ones, to notice a rewritten history.
 const OVERLAP_SESSIONS: usize = 5;
 
-/// The latest trading date whose finished candle `source` can be expected to have. `None` if the
-/// calendar does not know it.
+/// The latest trading date with an official close whose finished candle `source` can be expected to
+/// have. `None` if the calendar does not know it.
 pub(crate) fn settled_date(
     calendar: &MarketCalendar,
     source: Source,
@@ -448,7 +448,11 @@ pub(crate) fn settled_date(
     let today = clock::zoned(now).date();
     match calendar.official_close(today) {
         Some(close) if now.duration_since(close) >= CLOSE_MARGIN[source] => Some(today),
-        _ => calendar.previous_trading_date(today),
+        _ => {
+            let before = |date: &Date| calendar.previous_trading_date(*date);
+            let mut dates = std::iter::successors(before(&today), before);
+            dates.find(|date| calendar.official_close(*date).is_some())
+        }
     }
 }
 
@@ -503,9 +507,16 @@ mod sessions_tests {
             // Due through the weekend and Monday's session. Tuesday the 24th is a holiday.
             (a, "2026-11-23T12:00:00+05:30", Some("2026-11-20")),
             (a, "2026-11-24T18:00:00+05:30", Some("2026-11-23")),
-            // A Sunday evening's special session.
-            (a, "2026-11-08T17:00:00+05:30", Some("2026-11-06")),
-            (a, "2026-11-08T23:00:00+05:30", Some("2026-11-08")),
+            // A special session on a holiday.
+            (a, "2025-10-21T13:00:00+05:30", Some("2025-10-20")),
+            (a, "2025-10-21T23:00:00+05:30", Some("2025-10-21")),
+            // Nothing is official of a session whose hours are a placeholder.
+            (a, "2026-11-08T23:00:00+05:30", Some("2026-11-06")),
+            (a, "2026-11-09T12:00:00+05:30", Some("2026-11-06")),
+            (a, "2026-12-07T15:49:59+05:30", Some("2026-12-04")),
+            (a, "2026-12-07T15:50:00+05:30", Some("2026-12-07")),
+            (a, "2027-01-01T20:00:00+05:30", Some("2026-12-31")),
+            (a, "2027-01-04T12:00:00+05:30", None),
             (a, "2027-02-01T12:00:00+05:30", None),
         ] {
             assert_eq!(settled(source, now).as_deref(), expected, "{source:?} {now}");
