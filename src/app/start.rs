@@ -24,6 +24,7 @@ use crate::market::Age;
 use crate::nodes::lease::start_lease;
 use crate::nodes::valkey::NodeSecret;
 use crate::ops::Inherited;
+use crate::ops::owner;
 use crate::ops::state_lock::{InstanceLock, NotHeld};
 use crate::rt::coroutines;
 use crate::rt::threads::Stoppable;
@@ -223,10 +224,13 @@ impl App {
         // The last request answered may have been a login.
         self.handover.into_inner().go(shared.service.state());
         let store = Arc::clone(&shared.service.state().store);
-        shared.service.state().auth.keep_networks();
+        let auth = Arc::clone(&shared.service.state().auth);
+        auth.write_endings();
+        auth.keep_networks();
         drop(shared);
         self.warmers.stop();
         drop(self.joined);
+        auth.keep_last_change();
         store.close();
         // Last: until here the admin listener reports that the service drains.
         if let Some(admin) = self.admin {
@@ -263,11 +267,12 @@ pub(super) fn unprotected(config: &Config) -> Vec<HealthExposed> {
 }
 
 fn make_state_dir(path: &Path) -> Result<(), StartError> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(|source| StartError::StateDir { path: path.display().to_string(), source })
+    let made = (|| {
+        let (is_new, has_parent) = (!path.exists(), owner::folder_of(path).exists());
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+        if is_new && has_parent { owner::give_name(path) } else { Ok(()) }
+    })();
+    made.map_err(|source| StartError::StateDir { path: path.display().to_string(), source })
 }
 
 /// One instance per state directory: two would set each other's files aside. Without the lock the

@@ -9,11 +9,12 @@ use std::net::IpAddr;
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
+use crate::auth::endings::{Ending, is_unwritten};
 use crate::auth::identity::{Auth, Caller};
 use crate::auth::keys::Registration;
 use crate::auth::passwords::{Asker, CryptoError, Weakness, Whose};
 use crate::auth::throttle::{Key, Throttle};
-use crate::auth::tokens::Unsigned;
+use crate::auth::tokens::{TOKEN_LIFE_S, Unsigned};
 use crate::auth::{api_keys, passwords, tokens};
 use crate::base::Scopes;
 use crate::base::limiter::TooEarly;
@@ -24,6 +25,8 @@ use crate::views::account::ErasedRows;
 pub(crate) const PASSWORD_CHARS_MIN: usize = 8;
 pub(crate) const PASSWORD_CHARS_MAX: usize = 256;
 pub(crate) const NAME_CHARS_MAX: usize = 100;
+/// Longest wait of a login for the store to take its network. The login does not need it.
+const NETWORK_WAIT_MS: u64 = 1_000;
 const UNREADY: &str = "what decides about tokens has not been loaded from the store yet";
 
 /// A user with a new token.
@@ -183,13 +186,21 @@ impl Auth {
     /// Revokes the caller's token.
     ///
     /// # Errors
-    /// [`StoreError`]: the token is then revoked only until the service restarts.
+    /// [`StoreError`]: the tokens are refused all the same, and that is written once the store can.
     pub(crate) fn logout(&self, logins: &[Caller]) -> Result<(), StoreError> {
         // In memory all of them first: none is good any more, whatever the store answers.
         let expiries: Vec<i64> = logins.iter().map(|login| self.revoke_in_memory(login)).collect();
+        let mut written = Ok(());
         for (login, expires_ms) in logins.iter().zip(expiries) {
-            self.store.revoke_token(&tokens::spelled(login.token_id), expires_ms)?;
+            let id = login.token_id;
+            if let Err(error) = self.store.revoke_token(&tokens::spelled(id), expires_ms) {
+                if is_unwritten(&error) {
+                    self.endings.add(Ending::Token { id, expires_ms });
+                }
+                written = Err(error);
+            }
         }
+        written?;
         self.changed();
         Ok(())
     }
@@ -197,8 +208,8 @@ impl Auth {
     /// Revokes all tokens of the caller's account, and with `keys` all API keys.
     ///
     /// # Errors
-    /// [`StoreError`]: the caller's own token is then revoked until the service restarts. If it is
-    /// not known whether the others are, they are refused as well.
+    /// [`StoreError`]: all that was to be ended is refused all the same, and that is written once
+    /// the store can.
     pub(crate) fn logout_everywhere(&self, caller: &Caller, keys: bool) -> Result<(), StoreError> {
         self.revoke_in_memory(caller);
         let ended = self.store.end_tokens(caller.id, keys);
@@ -206,6 +217,7 @@ impl Auth {
             let now_ms = self.clock.monotonic_ms();
             self.revoked.mark_uncertain(caller.id, caller.epoch, now_ms);
         }
+        self.end_unwritten(caller.id, keys, ended.as_ref().err());
         let epoch = ended?.ok_or(StoreError::NoSuchUser)?;
         self.revoked.seen(caller.id, epoch);
         if keys {
@@ -213,6 +225,19 @@ impl Auth {
         }
         self.changed();
         Ok(())
+    }
+
+    /// Refuses every token of an account and, with `keys`, every API key, where the store could not
+    /// end them, until it can.
+    fn end_unwritten(&self, user: AccountId, keys: bool, why: Option<&StoreError>) {
+        if !why.is_some_and(is_unwritten) {
+            return;
+        }
+        self.revoked.end_all(user, self.clock.now_ms().div_euclid(1_000) + TOKEN_LIFE_S);
+        if keys {
+            self.api_keys.refuse_all(user);
+        }
+        self.endings.add(Ending::Account { user, keys });
     }
 
     /// Revokes the caller's token in this process, and returns when it expires.
@@ -225,8 +250,8 @@ impl Auth {
     /// Changes the password, revokes every older token and returns a new one.
     ///
     /// # Errors
-    /// [`AccountError`]. If it is not known whether the password was changed, older tokens are
-    /// refused as well.
+    /// [`AccountError`]. If the store did not take the change, older tokens are refused all the same,
+    /// and that is written once the store can.
     pub(crate) fn change_password(
         &self,
         caller: &Caller,
@@ -242,6 +267,7 @@ impl Auth {
         if let Err(StoreError::Late) = &changed {
             self.mark_epoch_uncertain(&secrets);
         }
+        self.end_unwritten(id, false, changed.as_ref().err());
         // `None` means that another change came first, so the given password is no longer the
         // current one.
         let epoch = changed?.ok_or(AccountError::WrongPassword)?;
@@ -252,7 +278,8 @@ impl Auth {
     /// Erases the caller's account and everything stored for it.
     ///
     /// # Errors
-    /// [`AccountError`]. If it is not known whether the account was erased, its tokens are refused.
+    /// [`AccountError`]. If the store did not take it, the account's tokens and API keys are refused
+    /// all the same, and that is written once the store can.
     pub(crate) fn erase(
         &self,
         caller: &Caller,
@@ -265,6 +292,7 @@ impl Auth {
         if let Err(StoreError::Late) = &erased {
             self.mark_epoch_uncertain(&secrets);
         }
+        self.end_unwritten(id, true, erased.as_ref().err());
         let erased = erased?.unwrap_or_default();
         self.revoked.erased(id);
         self.api_keys.forget(id);
@@ -318,9 +346,14 @@ impl Auth {
     /// nodes. False if the caller has no such key.
     ///
     /// # Errors
-    /// [`StoreError`]. If it is late the key may be revoked.
+    /// [`StoreError`]: the key is refused all the same, and that is written once the store can.
     pub(crate) fn revoke_key(&self, caller: &Caller, id: &str) -> Result<bool, StoreError> {
-        let is_there = self.store.remove_key(caller.id, id)?;
+        let removed = self.store.remove_key(caller.id, id).inspect_err(|error| {
+            if is_unwritten(error) && self.api_keys.refuse(caller.id, id) {
+                self.endings.add(Ending::Key { user: caller.id, id: id.to_owned() });
+            }
+        });
+        let is_there = removed?;
         if is_there {
             self.refresh_keys(caller.id)?;
             self.changed();
@@ -328,10 +361,19 @@ impl Auth {
         Ok(is_there)
     }
 
-    /// Remembers the client's network for the account, after a correct password.
+    /// Remembers the client's network for the account, after a correct password. A new one is
+    /// stored before the login is answered, so that a kill does not lock its owner out; where the
+    /// store cannot take it, it waits.
     fn remember(&self, user: &User, client: Option<IpAddr>) {
-        if let Some(address) = client {
-            self.known_networks.remember(&user.email, user.id, address);
+        let Some(address) = client else { return };
+        self.known_networks.remember(&user.email, user.id, address);
+        let new = self.known_networks.take_waiting_of(user.id);
+        if new.is_empty() {
+            return;
+        }
+        if let Err(error) = self.store.keep_login_networks(new.clone(), NETWORK_WAIT_MS) {
+            tracing::debug!(%error, "the network of a login not written; it waits");
+            self.known_networks.give_back(new);
         }
     }
 

@@ -215,7 +215,7 @@ impl ApiKeys {
             // Fails where another request was faster with the same text.
             let _ = key.mark.set(mark);
         }
-        key.is_marked(mark).then_some(key)
+        (key.is_marked(mark) && !key.has_ended.load(Relaxed)).then_some(key)
     }
 
     /// Counts a request with the key. Parks where the bucket of all nodes has to be asked.
@@ -313,6 +313,22 @@ impl ApiKeys {
                 by_id.get_or_insert_with(*id, || Arc::new(in_memory(key)));
             }
             *known = OfUser { as_of, ids: keys.into_keys().collect() };
+        }
+    }
+
+    /// Refuses a key of `user` although the store still has it. False if there is none.
+    pub(super) fn refuse(&self, user: AccountId, id: &str) -> bool {
+        let key = number(id.as_bytes()).and_then(|id| self.get(id));
+        let key = key.filter(|key| key.user == user);
+        key.inspect(|key| key.has_ended.store(true, Relaxed)).is_some()
+    }
+
+    /// Refuses all keys of `user` although the store still has them.
+    pub(super) fn refuse_all(&self, user: AccountId) {
+        let of_user = self.of_user.lock();
+        let ids = of_user.get(&user).map(|known| known.ids.as_slice()).unwrap_or_default();
+        for key in ids.iter().filter_map(|id| self.get(*id)) {
+            key.has_ended.store(true, Relaxed);
         }
     }
 

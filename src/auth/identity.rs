@@ -16,6 +16,7 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
 use crate::auth::api_keys::{self, ApiKey, ApiKeys, KeyRefusal, NoKey};
+use crate::auth::endings::{Ending, Endings};
 use crate::auth::keys::{AuthSettings, Key, KeyError, KeyFile, Keys, Registration};
 use crate::auth::known_networks::{FORGOTTEN_MS, KnownNetworks};
 use crate::auth::passwords::Passwords;
@@ -31,7 +32,7 @@ use crate::rt::Lane;
 use crate::rt::threads::Stoppable;
 use crate::store::{
     AccountId, CHANGES_KEPT, CHANGES_PAGE, Change, Changes, Continuity, ENDED_LISTED_MS, KeyUse,
-    KeysRead, LastRead, Store, StoreError, small_file,
+    KeysRead, LastRead, PAGE_DEADLINE_MS, Store, StoreError, small_file,
 };
 use crate::views::health::KeyState;
 
@@ -141,6 +142,8 @@ pub struct Auth {
     pub(super) known_networks: KnownNetworks,
     pub(super) registration: Mutex<Registration>,
     pub(super) revoked: Revocations,
+    /// What users have ended and the store could not take yet.
+    pub(crate) endings: Endings,
     pub(crate) api_keys: ApiKeys,
     pub(super) followed: Followed,
     /// Limits readings of the store by requests, after a failure.
@@ -171,6 +174,11 @@ impl Auth {
         let Keys { all, mut file } = keys::load(settings, state_dir)?;
         let key_state = Mutex::new(file.look());
         let known_networks = KnownNetworks::new(clock.clone(), &all);
+        let followed = match store.is_shared() {
+            true => Followed::since_last_run(state_dir),
+            // The mark beside the file names the last change.
+            false => Followed::default(),
+        };
         let auth = Self {
             clock: clock.clone(),
             store,
@@ -188,8 +196,9 @@ impl Auth {
             known_networks,
             registration: Mutex::new(settings.registration),
             revoked: Revocations::default(),
+            endings: Endings::default(),
             api_keys: ApiKeys::new(settings.key_requests_per_minute),
-            followed: Followed::since_last_run(state_dir),
+            followed,
             loads: Limiter::new(Rate::every_ms(LOAD_INTERVAL_MS)),
             key_looks: Limiter::new(Rate::every_ms(LOOK_INTERVAL_MS)),
             removals: Limiter::new(Rate::every_ms(FORGET_INTERVAL_MS)),
@@ -526,8 +535,8 @@ pub(super) fn bearer(header: &[u8]) -> Option<&[u8]> {
 // A database can go back in time: a copy of it is restored, or a standby takes over that lacks the
 // last commits. So each change has a random mark next to its number. If the last change read is
 // missing or has another mark, the reader gives the database a new incarnation, which ends every
-// login, and reloads everything. The last change read is also kept in the state directory, for the
-// check at the next start.
+// login, and reloads everything. Of a database on a server the last change read is also kept in the
+// state directory, for the check at the next start; the store does so of a file.
 
 /// Longest time that a change goes unread while the database answers.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
@@ -566,7 +575,7 @@ pub(super) struct Followed {
 
 impl Followed {
     /// Starts with the mark of the last run, if its file can be read. Blocks.
-    pub(super) fn since_last_run(state_dir: &Path) -> Self {
+    fn since_last_run(state_dir: &Path) -> Self {
         let bytes = small_file::read(&state_dir.join(MARK_FILE)).ok().flatten();
         let kept = bytes.and_then(|bytes| sonic_rs::from_slice(&bytes).ok());
         Self { kept: Mutex::new(kept), ..Self::default() }
@@ -683,7 +692,6 @@ impl Auth {
             return;
         }
         let Ok(noticed) = self.read_changes() else { return };
-        self.keep_mark();
         let applied = self.followed.read.lock().number;
         if applied == noticed {
             return;
@@ -811,6 +819,13 @@ impl Auth {
         }
     }
 
+    /// Keeps the last change in the state directory before the service ends. Blocks.
+    pub(crate) fn keep_last_change(&self) {
+        if self.is_shared() && self.tokens().is_some() && self.read_changes().is_ok() {
+            self.keep_mark();
+        }
+    }
+
     /// A pass of the thread. Does nothing until everything was loaded for the first time.
     fn read_and_log(&self) {
         if self.tokens().is_none() {
@@ -846,9 +861,8 @@ const FORGET_INTERVAL_MS: u64 = 3_600_000;
 const NETWORKS_INTERVAL_MS: u64 = 60_000;
 /// Overlap of such readings: other nodes' clocks differ, and their databases fail for a while.
 const NETWORKS_REREAD_MS: i64 = 600_000;
-/// Time that revocations are kept after their tokens have expired, if no feed sends the exchange's
-/// time. No clock is expected to be wrong by more.
-const KEPT_MS_MAX: i64 = 400 * 24 * 3_600 * 1_000;
+/// Longest wait of the check for the networks that the edge has noted.
+const NETWORKS_WRITE_MS: u64 = PAGE_DEADLINE_MS;
 
 impl Auth {
     /// Checks that the file with the signing key is unchanged, and logs a change once. Blocks; for
@@ -874,13 +888,15 @@ impl Auth {
 
     /// Drops changes that are no longer needed, and revocations of tokens that have certainly
     /// expired: by this machine's clock and by the time of the exchange's newest price
-    /// (`exchange_ms`). This clock alone may be days ahead, and a token whose revocation was
-    /// dropped too early would be valid again once the clock is right. Blocks; for a lane.
+    /// (`exchange_ms`). This clock alone may be years ahead, and a token whose revocation was
+    /// dropped too early would be valid again once the clock is right. So nothing is dropped before
+    /// a price has told the time. Blocks; for a lane.
     pub(crate) fn forget_expired(&self, exchange_ms: Option<i64>) {
+        let Some(exchange_ms) = exchange_ms else { return };
         if self.removals.admit(self.clock.monotonic_ms()).is_err() {
             return;
         }
-        let before_ms = certainly_past_ms(self.clock.now_ms(), exchange_ms);
+        let before_ms = exchange_ms.min(self.clock.now_ms());
         match self.store.forget_revocations(before_ms) {
             Ok(tokens) => {
                 self.revoked.forget(before_ms);
@@ -903,6 +919,28 @@ impl Auth {
         }
     }
 
+    /// Writes what users have ended while the store could not take it. Blocks; for a lane.
+    pub(crate) fn write_endings(&self) {
+        let written = self.endings.write(|ending| match ending {
+            Ending::Token { id, expires_ms } => {
+                self.store.revoke_token(&tokens::spelled(*id), *expires_ms)
+            }
+            Ending::Key { user, id } => {
+                self.store.remove_key(*user, id)?;
+                self.refresh_keys(*user)
+            }
+            Ending::Account { user, keys } => {
+                let epoch = self.store.end_tokens(*user, *keys)?.ok_or(StoreError::NoSuchUser)?;
+                self.revoked.settle(*user, epoch);
+                if *keys { self.refresh_keys(*user) } else { Ok(()) }
+            }
+        });
+        if written > 0 {
+            tracing::info!(written, "tokens and API keys that were ended before are written now");
+            self.changed();
+        }
+    }
+
     /// Writes when API keys were last used and the networks from which accounts were used, and
     /// loads those networks that other nodes have written. Blocks; for a lane.
     pub(crate) fn keep_networks(&self) {
@@ -911,7 +949,7 @@ impl Auth {
         let mut is_due = self.is_shared()
             && self.clock.monotonic_ms() >= self.next_networks_mono_ms.load(Ordering::Relaxed);
         if !waiting.is_empty() {
-            match self.store.keep_login_networks(waiting.clone()) {
+            match self.store.keep_login_networks(waiting.clone(), NETWORKS_WRITE_MS) {
                 // A network seen by token gets its account's e-mail when it is read back.
                 Ok(()) => is_due = true,
                 Err(error) => {
@@ -1059,12 +1097,6 @@ fn changed_account((_, change): &(i64, Change)) -> Option<AccountId> {
     }
 }
 
-/// The latest instant that is past by both this clock and the exchange's.
-fn certainly_past_ms(now_ms: i64, exchange_ms: Option<i64>) -> i64 {
-    let told_ms = exchange_ms.map_or(i64::MIN, |exchange_ms| exchange_ms.min(now_ms));
-    told_ms.max(now_ms.saturating_sub(KEPT_MS_MAX))
-}
-
 // ---- Error
 //
 // Errors of authentication at start.
@@ -1083,20 +1115,4 @@ pub enum AuthError {
     OtherSecret { own: String, recorded: String },
     #[error("{0}")]
     System(#[from] io::Error),
-}
-
-#[cfg(test)]
-mod care_tests {
-    use super::*;
-
-    #[test]
-    fn an_instant_is_past_if_clock_and_exchange_agree() {
-        const DAY_MS: i64 = 24 * 3_600 * 1_000;
-        let now_ms = 20_000 * DAY_MS;
-        assert_eq!(certainly_past_ms(now_ms, Some(now_ms - 5)), now_ms - 5);
-        assert_eq!(certainly_past_ms(now_ms, Some(now_ms - 8 * DAY_MS)), now_ms - 8 * DAY_MS);
-        assert_eq!(certainly_past_ms(now_ms, Some(now_ms + 8 * DAY_MS)), now_ms);
-        // No exchange time is known.
-        assert_eq!(certainly_past_ms(now_ms, None), now_ms - 400 * DAY_MS);
-    }
 }

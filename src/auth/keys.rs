@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use crate::base::{settings, words};
-use crate::ops::state_lock;
+use crate::ops::{owner, state_lock};
 use crate::views::health::KeyState;
 
 const FILE_NAME: &str = "jwt.key";
@@ -183,6 +183,7 @@ fn write(path: &Path, key: &[u8]) -> io::Result<()> {
     text.push(b'\n');
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
     file.write_all(&text)?;
+    owner::give(&file, path)?;
     file.sync_all()?;
     std::fs::rename(&unfinished, path)?;
     let directory = path.parent().unwrap_or(Path::new("."));

@@ -3,8 +3,8 @@
 //!
 //! A network becomes known by a login and by any request with a good token. The database keeps it
 //! as a keyed hash, which does not reveal who was where. The edge looks networks up under a lock
-//! that is held only for the look-up, and notes each at most once a day. A lane writes the noted
-//! ones together.
+//! that is held only for the look-up, and notes each at most once a day. A login's own is written
+//! before the login is answered; a lane writes the others together.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
@@ -136,6 +136,11 @@ impl KnownNetworks {
         let mut state = self.state.lock();
         state.noted.insert(noted, seen_ms, |at_ms| Some(*at_ms));
         state.waiting.push(LoginNetwork { id, network: spelled(place), seen_ms });
+    }
+
+    /// Takes the networks of one account that wait to be written.
+    pub(crate) fn take_waiting_of(&self, id: AccountId) -> Vec<LoginNetwork> {
+        self.state.lock().waiting.extract_if(.., |waits| waits.id == id).collect()
     }
 
     /// Takes the networks that wait to be written.

@@ -8,6 +8,7 @@
 
 mod accounts;
 mod api_keys;
+pub(crate) mod endings;
 mod identity;
 pub mod keys;
 pub(crate) mod known_networks;

@@ -46,6 +46,9 @@ struct Known {
     /// Users for whom it is not known whether a write raised their epoch, and since when
     /// (monotonic).
     uncertain: HashMap<AccountId, u64, RandomState>,
+    /// Users who have ended all their tokens, which the store could not take yet: those that expire
+    /// up to this time, Unix seconds, are refused.
+    ended: HashMap<AccountId, i64, RandomState>,
 }
 
 impl Revocations {
@@ -121,6 +124,19 @@ impl Revocations {
         }
     }
 
+    /// Refuses the user's tokens that expire up to `expires_s`, until [`settle`](Self::settle).
+    pub(crate) fn end_all(&self, id: AccountId, expires_s: i64) {
+        self.known().ended.pin().update_or_insert(id, |known| (*known).max(expires_s), expires_s);
+    }
+
+    /// Takes the `epoch` that the store has given the user when it ended all their tokens.
+    pub(crate) fn settle(&self, id: AccountId, epoch: i64) {
+        self.seen(id, epoch);
+        let known = self.known();
+        known.ended.pin().remove(&id);
+        known.uncertain.pin().remove(&id);
+    }
+
     /// Refuses every token of an erased user.
     pub(crate) fn erased(&self, id: AccountId) {
         let known = self.known();
@@ -134,6 +150,7 @@ impl Revocations {
         let epoch = known.epochs.pin().get(&token.id).copied().unwrap_or(0);
         if known.users.was_erased(token.id)
             || token.epoch < epoch
+            || known.ended.pin().get(&token.id).is_some_and(|end_s| token.expires_s <= *end_s)
             || known.tokens.pin().contains_key(&token.token_id)
         {
             Verdict::Refused
@@ -350,6 +367,23 @@ mod tests {
         let given = (1 << EPOCH_CHANCE_BITS) + 77;
         assert!(revoked.resolve(AccountId(1), given, 1_000 + UNCERTAIN_MS));
         assert!(revoked.refuses(&token(1, 1, 0)) && !revoked.refuses(&token(1, 1, given)));
+    }
+
+    #[test]
+    fn tokens_of_before_are_refused_until_the_store_has_ended_them() {
+        let revoked = loaded();
+        revoked.end_all(AccountId(1), 100);
+        assert!(revoked.refuses(&token(1, 1, 0)) && !revoked.refuses(&token(2, 1, 3)));
+        let later = Verified { expires_s: 101, ..token(1, 1, 0) };
+        assert!(!revoked.refuses(&later), "a login of afterwards");
+        revoked.end_all(AccountId(1), 90);
+        assert!(revoked.refuses(&token(1, 1, 0)));
+        revoked.mark_uncertain(AccountId(1), 0, 1_000);
+        let given = (1 << EPOCH_CHANCE_BITS) + 77;
+        revoked.settle(AccountId(1), given);
+        assert!(revoked.refuses(&token(1, 1, 0)) && revoked.refuses(&later));
+        assert!(!revoked.refuses(&token(1, 1, given)));
+        assert!(revoked.resolve(AccountId(1), given, 1_001), "nothing is uncertain any more");
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod counter;
 pub mod exit;
 pub mod log;
 pub mod notify;
+pub(crate) mod owner;
 pub mod panic;
 pub mod state_lock;
 

@@ -6,11 +6,12 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 use zeroize::Zeroizing;
+
+use crate::ops::owner;
 
 const FILE_NAME: &str = "lock";
 
@@ -96,11 +97,8 @@ pub fn take(state_dir: &Path) -> io::Result<StateLock> {
         try_lock(OpenOptions::new().read(true), state_dir).map_err(|_| error)
     })?;
     if let StateLock::Held(file) = &lock {
-        let (own, directory) = (file.metadata()?, std::fs::metadata(state_dir)?);
-        if own.uid() != directory.uid() {
-            // A command run by root created the file; the service's user must be able to open it.
-            fchown(file, Some(directory.uid()), Some(directory.gid()))?;
-        }
+        // A command run by root created the file; the service's user must be able to open it.
+        owner::give(file, &state_dir.join(FILE_NAME))?;
     }
     Ok(lock)
 }

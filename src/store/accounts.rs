@@ -183,10 +183,14 @@ impl Store {
 
     /// Stores networks, and keeps the newest few of each account. Accounts that no longer exist are
     /// skipped.
-    pub(crate) fn keep_login_networks(&self, mut seen: Vec<LoginNetwork>) -> Result<()> {
+    pub(crate) fn keep_login_networks(
+        &self,
+        mut seen: Vec<LoginNetwork>,
+        deadline_ms: u64,
+    ) -> Result<()> {
         // Sorted by key, so that two nodes do not wait for each other.
         seen.sort();
-        self.write(Write::page(), move |tx| {
+        self.write(Write { deadline_ms, ..Write::page() }, move |tx| {
             let keep = seen.iter().map(|LoginNetwork { id, network, seen_ms }| {
                 args![*id, network, *seen_ms, LOGIN_NETWORK_AGAIN_MS]
             });

@@ -306,7 +306,7 @@ fn new_id() -> Result<String, Failure> {
 }
 
 /// The changes after `number`, at most [`CHANGES_PAGE`].
-fn changes_after(tx: &dyn Tx, number: i64) -> Result<Changes, Failure> {
+pub(super) fn changes_after(tx: &dyn Tx, number: i64) -> Result<Changes, Failure> {
     // One more row, for the change `number` itself.
     let rows = tx.all(CHANGES_AFTER, &args![number, CHANGES_PAGE + 1], |row| {
         let change = row

@@ -96,6 +96,12 @@ pub enum OpenError {
     /// The file is empty, but a database was here before.
     #[error("{path} holds nothing, where a database stood: put a good copy in its place")]
     Emptied { path: String },
+    /// There is no file, but a database was here before.
+    #[error(
+        "{path} is missing, where a database stood: put it back, or a backup of it by bhav restore; \
+         to begin with a new, empty database remove {path}.mark"
+    )]
+    Missing { path: String },
     /// A newer program changed the schema so that an older one cannot work with it.
     #[error(
         "{url} has schema version {found}, which needs a program that knows {needs}; this one \
@@ -128,14 +134,17 @@ impl From<Failure> for OpenError {
 impl OpenError {
     /// Whether only an operator can resolve it. Then the service must not start.
     pub(crate) fn ends_the_start(&self) -> bool {
-        matches!(self, Self::Newer { .. } | Self::Foreign { .. } | Self::OldSqlite(_))
+        matches!(
+            self,
+            Self::Newer { .. } | Self::Foreign { .. } | Self::Missing { .. } | Self::OldSqlite(_)
+        )
     }
 
     /// The state of the store that the error means.
     pub(crate) fn state(&self) -> State {
         match self {
             Self::Sqlite(error) => state_of(error).unwrap_or(State::Unavailable),
-            Self::Emptied { .. } => State::Corrupt,
+            Self::Emptied { .. } | Self::Missing { .. } => State::Corrupt,
             _ => State::Unavailable,
         }
     }

@@ -58,6 +58,7 @@ pub use signals::{Completion, LedgerEntry, ProvisionalEntry, SignalOutcome};
 pub use sqlite::maintenance;
 pub(crate) use sqlite::maintenance::remove_unfinished;
 pub use sqlite::store::FILE_NAME;
+pub(crate) use tx::PAGE_DEADLINE_MS;
 pub use tx::{AccountId, Epoch, Turn};
 pub(crate) use tx::{Expected, Revision, States};
 pub use users::{UserChange, UserDirectory, UserSummary};

@@ -16,7 +16,7 @@ use crate::ops::state_lock::InstanceLock;
 #[cfg(feature = "engines")]
 use super::postgres::{Postgres, PostgresLease, Purpose};
 #[cfg(feature = "engines")]
-use crate::store::sqlite::file;
+use crate::store::sqlite::identity;
 
 statements! {
     /// Locks the rows that registrations and changes of all nodes wait for.
@@ -95,7 +95,7 @@ impl Store {
     }
 
     /// Whether several nodes may share the database. A file belongs to one process.
-    pub(super) fn is_shared(&self) -> bool {
+    pub(crate) fn is_shared(&self) -> bool {
         !matches!(self.0, Engine::Sqlite(_))
     }
 
@@ -274,7 +274,7 @@ pub(crate) fn copy_to_server(
     #[cfg(feature = "engines")]
     {
         let copied = super::postgres::copy(&path, url, settings)?;
-        file::note_moved(&path, url.as_str(), Clock::system().now_ms())?;
+        identity::note_moved(&path, url.as_str(), Clock::system().now_ms())?;
         Ok(copied)
     }
     #[cfg(not(feature = "engines"))]

@@ -1,13 +1,14 @@
 //! Small files beside the database. Each is replaced as a whole: after a crash either the new or
 //! the old content is there. They are private to the service's user. Blocks on the disk.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, chown};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::{fs, io};
 
 use crate::base::paths::beside;
+use crate::ops::owner;
 use crate::store::errors::MaintenanceError;
 
 /// Enough for two values. This program never writes a longer file.
@@ -32,11 +33,22 @@ pub(crate) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
 /// # Errors
 /// [`MaintenanceError`]. Then the file is unchanged.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), MaintenanceError> {
+    replace_with(path, |_| bytes.to_vec())
+}
+
+/// Same as [`replace`], with a content that may name the file that holds it.
+///
+/// # Errors
+/// [`MaintenanceError`]. Then the file is unchanged.
+pub(crate) fn replace_with(
+    path: &Path,
+    content: impl FnOnce(&Metadata) -> Vec<u8>,
+) -> Result<(), MaintenanceError> {
     let unfinished = beside(path, ".unfinished");
     let written = make_private(&unfinished).and_then(|mut file| {
-        let done = file.write_all(bytes).and_then(|()| file.sync_all());
+        let done = file.metadata().and_then(|about| file.write_all(&content(&about)));
+        let done = done.and_then(|()| file.sync_all()).and_then(|()| owner::give(&file, path));
         done.map_err(MaintenanceError::file(path))?;
-        owned_like_its_directory(&unfinished)?;
         fs::rename(&unfinished, path).map_err(MaintenanceError::file(path))
     });
     if written.is_err() {
@@ -56,18 +68,5 @@ pub(crate) fn make_private(path: &Path) -> Result<File, MaintenanceError> {
 
 /// Gives the file the owner of its directory, so that the service owns it also if root restores it.
 pub(crate) fn owned_like_its_directory(path: &Path) -> Result<(), MaintenanceError> {
-    let directory = fs::metadata(parent(path)).map_err(MaintenanceError::file(path))?;
-    let own = fs::metadata(path).map_err(MaintenanceError::file(path))?;
-    if own.uid() == directory.uid() {
-        return Ok(());
-    }
-    chown(path, Some(directory.uid()), Some(directory.gid())).map_err(MaintenanceError::file(path))
-}
-
-/// The directory of a file.
-pub(crate) fn parent(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
+    owner::give_name(path).map_err(MaintenanceError::file(path))
 }

@@ -28,7 +28,7 @@ const OF_BOTH: [&[Sql]; 11] = [
     watchlists::STATEMENTS,
 ];
 /// Statements for the upkeep of the file.
-const OF_THE_FILE: [&[Sql]; 1] = [sqlite::file::STATEMENTS];
+const OF_THE_FILE: [&[Sql]; 2] = [sqlite::file::STATEMENTS, sqlite::identity::STATEMENTS];
 /// Statements for several nodes that share a server.
 #[cfg(feature = "engines")]
 const OF_THE_SERVER: [&[Sql]; 3] =

@@ -7,7 +7,7 @@ use super::api_keys::{self, ListedKey};
 use super::changes::{self, DatabaseIdentity};
 use super::errors::MaintenanceError;
 use super::settings::StoreSettings;
-use super::sqlite::file;
+use super::sqlite::identity;
 use super::sqlite::store::{FILE_NAME, SqliteUsers};
 use super::tx::{AccountId, Failure, Tx, Write, args, record, statements};
 
@@ -232,7 +232,8 @@ impl UserDirectory {
             self.write(Write::new(), |tx| changes::renew_identity(tx, is_copy).map(Some))?;
         let renewed = renewed.expect("it is always made");
         match &self.0 {
-            Engine::Sqlite(file) => file::note_renewed(&file.path, &renewed.incarnation),
+            // Also beside a running service, which would record it at its next change only.
+            Engine::Sqlite(file) => identity::note_change(&file.connection, &file.path),
             #[cfg(feature = "engines")]
             Engine::Postgres(_) => {}
         }

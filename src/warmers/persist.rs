@@ -250,6 +250,7 @@ impl StoreCheck {
                 identify(&store);
             }
             auth.take_up_changes();
+            auth.write_endings();
             auth.forget_expired(exchange_ms);
             auth.keep_networks();
             auth.look_after_key();

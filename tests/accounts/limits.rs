@@ -6,7 +6,7 @@ use bhav::base::{Clock, ManualClock};
 use bhav::sim::SimSettings;
 
 use crate::support::scrape::Scrape;
-use crate::support::{Answer, SNAPSHOT, Scene, Service, TRADING, bearer, until};
+use crate::support::{Answer, Program, SNAPSHOT, Scene, Service, TRADING, bearer, serve, until};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 const LOGIN: &str = "/api/auth/login";
@@ -441,4 +441,31 @@ fn a_store_that_cannot_be_read_identifies_nobody_until_it_can() {
     service
         .post("/api/auth/password", &bearer(&revoked), "{}")
         .expect_problem(401, "token_invalid");
+}
+
+/// Killed before any check of the store.
+#[test]
+fn the_network_of_a_login_is_stored_with_the_login() {
+    let scene = Scene::at(TRADING);
+    let networks = || {
+        let file = scene.state.path().join(bhav::store::FILE_NAME);
+        let file = rusqlite::Connection::open(file).unwrap();
+        let count = "SELECT count(*) FROM login_networks";
+        file.query_row(count, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    let start =
+        || Program::of(serve(&scene, scene.state.path()).arg("--trusted-proxies=127.0.0.1"));
+    let from = |program: &Program, action: &str, client: &str| {
+        let body = format!(r#"{{"email":"a@b.example","password":"{PASSWORD}"}}"#);
+        let headers = format!("X-Forwarded-For: {client}\r\n");
+        program.client().send_json("POST", &format!("/api/auth/{action}"), &headers, &body).status
+    };
+    let mut program = start();
+    assert_eq!(from(&program, "register", "192.0.2.1"), 201);
+    program.kill();
+    assert_eq!(networks(), 1);
+    let mut program = start();
+    assert_eq!(from(&program, "login", "192.0.2.2"), 200);
+    program.kill();
+    assert_eq!(networks(), 2);
 }

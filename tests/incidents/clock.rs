@@ -8,9 +8,12 @@ use jiff::SignedDuration;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use super::morning::Morning;
-use crate::support::{Client, PRICES, SNAPSHOT, Scene, Service, bearer, until};
+use crate::support::{
+    Client, PRICES, SNAPSHOT, Scene, Service, bearer, bhav, run, state_flag, until,
+};
 
 const OPEN: &str = "2026-11-20T11:00:00+05:30";
+const PASSWORD: &str = "nine green parrots";
 const MINUTE_MS: i64 = 60_000;
 
 struct Jump {
@@ -49,6 +52,43 @@ impl Jump {
             let status = self.morning.status(self.address());
             if status.names("exchange_time_apart") { Err(status.screen) } else { Ok(()) }
         });
+    }
+}
+
+/// The clock is years ahead once, before or after a price has told the time.
+#[test]
+fn a_token_that_was_logged_out_stays_dead_after_a_clock_that_was_years_ahead() {
+    for has_prices in [false, true] {
+        let scene = Scene::at(OPEN);
+        let service = scene.start();
+        let token = bearer(&service.register("asha@example.com", PASSWORD));
+        service.client().request("POST", "/api/auth/logout", &token).with_status(200);
+        service.stop();
+        if !has_prices {
+            scene.refuse_all();
+        }
+        let ahead = scene.clock.now() + SignedDuration::from_hours(20 * 365 * 24);
+        let service = scene.start_by(&Clock::starting_at(ahead));
+        if has_prices {
+            let mut client = service.client();
+            until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
+        }
+        // A command waits for a check of the store, and the next one for another.
+        for action in ["disable", "enable", "disable", "enable"] {
+            let state = state_flag(scene.state.path());
+            run(&mut bhav(&["user", action, "asha@example.com", &state])).with_code(0);
+        }
+        service.stop();
+        scene.control("DELETE", "faults", "");
+        let file = scene.state.path().join(bhav::store::FILE_NAME);
+        let file = rusqlite::Connection::open(file).unwrap();
+        let kept = "SELECT count(*) FROM revoked_tokens";
+        let kept: i64 = file.query_row(kept, [], |row| row.get(0)).unwrap();
+        assert_eq!(kept, 1, "prices: {has_prices}");
+        drop(file);
+        let service = scene.start();
+        let answer = service.client().request("GET", "/api/journal", &token);
+        answer.expect_problem(401, "token_invalid");
     }
 }
 

@@ -68,6 +68,87 @@ fn a_full_disk_costs_writes_only_and_is_noticed_when_it_has_room_again() {
     assert_eq!(account(&mut client, "register", &fresh_email()).status, 201);
 }
 
+/// What a user ends while nothing can be written is refused at once, and stays so.
+#[test]
+fn tokens_and_keys_that_are_ended_on_a_full_disk_are_refused_at_once_and_stay_so() {
+    let morning = Morning::at("2026-11-20T11:00:00+05:30");
+    let room = Room::with_disk(&morning.state);
+    let mut program = start_in(&room, &morning);
+    let mut client = ready(&morning, &program);
+    let actions = [
+        ("DELETE", "/api/keys/{id}", String::new()),
+        ("POST", "/api/auth/logout", r#"{"everywhere":true,"keys":true}"#.to_owned()),
+        ("POST", "/api/auth/logout", r#"{"everywhere":true}"#.to_owned()),
+        (
+            "POST",
+            "/api/auth/password",
+            format!(r#"{{"current_password":"{PASSWORD}","new_password":"nine green parrots"}}"#),
+        ),
+        ("DELETE", "/api/auth/account", format!(r#"{{"password":"{PASSWORD}"}}"#)),
+    ];
+    let users: Vec<_> = (0..actions.len())
+        .map(|number| {
+            let email = format!("of{number}@example.com");
+            account(&mut client, "register", &email).with_status(201);
+            let [one, two] = [(), ()]
+                .map(|()| bearer(&account(&mut client, "login", &email).field("access_token")));
+            let body = format!(
+                r#"{{"name":"a","scopes":["journal:read"],"current_password":"{PASSWORD}"}}"#
+            );
+            let made = client.send_json("POST", "/api/keys", &one, &body).with_status(201);
+            (email, one, two, made.field("id"), bearer(&made.field("key")))
+        })
+        .collect();
+    let status =
+        |client: &mut Client, access: &str| client.request("GET", "/api/journal", access).status;
+    until("a write to be refused", || {
+        room.sh("cat /dev/zero >>\"$0/ballast\" 2>/dev/null; true", &morning.state);
+        let answer = account(&mut client, "register", &fresh_email());
+        if answer.status == 503 { Ok(()) } else { Err(format!("{}", answer.status)) }
+    });
+    for ((method, target, body), (email, one, two, id, key)) in actions.iter().zip(&users) {
+        let before = [one, two, key].map(|access| status(&mut client, access));
+        assert_eq!(before, [200; 3], "{method} {target}");
+        let target = target.replace("{id}", id);
+        let answer = client.send_json(method, &target, one, body);
+        answer.expect_problem(503, "store_unavailable");
+        let after = [one, two, key].map(|access| status(&mut client, access));
+        let expected = match (*method, body.contains("new_password"), body.contains("keys")) {
+            ("DELETE", ..) if target.contains("keys") => [200, 200, 401],
+            ("DELETE", ..) | (_, _, true) => [401; 3],
+            _ => [401, 401, 200],
+        };
+        assert_eq!(after, expected, "{method} {target} {body}");
+        // A login of afterwards is good, within a second.
+        until("a new login", || {
+            let login = account(&mut client, "login", email).with_status(200);
+            let token = bearer(&login.field("access_token"));
+            (status(&mut client, &token) == 200).then_some(())
+        });
+    }
+    room.sh("rm \"$0/ballast\"", &morning.state);
+    let log = "the endings to be written";
+    until(log, || {
+        let listed = client.request("GET", "/api/keys", &users[0].1);
+        (!listed.text().contains(&*users[0].3)).then_some(())
+    });
+    morning.well(&program.address);
+    program.kill();
+    let program = start_in(&room, &morning);
+    let mut client = ready(&morning, &program);
+    for ((_, target, body), (_, one, two, _, key)) in actions.iter().zip(&users) {
+        let after = [one, two, key].map(|access| status(&mut client, access));
+        assert!(after.contains(&401), "{target} {body}: {after:?}");
+        let with_keys = body.contains("keys") || !body.contains("everywhere");
+        if !target.contains("keys") {
+            assert_eq!(after[..2], [401, 401], "{target} {body}");
+        }
+        if with_keys && !body.contains("new_password") {
+            assert_eq!(after[2], 401, "{target} {body}");
+        }
+    }
+}
+
 /// Overwrites everything after the header, and the part of the log not yet moved into the file.
 fn damage(database: &Path) {
     for (path, kept) in [(database.to_owned(), 100), (database.with_extension("sqlite-wal"), 0)] {

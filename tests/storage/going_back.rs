@@ -107,9 +107,13 @@ fn by_a_file_that_is_removed_and_put_back() {
     });
 }
 
+/// The operator has said that a new one is to be made.
 #[test]
-fn by_a_file_that_is_removed() {
-    goes_back(false, copy_file, |state, _| fs::remove_file(state.join(FILE_NAME)).unwrap());
+fn by_a_file_that_is_removed_with_its_mark() {
+    goes_back(false, copy_file, |state, _| {
+        fs::remove_file(state.join(FILE_NAME)).unwrap();
+        fs::remove_file(state.join(format!("{FILE_NAME}.mark"))).unwrap();
+    });
 }
 
 #[test]
@@ -122,7 +126,19 @@ fn by_a_folder_that_was_copied_while_running_and_is_put_back_whole() {
     goes_back(true, copy_folder, |state, aside| copy_folder(aside, state));
 }
 
-/// Like a snapshot of the machine: every file is the same one, with its earlier content.
+#[test]
+fn by_a_folder_that_is_copied_over_the_present_files() {
+    let over = |state: &Path, aside: &Path| {
+        for entry in fs::read_dir(aside).unwrap().map(Result::unwrap) {
+            fs::copy(entry.path(), state.join(entry.file_name())).unwrap();
+        }
+    };
+    goes_back(false, copy_folder, over);
+    goes_back(true, copy_folder, over);
+}
+
+/// A snapshot of the machine brings back every file as it was, and with it what would tell it. Here
+/// the mark is made to fit.
 #[test]
 fn by_a_way_that_nobody_can_see_others_accounts_stay_closed_and_a_command_ends_the_rest() {
     let scene = Scene::still_at(TRADING);
@@ -135,10 +151,10 @@ fn by_a_way_that_nobody_can_see_others_accounts_stay_closed_and_a_command_ends_t
     let service = scene.start();
     let alice = service.register("alice@example.com", PASSWORD);
     service.stop();
-    for entry in fs::read_dir(&aside).unwrap().map(Result::unwrap) {
-        // Copied into the existing file.
-        fs::copy(entry.path(), state.join(entry.file_name())).unwrap();
-    }
+    copy_file(&aside, &state.join(FILE_NAME));
+    let mark = fs::read_to_string(aside.join(format!("{FILE_NAME}.mark"))).unwrap();
+    let of_older_programs = mark.split(",\"file\"").next().unwrap().to_owned() + "}";
+    fs::write(state.join(format!("{FILE_NAME}.mark")), of_older_programs).unwrap();
     let service = scene.start();
     let bob = service.register("bob@example.com", PASSWORD);
     assert_eq!(id_in(&bob), id_in(&alice));

@@ -2,6 +2,8 @@
 
 mod files;
 pub mod going_back;
+mod owner;
+mod put_back;
 #[cfg(feature = "engines")]
 mod server;
 mod store;

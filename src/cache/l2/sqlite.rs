@@ -15,6 +15,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionB
 
 use super::{Kind, L2Error, L2Stats, Record, SecondLevel, check_sizes};
 use crate::base::paths::beside;
+use crate::ops::owner;
 use crate::views::health::CacheBackend;
 
 /// Version of [`SCHEMA`], stored in the file's `user_version`. A file of another version is set
@@ -229,6 +230,8 @@ fn open_file(path: &Path) -> Result<Connection, Broken> {
     let file =
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
     file.set_permissions(Permissions::from_mode(0o600))?;
+    // SQLite gives the log and the shared-memory file the same owner.
+    owner::give(&file, path)?;
     drop(file);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;

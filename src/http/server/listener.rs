@@ -16,6 +16,7 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg
 use socket2::{Domain, SockAddr, Socket as RawSocket, Type};
 
 use crate::http::message::request::Peer;
+use crate::ops::owner;
 
 /// Connections that the kernel may queue before they are accepted; it caps this at `somaxconn`.
 const BACKLOG: i32 = 4096;
@@ -178,6 +179,7 @@ impl Listener {
             let socket = RawSocket::new(Domain::UNIX, Type::STREAM, None)?;
             socket.bind(&SockAddr::unix(path)?)?;
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660))?;
+            owner::give_name(path)?;
             Ok(socket)
         };
         let listener = bind().and_then(|socket| Self::listening(socket, Some(path.to_owned())));

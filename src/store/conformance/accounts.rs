@@ -149,7 +149,7 @@ pub(crate) fn the_newest_networks_of_an_account_are_kept_until_it_is_erased<E: E
     };
     let all = (1..=LOGIN_NETWORKS_MAX + 2).map(|n| seen(one, n, 1_000 + n as i64));
     let gone = seen(AccountId(99), 1, 5_000);
-    store.keep_login_networks(all.chain([seen(two, 1, 4_000), gone]).collect()).unwrap();
+    store.keep_login_networks(all.chain([seen(two, 1, 4_000), gone]).collect(), 10_000).unwrap();
     let kept = |since_ms| store.login_networks(since_ms).unwrap();
     let found = kept(0);
     assert_eq!(found.len(), LOGIN_NETWORKS_MAX + 1);
@@ -157,9 +157,9 @@ pub(crate) fn the_newest_networks_of_an_account_are_kept_until_it_is_erased<E: E
     assert_eq!(found[LOGIN_NETWORKS_MAX].1, seen(one, 3, 1_003), "the two oldest are gone");
     assert_eq!(kept(4_000).len(), 1);
     // Seen again within the day, and after a day.
-    store.keep_login_networks(vec![seen(two, 1, 4_000 + LOGIN_NETWORK_AGAIN_MS)]).unwrap();
+    store.keep_login_networks(vec![seen(two, 1, 4_000 + LOGIN_NETWORK_AGAIN_MS)], 10_000).unwrap();
     assert_eq!(kept(4_001), []);
-    store.keep_login_networks(vec![seen(two, 1, 4_001 + LOGIN_NETWORK_AGAIN_MS)]).unwrap();
+    store.keep_login_networks(vec![seen(two, 1, 4_001 + LOGIN_NETWORK_AGAIN_MS)], 10_000).unwrap();
     assert_eq!(kept(4_001).len(), 1);
     store.forget_login_networks(1_005).unwrap();
     assert_eq!(kept(0).last().unwrap().1, seen(one, 5, 1_005));

@@ -30,7 +30,7 @@ fn filled(path: &Path) {
     store.change_password(ids[0], "hash one", "hash two").unwrap().unwrap();
     store.revoke_token("a token", 99).unwrap();
     let network = LoginNetwork { id: ids[1], network: "0123456789abcdef".into(), seen_ms: 7 };
-    store.keep_login_networks(vec![network]).unwrap();
+    store.keep_login_networks(vec![network], 10_000).unwrap();
     let lists = vec![Watchlist { id: 0, name: "Shares".into(), symbols: Vec::new() }];
     store.replace_watchlists(ids[0], lists, crate::store::Expected::default()).unwrap();
     store.erase_user(ids[2]).unwrap();

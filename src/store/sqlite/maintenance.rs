@@ -4,16 +4,18 @@
 //! an incomplete copy under its final name, and never overwrites a file.
 
 use std::fs::{File, TryLockError};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::base::paths::beside;
+use crate::ops::owner::folder_of;
 use crate::store::errors::{MaintenanceError, OpenError};
-use crate::store::small_file::{make_private, owned_like_its_directory, parent};
+use crate::store::small_file::{make_private, owned_like_its_directory};
 use crate::store::sqlite::log::BUSY_TIMEOUT;
-use crate::store::sqlite::{file, log};
+use crate::store::sqlite::{file, identity, log};
 
 pub(crate) use crate::store::sqlite::file::{copy_before_upgrade, way_back};
 
@@ -93,6 +95,11 @@ pub(crate) fn copy_to(from: &Path, to: &Path) -> Result<FileReport> {
     refuse_existing(to)?;
     let unfinished = beside(to, ".unfinished");
     let report = copy_unfinished(from, &unfinished, to)?;
+    // Another user's folder gets no access to the database by its owner.
+    let owner_of = |path: &Path| fs::metadata(path).map(|about| about.uid()).ok();
+    if owner_of(folder_of(to)) == owner_of(from) {
+        owned_like_its_directory(&unfinished).inspect_err(|_| remove_quietly(&unfinished))?;
+    }
     publish(&unfinished, to).inspect_err(|_| remove_quietly(&unfinished))?;
     Ok(report)
 }
@@ -121,7 +128,7 @@ fn fill(connection: Connection, from: &Path, unfinished: &Path, to: &Path) -> Re
         }
     })?;
     drop(connection);
-    file::forget_in(unfinished)?;
+    identity::forget_in(unfinished)?;
     // A fault in a complete copy is also in the original.
     verify(unfinished).map_err(|error| error.naming(unfinished, from))
 }
@@ -216,7 +223,7 @@ fn report(connection: &Connection, path: &Path) -> Result<FileReport> {
         other => other.into(),
     })?;
     match version {
-        0 if file::stood(path) => Err(emptied(path)),
+        0 if identity::stood(path) => Err(emptied(path)),
         version => Ok(report_of(version)),
     }
 }
@@ -251,7 +258,7 @@ fn refuse_existing(path: &Path) -> Result<()> {
 }
 
 fn sync_parent(path: &Path) -> Result<()> {
-    let parent = parent(path);
+    let parent = folder_of(path);
     File::open(parent).and_then(|file| file.sync_all()).map_err(MaintenanceError::file(parent))
 }
 

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod conformance_tests;
 pub(crate) mod file;
+pub(crate) mod identity;
 pub(crate) mod log;
 pub mod maintenance;
 pub(crate) mod store;

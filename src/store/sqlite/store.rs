@@ -13,7 +13,8 @@ use rusqlite::{Connection, OpenFlags, Row, ToSql, TransactionBehavior, params_fr
 
 use crate::base::Clock;
 use crate::ops::DurationCounts;
-use crate::ops::state_lock::InstanceLock;
+use crate::ops::owner::folder_of;
+use crate::ops::state_lock::{self, InstanceLock};
 use crate::rt::{Batch, BatchSpec, Lane, LaneSpec};
 use crate::store::condition::StoreHealth;
 use crate::store::errors::{MaintenanceError, OpenError, Result};
@@ -21,7 +22,7 @@ use crate::store::settings::StoreSettings;
 use crate::store::sqlite::log::BUSY_TIMEOUT;
 use crate::store::sqlite::maintenance::inspect;
 use crate::store::sqlite::writer::{Condition, Readers, SqliteLedger};
-use crate::store::sqlite::{file, log};
+use crate::store::sqlite::{file, identity, log};
 use crate::store::tx::{
     Arg, Cells, Failure, PAGE_DEADLINE_MS, READ_DEADLINE_MS, ReadRow, Sql, Tx, WRITE_DEADLINE_MS,
     Write,
@@ -305,7 +306,7 @@ impl SqliteUsers {
         connection.pragma_update(None, "secure_delete", true)?;
         // The next start checks whether the log of a killed service is still there.
         let keep = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
-        connection.set_db_config(keep, file::is_open(path))?;
+        connection.set_db_config(keep, identity::is_open(path))?;
         Ok(connection)
     }
 
@@ -315,6 +316,10 @@ impl SqliteUsers {
         write: &Write,
         work: impl FnOnce(&dyn Tx) -> Result<Option<T>, Failure>,
     ) -> Result<Option<T>, MaintenanceError> {
+        // Files that were put back over the present ones must still be told at the next start. A
+        // running service records the change when it takes it up.
+        let is_marked = identity::is_marked(&self.connection, &self.path)
+            && state_lock::in_use(folder_of(&self.path)) == Some(false);
         let transaction =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let Some(made) = work(&*transaction)? else { return Ok(None) };
@@ -325,6 +330,9 @@ impl SqliteUsers {
         // If a reader prevents it, the service empties the log once it has noticed the change.
         if write.erases && !log::empty(&self.connection, BUSY_TIMEOUT)? {
             tracing::debug!("the database's log was not emptied: a reader uses it");
+        }
+        if is_marked {
+            identity::note_change(&self.connection, &self.path);
         }
         Ok(Some(made))
     }

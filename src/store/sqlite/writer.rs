@@ -16,7 +16,7 @@ use crate::store::condition::{LastSeen, State};
 use crate::store::errors::{OpenError, Result, StoreError, state_of};
 use crate::store::sqlite::file::{begin_start, open_beside, open_for_reading, open_for_writing};
 use crate::store::sqlite::log::{BUSY_TIMEOUT, Inode, LogWatch};
-use crate::store::sqlite::{file, log};
+use crate::store::sqlite::{file, identity, log};
 use crate::store::tx::Failure;
 
 /// The only connection that writes.
@@ -28,8 +28,9 @@ pub(crate) struct SqliteLedger {
     changes_before: u64,
     /// Whether a job of this transaction changed something.
     wrote: bool,
-    /// Whether this process's start was counted in the file.
-    begun: bool,
+    /// The last change of accounts that the mark beside the file names. `None` until this process's
+    /// start was counted in the file.
+    marked: Option<i64>,
     /// Whether an earlier process was killed and its log is gone.
     log_is_lost: bool,
     pub(crate) then: AfterCommit,
@@ -60,8 +61,8 @@ impl SqliteLedger {
             connection: None,
             changes_before: 0,
             wrote: false,
-            begun: false,
-            log_is_lost: file::is_open(&condition.path) && log::is_empty(&condition.path),
+            marked: None,
+            log_is_lost: identity::is_open(&condition.path) && log::is_empty(&condition.path),
             then: AfterCommit::default(),
             condition,
             readers,
@@ -100,14 +101,14 @@ impl SqliteLedger {
 
     /// Called before this process's first write. A file that cannot be written yet may be read.
     fn begin_start(&mut self) -> Result<()> {
-        let Some(connection) = self.connection.as_mut().filter(|_| !self.begun) else {
+        let Some(connection) = self.connection.as_mut().filter(|_| self.marked.is_none()) else {
             return Ok(());
         };
-        begin_start(connection, &self.condition.path).map_err(|error| {
+        let last_change = begin_start(connection, &self.condition.path).map_err(|error| {
             self.condition.failed(error.state(), &error.to_string());
             StoreError::Unavailable(error.to_string())
         })?;
-        self.begun = true;
+        self.marked = Some(last_change);
         if self.log_is_lost {
             tracing::warn!(
                 "the service was killed, and the log beside the database (bhav.sqlite-wal) is \
@@ -208,8 +209,9 @@ impl SqliteLedger {
             self.empty_log(if close { BUSY_TIMEOUT } else { log::READERS_WAIT });
         }
         if close {
-            if !self.condition.log.due() {
-                file::note_closed(&self.condition.path);
+            let has_begun = self.marked.is_some() && !self.condition.log.due();
+            if let Some(connection) = self.connection.as_ref().filter(|_| has_begun) {
+                identity::note_closed(connection, &self.condition.path);
             }
             // The last connection to a database removes its empty log.
             self.disconnect();
@@ -218,8 +220,27 @@ impl SqliteLedger {
         }
     }
 
+    /// Records a change of accounts beside the file before it is answered, so that no copy of
+    /// before can pass for this database. A mark that is not written leaves the one of before.
+    fn mark_last_change(&mut self) {
+        let Some(connection) = &self.connection else { return };
+        let path = &self.condition.path;
+        let marked = match (identity::last_change(connection), self.marked) {
+            (Ok(last), Some(marked)) if last.number != marked => {
+                identity::write_mark(connection, path, true)
+            }
+            (last, _) => last.map(|last| last.number),
+        };
+        match marked {
+            Ok(number) => self.marked = self.marked.map(|_| number),
+            Err(error) => tracing::debug!(%error, "the last change of accounts was not marked"),
+        }
+    }
+
     fn keep_log_filled(&self) {
-        let Some(connection) = self.connection.as_ref().filter(|_| self.begun) else { return };
+        let Some(connection) = self.connection.as_ref().filter(|_| self.marked.is_some()) else {
+            return;
+        };
         if let Err(error) = log::keep_filled(connection, &self.condition.path) {
             tracing::debug!(%error, "cannot write into the emptied log");
         }
@@ -294,6 +315,7 @@ impl Ledger for SqliteLedger {
         // Committing a transaction that changed nothing shows nothing about the file.
         if self.wrote {
             self.condition.worked();
+            self.mark_last_change();
         }
         self.finish();
         Ok(())
