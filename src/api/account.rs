@@ -307,7 +307,7 @@ pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
         registration: if state.auth.is_registration_open() { "open" } else { "closed" },
         version: env!("CARGO_PKG_VERSION"),
         web: state.site.map(Site::version),
-        login_pages: LoginPages { a: &state.login_pages[0], b: &state.login_pages[1] },
+        login_pages: state.login_pages.as_ref().map(|[a, b]| LoginPages { a, b }),
     };
     show(&view, call, reply)
 }

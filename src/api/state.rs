@@ -75,7 +75,8 @@ pub struct State {
     /// Limits the log lines about refused requests.
     pub refusal_lines: RefusalLines,
     /// Addresses of broker A's and broker B's login pages, to which the API key is appended.
-    pub login_pages: [String; 2],
+    /// `None` in a public demo.
+    pub login_pages: Option<[String; 2]>,
     /// The dashboard; `None` if it is switched off.
     pub site: Option<&'static Site>,
     /// Whether no request changes what is stored, as in a public demo.

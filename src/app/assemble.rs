@@ -265,10 +265,10 @@ fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<St
         cors: CorsInForce::new(&config.http.allowed_origins),
         portfolio: portfolio_state(config, context)?,
         refusal_lines: RefusalLines::default(),
-        login_pages: [
+        login_pages: Some([
             login_page(Broker::A, &config.broker_a.url),
             login_page(Broker::B, &config.broker_b.url),
-        ],
+        ]),
         site: config.web.on.then(Site::embedded),
         is_read_only: false,
         description: description(),

@@ -33,7 +33,7 @@ use crate::config::{Config, LISTEN_APART, LISTEN_BESIDE, SimSettings};
 use crate::market::{MarketCalendar, Phase};
 use crate::ops::exit::Failed;
 use crate::ops::state_lock::{self, StateLock};
-use crate::ops::{Exit, notify};
+use crate::ops::{Exit, arenas, notify, owner};
 use crate::rt::unix_signals::{Hangup, Signal, Signals};
 use crate::sim;
 
@@ -228,9 +228,12 @@ const CONNECTIONS_MAX: usize = 2_000;
 const CONNECTIONS_PER_ADDRESS_MAX: usize = 48;
 /// Most streams of one address.
 const STREAMS_PER_ADDRESS_MAX: usize = 16;
-/// Logins at an account, which all visitors share, and half as many of one address. The lane that
-/// hashes passwords bounds the work.
-const LOGINS_PER_MINUTE: u32 = 120;
+/// Logins of one address. No limit is shared by all visitors of an account.
+const LOGINS_PER_MINUTE: u32 = 60;
+/// Work of a password's hash. The passwords are public, and the hashes of a crowd that guesses must
+/// not hold up those of visitors.
+const ARGON2_MEMORY_KIB: u32 = 8;
+const ARGON2_PASSES: u32 = 1;
 
 /// The ready-made accounts and the brokers that each has synced with.
 const ACCOUNTS: [(&str, &[Broker]); 2] =
@@ -289,6 +292,7 @@ impl Day {
 /// # Errors
 /// Why it did not start or go on.
 pub fn public_demo(config: &Config, period: Duration) -> Result<(), Failed> {
+    arenas::keep_few();
     guard_memory(config);
     let Err(ended) = Days::of(config, period)?.serve();
     match ended {
@@ -336,7 +340,7 @@ impl Days {
         }
         let folder = config.state_dir.join("demo-public");
         let cannot = |error: io::Error| (format!("{}: {error}", folder.display()), Exit::StateDir);
-        fs::create_dir_all(&folder).map_err(cannot)?;
+        fs::create_dir_all(&folder).and_then(|()| owner::give_name(&folder)).map_err(cannot)?;
         let lock = match state_lock::take(&folder).map_err(cannot)? {
             StateLock::Held(lock) => lock,
             StateLock::InUse => {
@@ -376,6 +380,7 @@ impl Days {
             let prepared = self.prepared(number);
             app.stop();
             day.end();
+            arenas::give_back();
             next = prepared?;
         }
     }
@@ -445,6 +450,8 @@ fn limited(config: &Config) -> Config {
     at_most(&mut http.streams_per_address_max, STREAMS_PER_ADDRESS_MAX);
     config.auth.registration = Registration::Closed;
     config.auth.login_attempts_per_minute = LOGINS_PER_MINUTE;
+    config.auth.argon2_memory_kib = ARGON2_MEMORY_KIB;
+    config.auth.argon2_passes = ARGON2_PASSES;
     config
 }
 

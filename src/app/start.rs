@@ -105,6 +105,9 @@ impl App {
     ) -> Result<Self, StartError> {
         Self::begin(config, clock, |assembled| {
             assembled.state.is_read_only = true;
+            // They are the simulator's, which is for nobody else.
+            assembled.state.login_pages = None;
+            assembled.state.auth.count_logins_by_network_alone();
             assembled.state.site = assembled.state.site.map(|_| Site::with_notice(notice));
             Ok(None)
         })

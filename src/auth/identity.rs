@@ -275,6 +275,11 @@ impl Auth {
         self.api_keys.join(counts, lane);
     }
 
+    /// For accounts whose passwords are public.
+    pub(crate) fn count_logins_by_network_alone(&self) {
+        self.throttle.count_by_network_alone();
+    }
+
     /// The hashing lane, for its counters.
     pub fn lane(&self) -> &Arc<Lane> {
         &self.passwords.lane

@@ -5,6 +5,8 @@
 //! after that, attempts are admitted at even intervals.
 
 use std::net::IpAddr;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
 use zeroize::Zeroizing;
@@ -39,6 +41,8 @@ pub struct Throttle {
     clock: Clock,
     keys: KeyedLimiter,
     refused: Counter,
+    /// Whether attempts at an account are counted over all networks too.
+    counts_accounts: AtomicBool,
     /// The name of this limit among nodes, and the counts of all of them.
     shared: OnceLock<(&'static str, Arc<dyn SharedCounts>)>,
 }
@@ -47,7 +51,8 @@ impl Throttle {
     /// Allows `per_minute` attempts for each key; 0 means no limit.
     pub(crate) fn new(per_minute: u32, clock: Clock) -> Self {
         let keys = KeyedLimiter::new(rate(per_minute), KEYS_MAX);
-        Self { clock, keys, refused: Counter::new(), shared: OnceLock::new() }
+        let counts_accounts = AtomicBool::new(true);
+        Self { clock, keys, refused: Counter::new(), counts_accounts, shared: OnceLock::new() }
     }
 
     /// From now on counts attempts together with the other nodes, under this name.
@@ -76,11 +81,20 @@ impl Throttle {
     /// leaves the other half to everybody else.
     pub(crate) fn of_stranger<'a>(&self, account: &'a str, client: Option<IpAddr>) -> Vec<Key<'a>> {
         let own = Key::Account(account);
+        if !self.counts_accounts.load(Relaxed) {
+            return client.map(|client| Key::Pair(account, client)).into_iter().collect();
+        }
         let is_divisible = self.keys.rate().is_some_and(|rate| rate.tolerance_ms() > 0);
         match client.map(|client| Key::Pair(account, client)) {
             Some(pair) if is_divisible => vec![pair, pair, own],
             _ => vec![own],
         }
+    }
+
+    /// From now on counts no account over all networks: its password is public, so guesses must use
+    /// up no attempts that its visitors share.
+    pub(crate) fn count_by_network_alone(&self) {
+        self.counts_accounts.store(false, Relaxed);
     }
 
     /// Counts an attempt that all nodes together refused.
@@ -294,6 +308,17 @@ mod tests {
         let throttle = Throttle::new(1, clock.clone());
         assert_eq!(throttle.of_stranger("a@b", None).len(), 1);
         assert_eq!(throttle.of_stranger("a@b", Some([192, 0, 2, 1].into())).len(), 1);
+    }
+
+    #[test]
+    fn guesses_from_ever_new_networks_take_nothing_from_a_public_account() {
+        let throttle = Throttle::new(10, clock().clone());
+        throttle.count_by_network_alone();
+        let attempt = |number: u32| {
+            throttle.admit(&throttle.of_stranger("a@b", Some(IpAddr::from(number.to_be_bytes()))))
+        };
+        assert!((1..1_000).all(|number| attempt(number).is_ok()));
+        assert_eq!((0..20).filter(|_| attempt(7).is_ok()).count(), 9, "each network has its own");
     }
 
     #[test]

@@ -100,7 +100,8 @@ documents! {
         /// Names the content of the dashboard's files, as in their paths; null if it is switched
         /// off.
         pub web: Option<&'a str>,
-        pub login_pages: LoginPages<'a>,
+        /// Null in a public demo, which takes no broker's login.
+        pub login_pages: Option<LoginPages<'a>>,
     }
 
     /// Addresses of the brokers' login pages. The API key, percent-encoded, belongs to their end.

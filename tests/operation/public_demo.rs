@@ -93,6 +93,57 @@ fn strangers_read_everything_and_change_nothing() {
     assert_eq!(days(state.path()), Vec::<String>::new(), "nothing is left");
 }
 
+#[test]
+fn guesses_from_ever_new_addresses_keep_no_visitor_out() {
+    let state = tempfile::tempdir().unwrap();
+    let program = started(state.path(), &["--trusted-proxies=127.0.0.1"]);
+    let mut client = program.client();
+    let mut login = |from: u32, body: &str| {
+        let from = std::net::Ipv4Addr::from(from);
+        let headers = format!("X-Forwarded-For: {from}\r\n");
+        client.send_json("POST", "/api/auth/login", &headers, body).status
+    };
+    let guess = r#"{"email":"asha@example.com","password":"wrong horse battery"}"#;
+    for round in 1..=9 {
+        let guesses = (0..100).map(|number| login((round << 24) + 1_000 + number, guess));
+        assert_eq!(guesses.filter(|status| *status == 401).count(), 100, "round {round}");
+        assert_eq!(login((round << 24) + 1, LOGIN), 200, "a visitor of round {round}");
+    }
+    // One address has a limit of its own.
+    let from_one = (0..100).map(|_| login(1 << 28, guess));
+    assert!(from_one.filter(|status| *status == 429).count() >= 30);
+}
+
+#[test]
+fn nothing_that_a_visitor_sees_names_the_simulator() {
+    let state = tempfile::tempdir().unwrap();
+    let program = started(state.path(), &[]);
+    let mut client = program.client();
+    let asha = logged_in(&mut client);
+    let session = client.get("/api/auth/session").json();
+    assert!(session["login_pages"].is_null(), "{session}");
+    for path in [
+        "/",
+        "/api/auth/session",
+        "/api/health",
+        "/api/index/snapshot",
+        "/brokera/status",
+        "/brokerb/status",
+        "/api/portfolio/holdings",
+        "/api/portfolio/export",
+        "/api/signals",
+        "/api/openapi.json",
+    ] {
+        let answer = client.request("GET", path, &asha);
+        let all = format!("{}{}", answer.head(), answer.text());
+        for place in ["127.0.0.", "localhost:", "sim/control"] {
+            let lines = all.lines().filter(|line| line.contains(place));
+            let lines: Vec<&str> = lines.filter(|line| !line.contains(&program.address)).collect();
+            assert!(lines.is_empty() || path == "/api/openapi.json", "{path}: {lines:?}");
+        }
+    }
+}
+
 /// The folders of days.
 fn days(state: &Path) -> Vec<String> {
     let entries = fs::read_dir(state.join("demo-public")).unwrap().map(Result::unwrap);
