@@ -96,7 +96,7 @@ fn view(keys: &[StoredKey]) -> ApiKeys<'_> {
     ApiKeys { keys: keys.iter().map(of).collect() }
 }
 
-fn of(key: &StoredKey) -> ApiKey<'_> {
+pub(super) fn of(key: &StoredKey) -> ApiKey<'_> {
     ApiKey {
         id: &key.id,
         name: &key.name,

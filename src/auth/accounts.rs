@@ -332,6 +332,19 @@ impl Auth {
         let ended_ms = self.clock.now_ms() - ENDED_LISTED_MS;
         let mut keys = self.store.keys_of(vec![user])?.keys;
         keys.retain(|key| key.expires_ms.is_none_or(|expires_ms| expires_ms > ended_ms));
+        Ok(self.with_last_uses(keys))
+    }
+
+    /// Every API key that is stored of the user, the newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(crate) fn stored_keys(&self, user: AccountId) -> Result<Vec<StoredKey>, StoreError> {
+        Ok(self.with_last_uses(self.store.stored_keys(user)?))
+    }
+
+    /// The keys, the newest first, with uses that are not stored yet.
+    fn with_last_uses(&self, mut keys: Vec<StoredKey>) -> Vec<StoredKey> {
         keys.sort_by(|a, b| (b.created_ms, &a.id).cmp(&(a.created_ms, &b.id)));
         for key in &mut keys {
             let seen = self.api_keys.last_use(&key.id);
@@ -339,7 +352,7 @@ impl Auth {
                 (key.used_ms, key.used_from) = (Some(seen.used_ms), seen.used_from);
             }
         }
-        Ok(keys)
+        keys
     }
 
     /// Revokes an API key of the caller: refused from now on here, and within a second on other

@@ -63,6 +63,8 @@ DELETE FROM login_networks WHERE user_id = ?1 AND network NOT IN (
     SELECT network FROM login_networks WHERE user_id = ?1
     ORDER BY seen_ms DESC, network LIMIT ?2
 )";
+    const NETWORKS_OF_USER = "\
+SELECT network, seen_ms FROM login_networks WHERE user_id = ?1 ORDER BY seen_ms DESC, network";
     const FORGET_LOGIN_NETWORKS = "DELETE FROM login_networks WHERE seen_ms < ?1";
 }
 
@@ -201,6 +203,15 @@ impl Store {
             ids.dedup();
             let of_accounts = ids.into_iter().map(|id| args![id, LOGIN_NETWORKS_MAX]);
             tx.run_each(DROP_LOGIN_NETWORKS, of_accounts).map(drop)
+        })
+    }
+
+    /// The stored networks of one account, the latest first.
+    pub(crate) fn login_networks_of(&self, id: AccountId) -> Result<Vec<LoginNetwork>> {
+        self.read(READ_DEADLINE_MS, move |tx| {
+            tx.all(NETWORKS_OF_USER, &args![id], |row| {
+                Ok(LoginNetwork { id, network: row.get(0)?, seen_ms: row.get(1)? })
+            })
         })
     }
 

@@ -5,7 +5,9 @@ use crate::base::words::Words;
 use crate::base::{Scope, Scopes};
 use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
-use crate::store::tx::{AccountId, Cells, Failure, Tx, Write, args, record, statements};
+use crate::store::tx::{
+    AccountId, Cells, Failure, READ_DEADLINE_MS, Tx, Write, args, record, statements,
+};
 
 /// Keys of an account that have not expired: one for each program, and as many again.
 pub(crate) const KEYS_MAX: usize = 20;
@@ -98,6 +100,13 @@ impl Store {
             let scopes = scopes.spelled();
             tx.run(ADD_KEY, &args![id, *user, name, &scopes, hash, *created_ms, *expires_ms])
                 .map(drop)
+        })
+    }
+
+    /// Every key that is stored of a user, also one that is good no more.
+    pub(crate) fn stored_keys(&self, user: AccountId) -> Result<Vec<StoredKey>> {
+        self.read(READ_DEADLINE_MS, move |tx| {
+            tx.all(KEYS_OF_USER, &args![user], |row| Ok(listed(row)?.key))
         })
     }
 

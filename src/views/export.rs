@@ -2,7 +2,7 @@
 
 use crate::base::{Broker, PositionKind};
 use crate::portfolio::PointSource;
-use crate::views::account::Watchlist;
+use crate::views::account::{ApiKey, Watchlist};
 use crate::views::values::{self, Day, Exact, Instant, Money, Share, Simulated, documents};
 
 /// The end of the document, after the last entry.
@@ -40,6 +40,10 @@ documents! {
         pub positions: Vec<ExportedPosition<'a>>,
         pub pnl_snapshots: Vec<ExportedPoint>,
         pub watchlists: &'a [Watchlist],
+        /// Every one that is stored, also expired ones and those of an earlier database. Of a
+        /// secret there is a hash alone, which is left out.
+        pub api_keys: Vec<ApiKey<'a>>,
+        pub known_networks: Vec<ExportedNetwork<'a>>,
         pub journal: Vec<JournalEntry<'a>>,
     }
 
@@ -48,6 +52,13 @@ documents! {
         pub email: &'a str,
         pub name: Option<&'a str>,
         pub created_at: Instant,
+    }
+
+    /// A network from which the account was used lately.
+    pub(crate) struct ExportedNetwork<'a> {
+        /// Keyed hash of the network, as it is stored. It cannot be turned back into an address.
+        pub network: &'a str,
+        pub last_used_at: Instant,
     }
 
     pub(crate) struct ExportedSync<'a> {

@@ -4,6 +4,7 @@ mod activation;
 mod broker_token;
 mod cookies;
 mod erasure;
+mod export;
 mod isolation;
 pub mod keys;
 mod limits;

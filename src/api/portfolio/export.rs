@@ -12,16 +12,19 @@ use rust_decimal::Decimal;
 
 use crate::api::errors;
 use crate::api::journal::entry_view;
+use crate::api::keys;
 use crate::api::portfolio::answer::on;
 use crate::api::state::{Call, Handled, NO_STORE, State};
+use crate::auth::Auth;
 use crate::base::{Cost, Holding, Position};
 use crate::http::document::variants::{JSON, etag};
 use crate::http::{OwnedBody, Problem, Response, Verdict};
 use crate::ops::Counter;
 use crate::portfolio::DayPoint;
-use crate::store::{AccountId, Store, StoreError, SyncState};
+use crate::store::{AccountId, LoginNetwork, Store, StoreError, SyncState};
 use crate::views::export::{
-    Export, ExportedHolding, ExportedPoint, ExportedPosition, ExportedSync, ExportedUser,
+    Export, ExportedHolding, ExportedNetwork, ExportedPoint, ExportedPosition, ExportedSync,
+    ExportedUser,
 };
 use crate::views::values::{Day, Exact, Instant, Simulated};
 
@@ -46,11 +49,11 @@ pub(crate) fn export(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -
     let portfolio = &state.portfolio;
     let permit = portfolio.exports.begin(id.0).map_err(|_| errors::export_in_progress())?;
     let exported_at = Instant(state.clock.now());
-    let store = Arc::clone(&state.store);
+    let (store, auth) = (Arc::clone(&state.store), Arc::clone(&state.auth));
     // Only this lane waits for the store, so that it holds one page of a large journal at a time.
     let (lane, busy) = (&portfolio.export_lane, errors::portfolio_busy);
     let made = on(lane, EXPORT_DEADLINE_MS, busy, busy, move || {
-        let document = written(&store, id, exported_at, &permit)?;
+        let document = written(&store, &auth, id, exported_at, &permit)?;
         Ok((etag(&document), document, permit))
     });
     let (etag, document, permit) = made?;
@@ -66,6 +69,7 @@ pub(crate) fn export(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -
 
 fn written(
     store: &Store,
+    auth: &Auth,
     id: AccountId,
     exported_at: Instant,
     permit: &ExportPermit,
@@ -76,7 +80,9 @@ fn written(
     let portfolio = store.portfolio(id)?;
     let points = store.points(id, Date::MIN)?;
     let lists = store.watchlists(id)?.lists;
-    let rows = portfolio.holdings.len() + portfolio.positions.len() + points.len();
+    let api_keys = auth.stored_keys(id)?;
+    let networks = store.login_networks_of(id)?;
+    let rows = portfolio.holdings.len() + portfolio.positions.len() + points.len() + api_keys.len();
     // Nearly always enough, so that the buffer does not grow by copying. Unused memory is never
     // touched.
     let room = size.text_bytes / 4 * 5 + (size.entries + rows + 4) * ENTRY_BYTES;
@@ -94,6 +100,8 @@ fn written(
         positions: portfolio.positions.iter().map(position).collect(),
         pnl_snapshots: points.iter().map(point).collect(),
         watchlists: &lists,
+        api_keys: api_keys.iter().map(keys::of).collect(),
+        known_networks: networks.iter().map(network).collect(),
         journal: Vec::new(),
     };
     document.open(&mut out);
@@ -116,6 +124,10 @@ fn add_entries(store: &Store, id: AccountId, out: &mut Vec<u8>) -> Result<(), Pr
             return Ok(());
         }
     }
+}
+
+fn network(row: &LoginNetwork) -> ExportedNetwork<'_> {
+    ExportedNetwork { network: &row.network, last_used_at: Instant::of_ms(row.seen_ms) }
 }
 
 fn sync(row: &SyncState) -> ExportedSync<'_> {

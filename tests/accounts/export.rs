@@ -1,0 +1,104 @@
+//! The export has everything that is stored of a user: each table with an owner is in it, or is
+//! named here with the reason why not.
+
+use crate::accounts::keys::made;
+use crate::support::{Scene, TRADING, bearer};
+use bhav::store::FILE_NAME;
+use sonic_rs::{JsonContainerTrait, JsonValueTrait};
+
+const PASSWORD: &str = "nine green parrots";
+
+/// Tables whose rows belong to a user, and where the export has them.
+const EXPORTED: [(&str, &str); 9] = [
+    ("users", "user"),
+    ("syncs", "syncs"),
+    ("holdings", "holdings"),
+    ("positions", "positions"),
+    ("points", "pnl_snapshots"),
+    ("journal", "journal"),
+    ("watchlists", "watchlists"),
+    ("api_keys", "api_keys"),
+    ("login_networks", "known_networks"),
+];
+
+/// Those that the export leaves out.
+const LEFT_OUT: [(&str, &str); 2] = [
+    ("changes", "numbers of changes, by which nodes learn of them; of the user only the id"),
+    (
+        "closed_portfolios",
+        "the date up to which the evening's close has valued; of the user only the id",
+    ),
+];
+
+/// Columns that the export leaves out of the tables that it has.
+const SECRETS: [(&str, &str); 2] = [("users", "password_hash"), ("api_keys", "hash")];
+
+#[test]
+fn every_table_with_an_owner_is_exported_or_left_out_for_a_reason() {
+    let (scene, service) = Scene::trading();
+    let token = service.register("asha@example.com", PASSWORD);
+    let login = bearer(&token);
+    let mut client = service.client();
+    let (_, key) = made(&service, &login, r#""journal:read""#, "");
+    client.request("GET", "/api/journal", &bearer(&key)).with_status(200);
+    let entry = r#"{"traded_on":"2026-11-20","symbol":"NSE:INFY","side":"buy","quantity":1,
+        "price":2}"#;
+    client.send_json("POST", "/api/journal", &login, entry).with_status(201);
+    let lists = r#"{"watchlists":[{"name":"mine","symbols":["NSE:INFY"]}]}"#;
+    client.send_json("PUT", "/api/watchlists", &login, lists).with_status(200);
+    let code = scene.request_token();
+    let body =
+        format!(r#"{{"api_key":"simkeya-1","api_secret":"simsecreta","request_token":"{code}"}}"#);
+    client.send_json("POST", "/api/portfolio/sync", &login, &body).with_status(200);
+
+    let export = client.request("GET", "/api/portfolio/export", &login).with_status(200);
+    let file = rusqlite::Connection::open(scene.state.path().join(FILE_NAME)).unwrap();
+    let owned = "SELECT name FROM pragma_table_list t WHERE schema = 'main' AND type = 'table'
+        AND (name = 'users' OR EXISTS (SELECT 1 FROM pragma_table_info(t.name) c
+            WHERE c.name IN ('user_id', 'email', 'account_id')))
+        ORDER BY name";
+    let mut owned = file.prepare(owned).unwrap();
+    let owned = owned.query_map([], |row| row.get::<_, String>(0)).unwrap().map(Result::unwrap);
+    let owned: Vec<String> = owned.filter(|table| table != "last_user").collect();
+    let mut known: Vec<&str> =
+        EXPORTED.iter().map(|it| it.0).chain(LEFT_OUT.iter().map(|it| it.0)).collect();
+    known.sort_unstable();
+    assert_eq!(owned, known, "say where the export has a new table, or why not");
+    let json = export.json();
+    for (table, member) in EXPORTED {
+        let rows: i64 =
+            file.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap();
+        assert!(rows > 0, "the test fills {table}");
+        let said = json[member].as_array().map_or(1, |said| said.len() as i64);
+        assert!(said >= 1, "{member} is empty, and {table} has {rows} rows");
+    }
+    for (table, column) in SECRETS {
+        let secret = format!("SELECT {column} FROM {table}");
+        let secret: String = file.query_row(&secret, [], |row| row.get(0)).unwrap();
+        assert!(!export.text().contains(&secret), "{table}.{column}");
+    }
+    assert!(!export.text().contains(&key), "the key itself");
+    let said = &json["api_keys"][0];
+    assert_eq!(said["name"].as_str(), Some("a widget"));
+    assert_eq!(said["scopes"][0].as_str(), Some("journal:read"));
+    assert!(said["last_used_at"].is_str() && said["created_at"].is_str(), "{said}");
+    let network: String =
+        file.query_row("SELECT network FROM login_networks", [], |row| row.get(0)).unwrap();
+    assert_eq!(json["known_networks"][0]["network"].as_str(), Some(&*network));
+}
+
+#[test]
+fn keys_that_are_good_no_more_are_exported_as_long_as_they_are_stored() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    let token = service.register("asha@example.com", PASSWORD);
+    made(&service, &bearer(&token), r#""journal:read""#, "");
+    service.stop();
+    let file = rusqlite::Connection::open(scene.state.path().join(FILE_NAME)).unwrap();
+    file.execute("UPDATE api_keys SET incarnation = 'of before', expires_ms = 1", []).unwrap();
+    drop(file);
+    let service = scene.start();
+    let mut client = service.client();
+    let export = client.request("GET", "/api/portfolio/export", &bearer(&token)).json();
+    assert_eq!(export["api_keys"].as_array().unwrap().len(), 1, "{export}");
+}
