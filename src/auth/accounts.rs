@@ -250,8 +250,8 @@ impl Auth {
     /// Changes the password, revokes every older token and returns a new one.
     ///
     /// # Errors
-    /// [`AccountError`]. If the store did not take the change, older tokens are refused all the same,
-    /// and that is written once the store can.
+    /// [`AccountError`]. If the store did not take the change, older tokens are refused all the
+    /// same, and that is written once the store can.
     pub(crate) fn change_password(
         &self,
         caller: &Caller,
@@ -278,8 +278,8 @@ impl Auth {
     /// Erases the caller's account and everything stored for it.
     ///
     /// # Errors
-    /// [`AccountError`]. If the store did not take it, the account's tokens and API keys are refused
-    /// all the same, and that is written once the store can.
+    /// [`AccountError`]. If the store did not take it, the account's tokens and API keys are
+    /// refused all the same, and that is written once the store can.
     pub(crate) fn erase(
         &self,
         caller: &Caller,

@@ -98,8 +98,8 @@ pub enum OpenError {
     Emptied { path: String },
     /// There is no file, but a database was here before.
     #[error(
-        "{path} is missing, where a database stood: put it back, or a backup of it by bhav restore; \
-         to begin with a new, empty database remove {path}.mark"
+        "{path} is missing, where a database stood: put it back, or a backup of it by bhav \
+         restore; to begin with a new, empty database remove {path}.mark"
     )]
     Missing { path: String },
     /// A newer program changed the schema so that an older one cannot work with it.
