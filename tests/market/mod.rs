@@ -1,5 +1,6 @@
 //! The snapshot, live prices, their age, and the exchange's days.
 
+mod after_close;
 mod age;
 mod coalescing;
 pub mod days;

@@ -149,9 +149,14 @@ impl PriceCalls {
                 call.halvings = call.halvings.saturating_sub(1);
                 let Some(work) = work else { return };
                 let index = feed.and_then(FeedState::witness);
-                let witness = batch.quotes.iter().find(|quote| Some(&quote.symbol) == index);
-                let witness = witness.filter(|quote| quote.timed);
-                let witness = witness.or_else(|| Some(&feed?.heard_witness()?.quote));
+                let said = batch.quotes.iter().find(|quote| Some(&quote.symbol) == index);
+                let heard = feed.and_then(FeedState::heard_witness).map(|heard| &heard.quote);
+                let witness = match said {
+                    Some(said) if said.timed => Some(said),
+                    // Without a time only the price shows whether the answer is of the close.
+                    Some(said) => heard.filter(|heard| heard.last_price == said.last_price),
+                    None => heard,
+                };
                 work.take_prices(source, &batch, witness, now_mono_ms);
             }
             // Rate limit, circuit or token: the call is repeated when the feed is ready.

@@ -45,7 +45,11 @@ pub(crate) fn apply(
     let context = sinks.context;
     let source = feed.source();
     context.l1.count_ahead(batch.ahead_count);
-    let mut read = feed.read(&mut batch, &context.calendar, &context.indices);
+    let shown = |symbol: &Symbol| match context.l1.peek(symbol.as_str(), now_mono_ms) {
+        Peek::Known { quote, .. } => Some(quote),
+        Peek::Unknown | Peek::Missing => None,
+    };
+    let mut read = feed.read(&mut batch, &context.calendar, &context.indices, &shown);
     let has_lead = read.iter().any(|(quote, _)| feed.leads.contains(&quote.symbol));
     let doubt = doubt(feed, &batch, has_lead);
     // Only a leading index tells how far our clock is off. A share with an absurd time does not,
@@ -60,9 +64,7 @@ pub(crate) fn apply(
     }
     let now = context.clock.now();
     for (quote, _) in &mut read {
-        let held = context.l1.peek(quote.symbol.as_str(), now_mono_ms);
-        let held = if let Peek::Known { quote, .. } = &held { Some(quote) } else { None };
-        context.calendar.keep_to_session(quote, held, now);
+        context.calendar.keep_to_session(quote, shown(&quote.symbol).as_ref(), now);
     }
     let brought = read.iter().map(|(quote, _)| quote.symbol.clone()).collect();
     take_in(read, sinks, now_mono_ms);

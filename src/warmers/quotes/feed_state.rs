@@ -261,17 +261,22 @@ impl FeedState {
     }
 
     /// Judges the timestamps of an answer. Returns its quotes, each with up to when the feed
-    /// vouches for it. Moves quotes whose timestamp cannot be true to the implausible ones.
+    /// vouches for it. Moves quotes whose timestamp cannot be true to the implausible ones. `shown`
+    /// gives the quote that requests read now, whatever its source.
     pub(crate) fn read(
         &mut self,
         batch: &mut Batch,
         calendar: &MarketCalendar,
         list: &IndexList,
+        shown: &dyn Fn(&Symbol) -> Option<Quote>,
     ) -> Vec<(Quote, Vouched)> {
         let (times, calls) = (batch.times, self.calls(batch.symbols_max));
         let (mut indices, shares): (Vec<Quote>, Vec<Quote>) =
             batch.quotes.drain(..).partition(|quote| list.contains(&quote.symbol));
-        indices.iter_mut().for_each(|quote| self.stamp_index(quote, &times, calendar));
+        for quote in indices.iter_mut().filter(|quote| !quote.timed) {
+            let shown = shown(&quote.symbol);
+            self.stamp_index(quote, shown.as_ref(), &times, calendar);
+        }
         indices.iter().for_each(|quote| self.time.weigh(quote, &times));
         let mut read = Vec::with_capacity(indices.len() + shares.len());
         let (mut believed, doubted): (Vec<Quote>, Vec<Quote>) =
@@ -311,13 +316,27 @@ impl FeedState {
         }
     }
 
-    /// An index without a timestamp gets that of the first answer with the same price.
-    fn stamp_index(&self, quote: &mut Quote, times: &CallTimes, calendar: &MarketCalendar) {
-        if quote.timed {
+    /// An index without a timestamp gets that of the first answer with the same price. While prices
+    /// rest, one that differs from the last price is of some moment before: of the session's start
+    /// at the earliest. So it does not replace that price, and the source is late.
+    fn stamp_index(
+        &self,
+        quote: &mut Quote,
+        shown: Option<&Quote>,
+        times: &CallTimes,
+        calendar: &MarketCalendar,
+    ) {
+        let exchange = quote.symbol.exchange();
+        let latest = self.time.latest(exchange, times, calendar);
+        let heard = self.heard.get(&quote.symbol).map(|heard| &heard.quote);
+        let shown = shown.filter(|_| self.time.rests(exchange, times, calendar));
+        let last = shown.into_iter().chain(heard).max_by_key(|held| held.as_of);
+        let differs = last.filter(|held| held.last_price != quote.last_price);
+        if differs.is_some_and(|held| self.time.is_outdated_by(held, times, calendar)) {
+            quote.as_of = calendar.trading_began(latest).unwrap_or(latest);
             return;
         }
-        let latest = self.time.latest(quote.symbol.exchange(), times, calendar);
-        quote.as_of = match self.heard.get(&quote.symbol).map(|heard| &heard.quote) {
+        quote.as_of = match heard.or(shown) {
             Some(held) if held.last_price == quote.last_price => held.as_of,
             Some(held) => latest.max(held.as_of),
             None => latest,

@@ -41,6 +41,8 @@ struct Bench {
     feed: Arc<Scripted>,
     indices: IndexList,
     calendar: MarketCalendar,
+    /// What requests read now.
+    shown: HashMap<Symbol, Quote>,
     freshness: Freshness,
     stale_after_ms: u64,
     pace: Pace,
@@ -64,6 +66,7 @@ fn bench(batch_max: usize) -> Bench {
         feed,
         indices,
         calendar: MarketCalendar::embedded(),
+        shown: HashMap::new(),
         freshness,
         stale_after_ms: moving.stale_after_ms(1),
         pace,
@@ -86,7 +89,8 @@ impl Bench {
         let times = CallTimes { asked: at, asked_mono_ms: at_ms, answered: at };
         let symbols_max = self.feed.batch_max;
         let mut batch = Batch { quotes, times, symbols_max, pushed, ..Batch::default() };
-        self.state.read(&mut batch, &self.calendar, &self.indices)
+        let shown = |symbol: &Symbol| self.shown.get(symbol).cloned();
+        self.state.read(&mut batch, &self.calendar, &self.indices, &shown)
     }
 
     /// A poll whose answer has the leads as the exchange had them `behind_ms` ago.
@@ -264,6 +268,150 @@ fn rows_without_a_time_have_that_of_the_index_whose_price_came() {
         }
     }
     assert_eq!(times, [2, 2, 2, 2, 4, 4], "an index that stands keeps its time");
+}
+
+impl Bench {
+    /// The times that a price without one is given at these moments, of this index and of a share
+    /// beside it; and whether the index is fresh.
+    fn stamped(&mut self, index: &str, at: &str, price: &str) -> (String, String, bool) {
+        let at: Timestamp = format!("{at}+05:30").parse().unwrap();
+        let at_ms = at.duration_since(self.now).as_millis() as u64;
+        let untimed = |symbol: &str, price: &str| {
+            let quote = testing::quote(symbol, price, at);
+            Quote { timed: false, asked: at, ..quote }
+        };
+        let share = if index.starts_with("BSE") { "BSE:RELIANCE" } else { "NSE:INFY" };
+        let read = self.hear(at_ms, vec![untimed(index, price), untimed(share, "7")]);
+        for (quote, _) in &read {
+            let held = self.shown.entry(quote.symbol.clone()).or_insert_with(|| quote.clone());
+            if quote.as_of >= held.as_of {
+                *held = quote.clone();
+            }
+        }
+        let shown = |at: usize| {
+            let time = crate::base::clock::zoned(read[at].0.as_of);
+            time.strftime("%d %H:%M:%S").to_string()
+        };
+        let is_fresh = !self.freshness.is_stale(Source::BrokerA, read[0].1, at_ms);
+        (shown(0), shown(1), is_fresh)
+    }
+}
+
+/// Each answer has its moment, the price of an index without a time, the time that it gets, and
+/// whether it is fresh.
+#[test]
+fn a_price_without_a_time_that_is_of_before_the_close_does_not_pass_for_the_close() {
+    type Answer = (&'static str, &'static str, &'static str, bool);
+    let restored = |price: &'static str, as_of: &'static str| Some((price, as_of));
+    let of_old = "20 09:15:00";
+    let cases: [(&str, Option<(&str, &str)>, &[Answer]); 12] = [
+        (
+            "a lag that begins after the close, and ends",
+            None,
+            &[
+                ("2026-11-20T15:14:58", "90", "20 15:14:58", true),
+                ("2026-11-20T15:36:00", "91", "20 15:35:00", true),
+                ("2026-11-20T15:43:00", "90", of_old, false),
+                ("2026-11-20T15:44:00", "89", of_old, false),
+                ("2026-11-20T15:50:00", "91", "20 15:35:00", true),
+            ],
+        ),
+        (
+            "one that begins before it",
+            None,
+            &[
+                ("2026-11-20T15:14:58", "90", "20 15:14:58", true),
+                ("2026-11-20T15:40:00", "90", "20 15:14:58", false),
+                ("2026-11-20T15:50:00", "91", "20 15:35:00", true),
+            ],
+        ),
+        (
+            "a restart of broker A's close",
+            restored("91", "2026-11-20T15:35:00"),
+            &[
+                ("2026-11-20T16:00:00", "90", of_old, false),
+                ("2026-11-20T16:01:00", "91", "20 15:35:00", true),
+            ],
+        ),
+        (
+            "a close that has the auction's own time",
+            restored("91", "2026-11-20T15:30:00"),
+            &[("2026-11-20T16:00:00", "90", of_old, false)],
+        ),
+        (
+            "a restart of before the auction",
+            restored("90", "2026-11-20T15:14:58"),
+            &[
+                ("2026-11-20T16:00:00", "90", "20 15:14:58", false),
+                ("2026-11-20T16:01:00", "91", "20 15:35:00", true),
+            ],
+        ),
+        ("nothing is known", None, &[("2026-11-20T16:00:00", "91", "20 15:35:00", true)]),
+        (
+            "a Saturday",
+            restored("91", "2026-11-20T15:35:00"),
+            &[("2026-11-21T11:00:00", "90", of_old, false)],
+        ),
+        (
+            "the next trading morning",
+            restored("91", "2026-11-20T15:35:00"),
+            &[
+                ("2026-11-23T08:59:00", "90", of_old, false),
+                // In the pre-open an index may get a new price.
+                ("2026-11-23T09:08:00", "92", "20 15:35:00", true),
+            ],
+        ),
+        (
+            "a lag while the auction is prepared",
+            None,
+            &[
+                ("2026-11-20T15:14:58", "90", "20 15:14:58", true),
+                ("2026-11-20T15:15:20", "90", "20 15:14:58", true),
+                ("2026-11-20T15:16:00", "89", of_old, false),
+            ],
+        ),
+        (
+            "the last price of trading",
+            None,
+            &[
+                ("2026-11-20T15:14:58", "90", "20 15:14:58", true),
+                ("2026-11-20T15:15:01", "92", "20 15:15:00", true),
+            ],
+        ),
+        (
+            "a day without an auction",
+            None,
+            &[
+                ("2026-07-30T15:29:58", "90", "30 15:29:58", true),
+                ("2026-07-30T15:36:00", "90", "30 15:29:58", true),
+                ("2026-07-30T15:37:00", "89", "30 09:15:00", false),
+            ],
+        ),
+        (
+            "in trading another price is a new one",
+            restored("91", "2026-11-20T10:59:59"),
+            &[
+                ("2026-11-20T11:00:00", "90", "20 11:00:00", true),
+                ("2026-11-20T11:00:01", "91", "20 11:00:01", true),
+            ],
+        ),
+    ];
+    for index in ["NSE:NIFTY 50", "BSE:SENSEX"] {
+        for (what, restored, answers) in &cases {
+            let mut bench = bench(500);
+            bench.now = "2026-07-30T00:00:00+05:30".parse().unwrap();
+            if let Some((price, as_of)) = restored {
+                let as_of = format!("{as_of}+05:30").parse().unwrap();
+                let symbol = Symbol::parse(index).unwrap();
+                bench.shown.insert(symbol, testing::quote(index, price, as_of));
+            }
+            for (at, price, expected, is_fresh) in *answers {
+                let (as_of, of_share, fresh) = bench.stamped(index, at, price);
+                assert_eq!((as_of.as_str(), fresh), (*expected, *is_fresh), "{what}: {index} {at}");
+                assert!(of_share <= as_of, "{what}: a share at {of_share} beside {as_of}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::base::{BySource, Exchange, Quote, Source, Symbol};
+use crate::base::{BySource, Exchange, Quote, Source, Symbol, clock};
 use crate::brokers::CallTimes;
 use crate::cache::Vouched;
 use crate::market::{MarketCalendar, Phase};
@@ -19,6 +19,9 @@ const STAMP_MS: i64 = 1_000;
 /// Once trading has stopped, the last price may be this much older than the end of trading. The
 /// closing price may come this much after the close is final.
 const FROZEN_MS: i64 = 60_000;
+
+/// The last price before an auction may come this much after trading has stopped.
+const SETTLED_MS: i64 = 5_000;
 
 /// A source is waited for with its closing price no longer than this beyond its nature, however far
 /// behind it was measured. It is then not yet taken to be settled (`CLOSE_MARGIN`).
@@ -130,6 +133,41 @@ impl FeedTime {
         let known = before(times.asked, self.behind_ms(exchange));
         let at = calendar.last_move(known).unwrap_or(known);
         Timestamp::from_second(at.as_second()).unwrap_or(at)
+    }
+
+    /// Whether an index price without a timestamp is older than `held`, from which it differs: `held`
+    /// was made by the last move of prices, so a source that says something else has not seen that
+    /// move, or does not see it any more.
+    pub(crate) fn is_outdated_by(
+        &self,
+        held: &Quote,
+        times: &CallTimes,
+        calendar: &MarketCalendar,
+    ) -> bool {
+        let exchange = held.symbol.exchange();
+        let known = before(times.asked, self.behind_ms(exchange));
+        if let Some(close) = calendar.last_close(known) {
+            return calendar.closing_prices_from(close.date).is_some_and(|from| held.as_of >= from);
+        }
+        // While an auction is prepared prices stand. Its own price ends that.
+        let date = clock::zoned(known).date();
+        let is_before_auction = calendar.closing_prices_from(date).is_some_and(|from| known < from);
+        let stopped = calendar.last_move(known).filter(|at| *at < known && is_before_auction);
+        stopped.is_some_and(|stopped| {
+            let settled = stopped + SignedDuration::from_millis(SETTLED_MS);
+            held.as_of >= before(stopped, FROZEN_MS) && held.asked >= settled
+        })
+    }
+
+    /// Whether no index price can be made at the moment that the source had come to.
+    pub(crate) fn rests(
+        &self,
+        exchange: Exchange,
+        times: &CallTimes,
+        calendar: &MarketCalendar,
+    ) -> bool {
+        let known = before(times.asked, self.behind_ms(exchange));
+        calendar.last_move(known).is_some_and(|moved| moved < known)
     }
 
     /// The timestamp of the witness's last answer.
