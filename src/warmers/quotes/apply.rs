@@ -12,7 +12,7 @@ use crate::views::signals::ShownSignals;
 use crate::views::snapshot as views;
 use crate::warmers::context::{Serving, WarmerContext};
 use crate::warmers::persist::PersistTask;
-use crate::warmers::quotes::feed_state::FeedState;
+use crate::warmers::quotes::feed_state::{FeedState, MarketView};
 use crate::warmers::tell::TellTask;
 
 /// A symbol that no source knows is remembered as such for this long. Exchanges list new symbols
@@ -49,7 +49,13 @@ pub(crate) fn apply(
         Peek::Known { quote, .. } => Some(quote),
         Peek::Unknown | Peek::Missing => None,
     };
-    let mut read = feed.read(&mut batch, &context.calendar, &context.indices, &shown);
+    let market = MarketView {
+        calendar: &context.calendar,
+        indices: &context.indices,
+        universe: &context.universe,
+        shown: &shown,
+    };
+    let mut read = feed.read(&mut batch, &market);
     let has_lead = read.iter().any(|(quote, _)| feed.leads.contains(&quote.symbol));
     let doubt = doubt(feed, &batch, has_lead);
     // Only a leading index tells how far our clock is off. A share with an absurd time does not,

@@ -11,7 +11,7 @@ use crate::base::{BySource, Quote, Source, Symbol};
 use crate::brokers::{Batch, BrokerError, CallTimes, MarketFeed, Readiness};
 use crate::cache::pending::Taken;
 use crate::cache::{Freshness, Limits, Vouched};
-use crate::market::{IndexList, MarketCalendar};
+use crate::market::{IndexList, MarketCalendar, Universe};
 use crate::rt::Lane;
 
 /// After this many failures in a row the other feed is polled before this one's data is stale. One
@@ -20,6 +20,13 @@ const FAILURES_DOUBTED: u32 = 2;
 
 /// After this many failures in a row no request waits for this feed. As many open its circuit.
 const FAILURES_HOPELESS: u32 = 3;
+
+/// A share of the universe that stands for this long while its market trades was not brought up to
+/// date, unless its source gives it a newer time: those shares trade every minute.
+const STANDS_MS_MAX: i64 = 5 * 60_000;
+
+/// The same for all other shares, some of which trade rarely.
+const STANDS_RARELY_TRADED_MS_MAX: i64 = 30 * 60_000;
 
 /// Result of a poll's call.
 pub(crate) type Answer = Result<Batch, BrokerError>;
@@ -86,6 +93,27 @@ pub(crate) struct Heard {
     pub quote: Quote,
     pub vouched: Vouched,
     asked_mono_ms: u64,
+}
+
+/// What an answer is judged by, besides what the feed has said before.
+pub(crate) struct MarketView<'a> {
+    pub calendar: &'a MarketCalendar,
+    pub indices: &'a IndexList,
+    pub universe: &'a Universe,
+    /// The quote that requests read now, whatever its source.
+    pub shown: &'a dyn Fn(&Symbol) -> Option<Quote>,
+}
+
+impl MarketView<'_> {
+    /// Trading time for which the price of a share may stand. An index that clients asked for moves
+    /// as the shares of the universe do.
+    fn stands_ms_max(&self, symbol: &Symbol) -> i64 {
+        let is_index = symbol.ticker().contains(' ');
+        match is_index || self.universe.symbols().contains(symbol) {
+            true => STANDS_MS_MAX,
+            false => STANDS_RARELY_TRADED_MS_MAX,
+        }
+    }
 }
 
 /// Result of a poll, for the feed's health.
@@ -261,15 +289,13 @@ impl FeedState {
     }
 
     /// Judges the timestamps of an answer. Returns its quotes, each with up to when the feed
-    /// vouches for it. Moves quotes whose timestamp cannot be true to the implausible ones. `shown`
-    /// gives the quote that requests read now, whatever its source.
+    /// vouches for it. Moves quotes whose timestamp cannot be true to the implausible ones.
     pub(crate) fn read(
         &mut self,
         batch: &mut Batch,
-        calendar: &MarketCalendar,
-        list: &IndexList,
-        shown: &dyn Fn(&Symbol) -> Option<Quote>,
+        market: &MarketView<'_>,
     ) -> Vec<(Quote, Vouched)> {
+        let MarketView { calendar, indices: list, shown, .. } = *market;
         let (times, calls) = (batch.times, self.calls(batch.symbols_max));
         let (mut indices, shares): (Vec<Quote>, Vec<Quote>) =
             batch.quotes.drain(..).partition(|quote| list.contains(&quote.symbol));
@@ -296,7 +322,12 @@ impl FeedState {
                 vouched
             } else {
                 self.stamp_share(quote, &times, calendar);
-                self.time.share_vouched(exchange, &times, calendar)
+                self.time.share_vouched(
+                    quote,
+                    market.stands_ms_max(&quote.symbol),
+                    &times,
+                    calendar,
+                )
             };
             read.push((quote.clone(), vouched));
         }

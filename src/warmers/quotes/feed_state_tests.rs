@@ -89,8 +89,13 @@ impl Bench {
         let times = CallTimes { asked: at, asked_mono_ms: at_ms, answered: at };
         let symbols_max = self.feed.batch_max;
         let mut batch = Batch { quotes, times, symbols_max, pushed, ..Batch::default() };
-        let shown = |symbol: &Symbol| self.shown.get(symbol).cloned();
-        self.state.read(&mut batch, &self.calendar, &self.indices, &shown)
+        let market = MarketView {
+            calendar: &self.calendar,
+            indices: &self.indices,
+            universe: &Universe::embedded(),
+            shown: &|symbol: &Symbol| self.shown.get(symbol).cloned(),
+        };
+        self.state.read(&mut batch, &market)
     }
 
     /// A poll whose answer has the leads as the exchange had them `behind_ms` ago.
@@ -302,9 +307,10 @@ impl Bench {
 #[test]
 fn a_price_without_a_time_that_is_of_before_the_close_does_not_pass_for_the_close() {
     type Answer = (&'static str, &'static str, &'static str, bool);
+    type Case<'a> = (&'a str, Option<(&'a str, &'a str)>, &'a [Answer]);
     let restored = |price: &'static str, as_of: &'static str| Some((price, as_of));
     let of_old = "20 09:15:00";
-    let cases: [(&str, Option<(&str, &str)>, &[Answer]); 12] = [
+    let cases: [Case<'_>; 12] = [
         (
             "a lag that begins after the close, and ends",
             None,
@@ -411,6 +417,61 @@ fn a_price_without_a_time_that_is_of_before_the_close_does_not_pass_for_the_clos
                 assert!(of_share <= as_of, "{what}: a share at {of_share} beside {as_of}");
             }
         }
+    }
+}
+
+/// Beside an index of the moment: the share, the time of its price, the moment, and whether the
+/// price is fresh.
+#[test]
+fn a_share_that_stands_while_its_market_trades_is_stale_by_its_own_time() {
+    for (symbol, as_of, now, is_fresh) in [
+        // Of the universe: five minutes of trading.
+        ("NSE:ONGC", "20T10:02:00", "20T10:06:59", true),
+        ("NSE:ONGC", "20T10:02:00", "20T10:07:01", true),
+        ("NSE:ONGC", "20T10:02:00", "20T10:07:10", false),
+        ("NSE:ONGC", "20T10:02:00", "20T14:05:00", false),
+        ("NSE:ONGC", "20T14:04:58", "20T14:05:00", true),
+        // An index that is not of the list moves each second.
+        ("NSE:NIFTY 200", "20T10:02:00", "20T10:07:10", false),
+        // Others: half an hour.
+        ("NSE:RARELY", "20T10:02:00", "20T10:31:00", true),
+        ("NSE:RARELY", "20T10:02:00", "20T10:32:10", false),
+        ("BSE:ONGC", "20T10:02:00", "20T14:05:00", false),
+        // Not traded yet today.
+        ("NSE:ONGC", "19T15:30:00", "20T09:19:00", true),
+        ("NSE:ONGC", "19T15:30:00", "20T09:20:10", false),
+        ("NSE:ONGC", "19T15:30:00", "20T09:10:00", true),
+        // The auction: nothing trades continuously from 15:15 on.
+        ("NSE:ONGC", "20T15:14:30", "20T15:31:00", true),
+        ("NSE:ONGC", "20T15:05:00", "20T15:31:00", false),
+        ("NSE:ONGC", "20T15:30:00", "20T18:00:00", true),
+        ("NSE:ONGC", "20T15:12:00", "20T18:00:00", true),
+        ("NSE:ONGC", "20T10:02:00", "20T18:00:00", false),
+        ("NSE:ONGC", "20T10:02:00", "22T11:00:00", false),
+        ("NSE:RARELY", "20T14:50:00", "20T18:00:00", true),
+        ("NSE:RARELY", "20T14:40:00", "20T18:00:00", false),
+        // Over a weekend and a holiday nothing is missed.
+        ("NSE:ONGC", "20T15:30:00", "23T09:05:00", true),
+        ("NSE:ONGC", "23T15:30:00", "24T12:00:00", true),
+    ] {
+        let at = |text: &str| -> Timestamp { format!("2026-11-{text}+05:30").parse().unwrap() };
+        let mut bench = bench(500);
+        bench.now = at("19T00:00:00");
+        let now = at(now);
+        let at_ms = now.duration_since(bench.now).as_millis() as u64;
+        let index = Symbol::parse("NSE:NIFTY 50").unwrap();
+        let moved = bench.calendar.last_move(now).unwrap();
+        let share = testing::quote(symbol, "241.35", at(as_of));
+        bench.freshness.set_closing(Source::BrokerA, at_ms - 60_000);
+        if bench.calendar.status(now).phase != crate::market::Phase::Closed {
+            bench.freshness.set_moving(Source::BrokerA);
+        }
+        let read = bench.hear(at_ms, vec![quote(&index, moved), share]);
+        let is_stale = |at: usize, age_ms: u64| {
+            bench.freshness.is_stale(Source::BrokerA, read[at].1, at_ms + age_ms)
+        };
+        assert!(!is_stale(0, 0), "the index at {now}");
+        assert_eq!(!is_stale(1, 0), is_fresh, "{symbol} of {as_of} at {now}");
     }
 }
 

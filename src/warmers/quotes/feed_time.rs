@@ -212,17 +212,28 @@ impl FeedTime {
         vouched(times, self.late_ms(calendar, quote.as_of, times.asked, behind_ms), calls)
     }
 
-    /// Up to when the source vouches for a share on `exchange`, by the exchange's witness.
+    /// Up to when the source vouches for a share: by the witness of its exchange, and by its own
+    /// timestamp, which may stand for `stands_ms_max` of trading.
     pub(crate) fn share_vouched(
         &self,
-        exchange: Exchange,
+        quote: &Quote,
+        stands_ms_max: i64,
         times: &CallTimes,
         calendar: &MarketCalendar,
     ) -> Vouched {
-        let witness = self.witness(exchange).and_then(|witness| Some((witness, witness.as_of?)));
-        let late_ms = witness.map_or(0, |(witness, as_of)| {
-            self.late_ms(calendar, as_of, times.asked, witness.offset.behind_ms())
-        });
+        let exchange = quote.symbol.exchange();
+        let behind_ms = self.behind_ms(exchange);
+        let known = before(times.asked, behind_ms);
+        let index = self.witness_as_of(exchange);
+        let stood = calendar.trading_between(quote.as_of, index.unwrap_or(known).min(known));
+        // From then on nobody vouches for the price, in trading or after it.
+        let own_ms = match stood.as_millis() as i64 > stands_ms_max {
+            true => known.duration_since(quote.as_of).as_millis() as i64 - stands_ms_max,
+            false => 0,
+        };
+        let of_index_ms =
+            index.map_or(0, |as_of| self.late_ms(calendar, as_of, times.asked, behind_ms));
+        let late_ms = own_ms.max(of_index_ms);
         vouched(times, late_ms, Vouched::IN_TURN)
     }
 

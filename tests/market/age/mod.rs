@@ -3,6 +3,7 @@
 
 mod never_back;
 mod said;
+mod standing;
 
 use crate::support::{Client, PRICES, SNAPSHOT, Scene, Service, TRADING, until};
 use bhav::base::{Clock, ManualClock};
