@@ -302,108 +302,110 @@ impl Bench {
     }
 }
 
-/// Each answer has its moment, the price of an index without a time, the time that it gets, and
-/// whether it is fresh.
+/// Its moment, the price of an index without a time, the time that it gets, and whether it is fresh.
+type Answer = (&'static str, &'static str, &'static str, bool);
+/// What happens, the price and time that requests read before, and the answers.
+type Case = (&'static str, Option<(&'static str, &'static str)>, &'static [Answer]);
+
+const OF_OLD: &str = "20 09:15:00";
+
+const AFTER_THE_CLOSE: [Case; 12] = [
+    (
+        "a lag that begins after the close, and ends",
+        None,
+        &[
+            ("2026-11-20T15:14:58", "90", "20 15:14:58", true),
+            ("2026-11-20T15:36:00", "91", "20 15:35:00", true),
+            ("2026-11-20T15:43:00", "90", OF_OLD, false),
+            ("2026-11-20T15:44:00", "89", OF_OLD, false),
+            ("2026-11-20T15:50:00", "91", "20 15:35:00", true),
+        ],
+    ),
+    (
+        "one that begins before it",
+        None,
+        &[
+            ("2026-11-20T15:14:58", "90", "20 15:14:58", true),
+            ("2026-11-20T15:40:00", "90", "20 15:14:58", false),
+            ("2026-11-20T15:50:00", "91", "20 15:35:00", true),
+        ],
+    ),
+    (
+        "a restart of broker A's close",
+        Some(("91", "2026-11-20T15:35:00")),
+        &[
+            ("2026-11-20T16:00:00", "90", OF_OLD, false),
+            ("2026-11-20T16:01:00", "91", "20 15:35:00", true),
+        ],
+    ),
+    (
+        "a close that has the auction's own time",
+        Some(("91", "2026-11-20T15:30:00")),
+        &[("2026-11-20T16:00:00", "90", OF_OLD, false)],
+    ),
+    (
+        "a restart of before the auction",
+        Some(("90", "2026-11-20T15:14:58")),
+        &[
+            ("2026-11-20T16:00:00", "90", "20 15:14:58", false),
+            ("2026-11-20T16:01:00", "91", "20 15:35:00", true),
+        ],
+    ),
+    ("nothing is known", None, &[("2026-11-20T16:00:00", "91", "20 15:35:00", true)]),
+    (
+        "a Saturday",
+        Some(("91", "2026-11-20T15:35:00")),
+        &[("2026-11-21T11:00:00", "90", OF_OLD, false)],
+    ),
+    (
+        "the next trading morning",
+        Some(("91", "2026-11-20T15:35:00")),
+        &[
+            ("2026-11-23T08:59:00", "90", OF_OLD, false),
+            // In the pre-open an index may get a new price.
+            ("2026-11-23T09:08:00", "92", "20 15:35:00", true),
+        ],
+    ),
+    (
+        "a lag while the auction is prepared",
+        None,
+        &[
+            ("2026-11-20T15:14:58", "90", "20 15:14:58", true),
+            ("2026-11-20T15:15:20", "90", "20 15:14:58", true),
+            ("2026-11-20T15:16:00", "89", OF_OLD, false),
+        ],
+    ),
+    (
+        "the last price of trading",
+        None,
+        &[
+            ("2026-11-20T15:14:58", "90", "20 15:14:58", true),
+            ("2026-11-20T15:15:01", "92", "20 15:15:00", true),
+        ],
+    ),
+    (
+        "a day without an auction",
+        None,
+        &[
+            ("2026-07-30T15:29:58", "90", "30 15:29:58", true),
+            ("2026-07-30T15:36:00", "90", "30 15:29:58", true),
+            ("2026-07-30T15:37:00", "89", "30 09:15:00", false),
+        ],
+    ),
+    (
+        "in trading another price is a new one",
+        Some(("91", "2026-11-20T10:59:59")),
+        &[
+            ("2026-11-20T11:00:00", "90", "20 11:00:00", true),
+            ("2026-11-20T11:00:01", "91", "20 11:00:01", true),
+        ],
+    ),
+];
+
 #[test]
 fn a_price_without_a_time_that_is_of_before_the_close_does_not_pass_for_the_close() {
-    type Answer = (&'static str, &'static str, &'static str, bool);
-    type Case<'a> = (&'a str, Option<(&'a str, &'a str)>, &'a [Answer]);
-    let restored = |price: &'static str, as_of: &'static str| Some((price, as_of));
-    let of_old = "20 09:15:00";
-    let cases: [Case<'_>; 12] = [
-        (
-            "a lag that begins after the close, and ends",
-            None,
-            &[
-                ("2026-11-20T15:14:58", "90", "20 15:14:58", true),
-                ("2026-11-20T15:36:00", "91", "20 15:35:00", true),
-                ("2026-11-20T15:43:00", "90", of_old, false),
-                ("2026-11-20T15:44:00", "89", of_old, false),
-                ("2026-11-20T15:50:00", "91", "20 15:35:00", true),
-            ],
-        ),
-        (
-            "one that begins before it",
-            None,
-            &[
-                ("2026-11-20T15:14:58", "90", "20 15:14:58", true),
-                ("2026-11-20T15:40:00", "90", "20 15:14:58", false),
-                ("2026-11-20T15:50:00", "91", "20 15:35:00", true),
-            ],
-        ),
-        (
-            "a restart of broker A's close",
-            restored("91", "2026-11-20T15:35:00"),
-            &[
-                ("2026-11-20T16:00:00", "90", of_old, false),
-                ("2026-11-20T16:01:00", "91", "20 15:35:00", true),
-            ],
-        ),
-        (
-            "a close that has the auction's own time",
-            restored("91", "2026-11-20T15:30:00"),
-            &[("2026-11-20T16:00:00", "90", of_old, false)],
-        ),
-        (
-            "a restart of before the auction",
-            restored("90", "2026-11-20T15:14:58"),
-            &[
-                ("2026-11-20T16:00:00", "90", "20 15:14:58", false),
-                ("2026-11-20T16:01:00", "91", "20 15:35:00", true),
-            ],
-        ),
-        ("nothing is known", None, &[("2026-11-20T16:00:00", "91", "20 15:35:00", true)]),
-        (
-            "a Saturday",
-            restored("91", "2026-11-20T15:35:00"),
-            &[("2026-11-21T11:00:00", "90", of_old, false)],
-        ),
-        (
-            "the next trading morning",
-            restored("91", "2026-11-20T15:35:00"),
-            &[
-                ("2026-11-23T08:59:00", "90", of_old, false),
-                // In the pre-open an index may get a new price.
-                ("2026-11-23T09:08:00", "92", "20 15:35:00", true),
-            ],
-        ),
-        (
-            "a lag while the auction is prepared",
-            None,
-            &[
-                ("2026-11-20T15:14:58", "90", "20 15:14:58", true),
-                ("2026-11-20T15:15:20", "90", "20 15:14:58", true),
-                ("2026-11-20T15:16:00", "89", of_old, false),
-            ],
-        ),
-        (
-            "the last price of trading",
-            None,
-            &[
-                ("2026-11-20T15:14:58", "90", "20 15:14:58", true),
-                ("2026-11-20T15:15:01", "92", "20 15:15:00", true),
-            ],
-        ),
-        (
-            "a day without an auction",
-            None,
-            &[
-                ("2026-07-30T15:29:58", "90", "30 15:29:58", true),
-                ("2026-07-30T15:36:00", "90", "30 15:29:58", true),
-                ("2026-07-30T15:37:00", "89", "30 09:15:00", false),
-            ],
-        ),
-        (
-            "in trading another price is a new one",
-            restored("91", "2026-11-20T10:59:59"),
-            &[
-                ("2026-11-20T11:00:00", "90", "20 11:00:00", true),
-                ("2026-11-20T11:00:01", "91", "20 11:00:01", true),
-            ],
-        ),
-    ];
     for index in ["NSE:NIFTY 50", "BSE:SENSEX"] {
-        for (what, restored, answers) in &cases {
+        for (what, restored, answers) in &AFTER_THE_CLOSE {
             let mut bench = bench(500);
             bench.now = "2026-07-30T00:00:00+05:30".parse().unwrap();
             if let Some((price, as_of)) = restored {

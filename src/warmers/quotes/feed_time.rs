@@ -135,9 +135,9 @@ impl FeedTime {
         Timestamp::from_second(at.as_second()).unwrap_or(at)
     }
 
-    /// Whether an index price without a timestamp is older than `held`, from which it differs: `held`
-    /// was made by the last move of prices, so a source that says something else has not seen that
-    /// move, or does not see it any more.
+    /// Whether an index price without a timestamp is older than `held`, from which it differs:
+    /// `held` was made by the last move of prices, so a source that says something else has not
+    /// seen that move, or does not see it any more.
     pub(crate) fn is_outdated_by(
         &self,
         held: &Quote,
