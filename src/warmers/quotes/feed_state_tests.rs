@@ -302,7 +302,7 @@ impl Bench {
     }
 }
 
-/// Its moment, the price of an index without a time, the time that it gets, and whether it is fresh.
+/// Its moment, the price of an index without a time, the time that it gets, whether it is fresh.
 type Answer = (&'static str, &'static str, &'static str, bool);
 /// What happens, the price and time that requests read before, and the answers.
 type Case = (&'static str, Option<(&'static str, &'static str)>, &'static [Answer]);
