@@ -17,6 +17,7 @@ pub(crate) mod settings;
 pub mod symbol;
 #[cfg(test)]
 pub(crate) mod testing;
+pub(crate) mod visible;
 pub(crate) mod wipe;
 pub(crate) mod words;
 

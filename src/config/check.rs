@@ -49,6 +49,9 @@ pub(super) fn relations(config: &Config) -> Vec<(Vec<&'static str>, Fault)> {
         let name = "BHAV_CACHE_URL";
         found.push((vec![name], fault(name, url.to_string(), problem.into(), cure.into())));
     }
+    if let Some(fault) = one_address_twice(config) {
+        found.push((vec!["BHAV_LISTEN", "BHAV_ADMIN_LISTEN"], fault));
+    }
     let files = [
         ("BHAV_CACHE_CA_FILE", &config.valkey.ca_file),
         ("BHAV_CALENDAR_FILE", &config.market.calendar_file),
@@ -64,6 +67,28 @@ pub(super) fn relations(config: &Config) -> Vec<(Vec<&'static str>, Fault)> {
         }
     }
     found
+}
+
+/// The operator's listener cannot have the address of the clients'. Port 0 takes a free one each.
+fn one_address_twice(config: &Config) -> Option<Fault> {
+    // Without the default one the service starts all the same.
+    let given = (config.admin.listen != Config::default().admin.listen).then_some(config)?;
+    let admin = given.admin.listen.address()?;
+    let clients = &config.http.listen;
+    let is_same = match (clients.parse::<SocketAddr>(), admin.parse::<SocketAddr>()) {
+        (Ok(one), Ok(other)) => {
+            let covers = one.ip() == other.ip()
+                || one.ip().is_unspecified() && one.is_ipv4() == other.is_ipv4()
+                || other.ip().is_unspecified() && one.is_ipv4() == other.is_ipv4();
+            one.port() != 0 && one.port() == other.port() && covers
+        }
+        _ => clients == admin,
+    };
+    is_same.then(|| {
+        let problem = format!("is taken by BHAV_LISTEN={clients}");
+        let cure = "give another port, or off".to_owned();
+        fault("BHAV_ADMIN_LISTEN", admin.to_owned(), problem, cure)
+    })
 }
 
 /// Nodes that share a database accept each other's tokens, so none may sign with a key of its own.
@@ -268,6 +293,29 @@ mod tests {
             let faults = load_env(&[(name, value)]).unwrap_err();
             assert_eq!(faults.len(), 1, "{faults:?}");
             assert_eq!(faults[0].name, name);
+        }
+    }
+
+    #[test]
+    fn two_listeners_need_two_addresses() {
+        for (clients, admin, is_good) in [
+            ("127.0.0.1:82", "127.0.0.1:82", false),
+            ("127.0.0.1:9464", "127.0.0.1:9464", false),
+            ("0.0.0.0:81", "127.0.0.1:81", false),
+            ("[::1]:81", "[::]:81", false),
+            ("unix:/run/a", "unix:/run/a", false),
+            ("127.0.0.1:81", "127.0.0.2:81", true),
+            ("127.0.0.1:81", "[::1]:81", true),
+            ("127.0.0.1:0", "127.0.0.1:0", true),
+            ("unix:/run/a", "unix:/run/b", true),
+            ("127.0.0.1:81", "off", true),
+        ] {
+            let given = load_env(&[("BHAV_LISTEN", clients), ("BHAV_ADMIN_LISTEN", admin)]);
+            let faults = given.map(drop).map_err(|faults| faults[0].to_string());
+            assert_eq!(faults.is_ok(), is_good, "{clients} {admin}: {faults:?}");
+            if let Err(text) = faults {
+                assert!(text.contains("is taken by BHAV_LISTEN="), "{text}");
+            }
         }
     }
 

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 use crate::config::fault::{Fault, Origin};
+use crate::config::outside;
+use crate::config::outside::Kind;
 use crate::ops::state_lock;
 
 /// The environment variable that names the file.
@@ -45,8 +47,12 @@ pub(crate) fn read(path: &Path) -> Result<EnvFile, Vec<Fault>> {
     let bytes = File::open(path)
         .and_then(|file| state_lock::read(file, BYTES_MAX))
         .map_err(|why| unreadable(why.to_string()))?;
-    let text = std::str::from_utf8(&bytes).map_err(|_| unreadable("not UTF-8".to_owned()))?;
-    parse(text, path)
+    let text = outside::decoded(&bytes).map_err(|why| {
+        let place = Some(path.display().to_string());
+        let (problem, cure) = (why.problem, why.cure);
+        vec![Fault { name: NAME.into(), value: place, origin: None, problem, cure }]
+    })?;
+    parse(text.strip_prefix('\u{feff}').unwrap_or(text), path)
 }
 
 fn parse(text: &str, path: &Path) -> Result<EnvFile, Vec<Fault>> {
@@ -75,10 +81,17 @@ fn parse(text: &str, path: &Path) -> Result<EnvFile, Vec<Fault>> {
 
 /// Parses one line. Errors never quote the value, which may be a secret.
 fn entry(text: &str, line: usize) -> Result<(&str, Entry), &'static str> {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let is_name = |name: &str| !name.is_empty() && name.chars().all(plain);
+    if text.starts_with("export ") || text.starts_with("set ") {
+        return Err("begins with a word of a shell: write NAME=value alone");
+    }
+    if text.split_once(": ").is_some_and(|(name, _)| is_name(name)) {
+        return Err("is NAME: value as in YAML: write NAME=value");
+    }
     let (name, value) = text.split_once('=').ok_or("is no NAME=value")?;
     let name = name.trim_end();
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    if name.is_empty() || !name.chars().all(plain) {
+    if !is_name(name) {
         return Err("is no NAME=value: names are letters, digits and _");
     }
     Ok((name, Entry { value: unquoted(value.trim())?, line }))
@@ -172,10 +185,14 @@ impl Environment {
         }
     }
 
-    /// The variable as a path.
+    /// The variable as a path, without what surrounds it.
     pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
-        let from_file = || self.entry(name).map(|entry| PathBuf::from(entry.value.as_str()));
-        self.set(name).map(PathBuf::from).or_else(from_file)
+        match self.text(name)? {
+            Ok(text) => Some(outside::bare(text, Kind::Setting).text)
+                .filter(|text| !text.is_empty())
+                .map(PathBuf::from),
+            Err(NotText) => self.set(name).map(PathBuf::from),
+        }
     }
 
     /// Origin of the value of a set variable.
@@ -247,6 +264,10 @@ mod tests {
     fn every_bad_line_is_named_and_no_value_shown() {
         let text = "A=1\nexport s3cr3t=1\ns3cr3t\nB=\"s3cr3t\nC=s3cr3t\\\nA=s3cr3t2\nD='a'b'\n";
         let faults = parsed(text).unwrap_err();
+        for (text, part) in [("export A=1", "a word of a shell"), ("A: 1", "as in YAML")] {
+            let faults = parsed(text).unwrap_err();
+            assert!(faults.contains(part), "{faults}");
+        }
         for line in [2, 3, 4, 5, 6, 7] {
             assert!(faults.contains(&format!("line {line}: ")), "{line} in {faults}");
         }
@@ -262,6 +283,12 @@ mod tests {
         assert!(read(&path).is_err());
         std::fs::write(&path, b"A=\xff").unwrap();
         assert!(read(&path).is_err());
+        let wide: Vec<u8> = "\u{feff}A=1\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        std::fs::write(&path, wide).unwrap();
+        assert!(read(&path).unwrap_err()[0].to_string().contains("UTF-16"));
+        std::fs::write(&path, "\u{feff}A=1\r\nB='2'\r\n").unwrap();
+        let file = read(&path).unwrap();
+        assert_eq!((&**file.entries["A"].value, &**file.entries["B"].value), ("1", "2"));
         std::fs::write(&path, "#".repeat(BYTES_MAX + 1)).unwrap();
         assert!(read(&path).unwrap_err()[0].to_string().contains("more than"));
     }

@@ -11,9 +11,14 @@ use std::path::Path;
 use crate::config::composed::{Config, Loaded};
 use crate::config::env_file::{Environment, Flags, NotText};
 use crate::config::fault::{Fault, Origin};
+use crate::config::outside::{Bare, Kind};
 use crate::config::secrets::{FILE_SUFFIX, SECRETS, SHARED_PREFIX};
 use crate::config::settings::{REMOVED, SETTINGS, Setting, is_known};
-use crate::config::{check, env_file, secrets};
+use crate::config::value::Refused;
+use crate::config::{check, env_file, outside, secrets, slips};
+
+/// Longest part of a wrong value that is shown.
+const SHOWN_CHARS_MAX: usize = 200;
 
 /// Reads and checks all settings, as any command needs them.
 ///
@@ -87,13 +92,27 @@ fn read_setting(
         }
         (None, None) => return Ok(()),
     };
-    (setting.set)(&mut loaded.config, text).map_err(|why| Fault {
-        name: setting.name.into(),
-        value: Some(without_user(text)),
-        origin: Some(origin.to_string()),
-        problem: why.problem,
-        cure: format!("{} ({})", why.cure, setting.unit),
+    let Bare { text, was_quoted } = outside::bare(text, Kind::Setting);
+    if was_quoted {
+        loaded.warnings.push(outside::quoted_warning(setting.name, &origin));
+    }
+    if text.is_empty() {
+        return Ok(());
+    }
+    let set = match outside::refusal(text, Kind::Setting) {
+        Some(refused) => Err(refused),
+        None => (setting.set)(&mut loaded.config, text),
+    };
+    set.map_err(|refused| {
+        let Refused { problem, cure } = slips::explained(text, setting.unit, refused);
+        let value = without_user(text).chars().take(SHOWN_CHARS_MAX).collect();
+        let cure = format!("{cure} ({})", setting.unit);
+        let origin = Some(origin.to_string());
+        Fault { name: setting.name.into(), value: Some(value), origin, problem, cure }
     })?;
+    if text.contains(" #") {
+        loaded.warnings.push(outside::comment_warning(setting.name, &origin));
+    }
     loaded.origins.insert(setting.name, origin);
     Ok(())
 }

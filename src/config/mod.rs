@@ -2,9 +2,9 @@
 //!
 //! Read on the main thread, at start and at each reload. Each module declares its own settings
 //! struct with the defaults, and gets it by reference; [`Config`] composes them. `settings` lists
-//! each setting with name and range, `load` reads flags and environment into a `Loaded`, `secrets`
-//! reads credentials, `check` checks the whole, `cli` generates the flags. Nothing here logs,
-//! because the log is started with these settings.
+//! each setting with name and range, `outside` cleans text from outside, `load` reads flags and
+//! environment into a `Loaded`, `secrets` reads credentials, `check` checks the whole, `cli`
+//! generates the flags. Nothing here logs, because the log is started with these settings.
 
 pub(crate) mod check;
 pub mod cli;
@@ -12,8 +12,10 @@ pub(crate) mod composed;
 pub mod env_file;
 pub mod fault;
 pub mod load;
+pub(crate) mod outside;
 pub mod secrets;
 pub mod settings;
+mod slips;
 pub mod value;
 
 pub use composed::{Config, SimSettings};

@@ -19,6 +19,9 @@ use super::composed::Config;
 use crate::config::composed::Loaded;
 use crate::config::env_file::{Environment, NotText};
 use crate::config::fault::{Fault, Origin};
+use crate::config::outside;
+use crate::config::outside::{Bare, Kind, SECRET_BYTES_MAX};
+use crate::config::value::Refused;
 use crate::ops::state_lock;
 
 /// A prefix that other programs use too: an unknown name with it is taken for a typing error only
@@ -26,9 +29,6 @@ use crate::ops::state_lock;
 pub(super) const SHARED_PREFIX: &str = "JWT_";
 /// A secret's name with this suffix is a variable that names a file with the secret.
 pub(super) const FILE_SUFFIX: &str = "_FILE";
-
-/// Longest secret accepted. Keys and tokens have tens of bytes, a JWT has hundreds.
-const SECRET_BYTES_MAX: usize = 4096;
 
 /// Shortest HS256 key allowed (RFC 7518, 3.2). Shorter ones can be found by brute force.
 const JWT_SECRET_BYTES_MIN: usize = 32;
@@ -39,41 +39,50 @@ pub struct Secret {
     /// The environment variable and the credential's name.
     pub name: &'static str,
     pub about: &'static str,
+    pub kind: Kind,
     pub slot: fn(&mut Config) -> &mut Option<SecretString>,
 }
 
 macro_rules! secret {
-    ($name:literal, $($field:ident).+, $about:literal) => {
-        Secret { name: $name, about: $about, slot: |config| &mut config.$($field).+ }
+    ($kind:ident $name:literal, $($field:ident).+, $about:literal) => {
+        Secret {
+            name: $name,
+            about: $about,
+            kind: Kind::$kind,
+            slot: |config| &mut config.$($field).+,
+        }
     };
 }
 
 /// All secrets.
 #[rustfmt::skip]
 pub const SECRETS: &[Secret] = &[
-    secret!("BROKERA_API_KEY", broker_a.api_key, "API key of the server's own broker A app"),
-    secret!("BROKERA_API_SECRET", broker_a.api_secret,
+    secret!(Key "BROKERA_API_KEY", broker_a.api_key, "API key of the server's own broker A app"),
+    secret!(Key "BROKERA_API_SECRET", broker_a.api_secret,
         "API secret of that app; exchanges a request token for an access token"),
-    secret!("BROKERA_ACCESS_TOKEN", broker_a.access_token,
+    secret!(Key "BROKERA_ACCESS_TOKEN", broker_a.access_token,
         "Shared access token of the day; expires at 06:00 IST"),
-    secret!("BROKERA_ADMIN_SECRET", broker_a.admin_secret,
+    secret!(Passphrase "BROKERA_ADMIN_SECRET", broker_a.admin_secret,
         "Required to activate broker A's token from other machines"),
-    secret!("BROKERB_API_KEY", broker_b.api_key, "API key of the server's own broker B app"),
-    secret!("BROKERB_API_SECRET", broker_b.api_secret, "API secret of that app; signs each call"),
-    secret!("BROKERB_ADMIN_SECRET", broker_b.admin_secret,
+    secret!(Key "BROKERB_API_KEY", broker_b.api_key, "API key of the server's own broker B app"),
+    secret!(Key "BROKERB_API_SECRET", broker_b.api_secret,
+        "API secret of that app; signs each call"),
+    secret!(Passphrase "BROKERB_ADMIN_SECRET", broker_b.admin_secret,
         "Required to activate broker B's session from other machines"),
-    secret!("BHAV_CACHE_PASSWORD", valkey.password, "Password of the server of BHAV_CACHE_URL"),
-    secret!("BHAV_STORE_PASSWORD", store.password, "Password of the user in BHAV_STORE_URL"),
-    secret!("JWT_SECRET", auth.jwt_secret,
+    secret!(Passphrase "BHAV_CACHE_PASSWORD", valkey.password,
+        "Password of the server of BHAV_CACHE_URL"),
+    secret!(Passphrase "BHAV_STORE_PASSWORD", store.password,
+        "Password of the user in BHAV_STORE_URL"),
+    secret!(Passphrase "JWT_SECRET", auth.jwt_secret,
         "Key that signs access tokens, 32 bytes or more; generated once if not given"),
-    secret!("JWT_PREVIOUS_SECRETS", auth.jwt_previous_secrets,
+    secret!(Passphrase "JWT_PREVIOUS_SECRETS", auth.jwt_previous_secrets,
         "Earlier signing keys, comma-separated, whose tokens stay valid until they expire"),
 ];
 
 /// Reads every secret that is given; adds faults and warnings to those of the caller.
 pub(crate) fn read_all(env: &Environment, loaded: &mut Loaded, faults: &mut Vec<Fault>) {
     for secret in SECRETS {
-        let Some((origin, text)) = read(secret.name, env, &mut loaded.warnings) else { continue };
+        let Some((origin, text)) = read(secret, env, &mut loaded.warnings) else { continue };
         let blame = |fault| blamed(fault, secret.name, &origin, env);
         match text {
             Ok(text) => {
@@ -92,7 +101,7 @@ pub(crate) fn read_credential_store(store: &Path, loaded: &mut Loaded) {
     for secret in SECRETS {
         let slot = (secret.slot)(&mut loaded.config);
         let path = store.join(format!("bhav.{}", secret.name.to_ascii_lowercase()));
-        if let (None, Ok(text)) = (&slot, read_file(secret.name, &path)) {
+        if let (None, Ok(Given { text, .. })) = (&slot, read_file(secret, &path)) {
             *slot = Some(text);
             loaded.origins.insert(secret.name, Origin::Credential(path));
         }
@@ -115,34 +124,58 @@ fn weak_key(name: &str, text: &str) -> Option<Fault> {
     })
 }
 
+/// The text of a secret, and whether quotation marks were taken off.
+struct Given {
+    text: SecretString,
+    was_quoted: bool,
+}
+
 /// Where the secret stands, and its text.
 fn read(
-    name: &str,
+    secret: &Secret,
     env: &Environment,
     warnings: &mut Vec<String>,
 ) -> Option<(Origin, Result<SecretString, Fault>)> {
+    let name = secret.name;
     let file_name = format!("{name}{FILE_SUFFIX}");
-    Some(match (env.text(name), env.path(&file_name)) {
+    let (origin, given) = match (env.text(name).filter(is_something), env.path(&file_name)) {
         (Some(_), Some(_)) => {
             let problem = format!("and {file_name} ({}) are both set", env.origin(&file_name));
             let fault = Fault::of_secret(name, problem, "keep the file and unset the variable");
             (env.origin(name), Err(fault))
         }
         (Some(Err(NotText)), None) => (env.origin(name), Err(Fault::not_text(name))),
-        (Some(Ok(text)), None) => (env.origin(name), usable(name, text)),
+        (Some(Ok(text)), None) => (env.origin(name), usable(secret, text)),
         (None, Some(path)) => {
-            let text = read_file(name, &path);
-            if text.is_ok() {
+            if let Some(Ok(text)) = env.text(&file_name)
+                && outside::bare(text, Kind::Setting).was_quoted
+            {
+                warnings.push(outside::quoted_warning(&file_name, &env.origin(&file_name)));
+            }
+            let given = read_file(secret, &path);
+            if given.is_ok() {
                 warn_if_open(name, &path, warnings);
             }
-            (Origin::File(path), text)
+            (Origin::File(path), given)
         }
         (None, None) => {
             let path = credential(name, env)?;
-            let text = read_file(name, &path);
-            (Origin::Credential(path), text)
+            let given = read_file(secret, &path);
+            (Origin::Credential(path), given)
         }
-    })
+    };
+    let text = given.map(|given| {
+        if given.was_quoted {
+            warnings.push(outside::quoted_warning(name, &origin));
+        }
+        given.text
+    });
+    Some((origin, text))
+}
+
+/// Whether a variable holds more than quotation marks.
+fn is_something(text: &Result<&str, NotText>) -> bool {
+    text.map_or(true, |text| !outside::bare(text, Kind::Passphrase).text.is_empty())
 }
 
 /// Completes a fault with the place that the operator has to change. For a secret in a file this is
@@ -168,7 +201,8 @@ fn credential(name: &str, env: &Environment) -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
-fn read_file(name: &str, path: &Path) -> Result<SecretString, Fault> {
+fn read_file(secret: &Secret, path: &Path) -> Result<Given, Fault> {
+    let name = secret.name;
     let unreadable = |why: io::Error| {
         Fault::of_secret(
             name,
@@ -176,30 +210,27 @@ fn read_file(name: &str, path: &Path) -> Result<SecretString, Fault> {
             "name a readable file that holds the secret and nothing else",
         )
     };
-    let bytes = File::open(path)
-        .and_then(|file| state_lock::read(file, SECRET_BYTES_MAX))
-        .map_err(unreadable)?;
-    match std::str::from_utf8(&bytes) {
-        Ok(text) => usable(name, text.trim_end_matches(['\n', '\r'])),
-        Err(_) => Err(unreadable(io::Error::other("not UTF-8"))),
+    // Room for what is taken off.
+    let bytes_max = SECRET_BYTES_MAX + 16;
+    let bytes =
+        File::open(path).and_then(|file| state_lock::read(file, bytes_max)).map_err(unreadable)?;
+    match outside::decoded(&bytes) {
+        Ok(text) => usable(secret, text),
+        Err(Refused { problem, cure }) => Err(Fault::of_secret(name, problem, &cure)),
     }
 }
 
-/// Checks the text of a secret. Secrets are sent in headers and forms, so control characters are
-/// refused.
-fn usable(name: &str, text: &str) -> Result<SecretString, Fault> {
-    const CURE: &str = "give the secret alone, on one line";
-    if text.is_empty() || text.len() > SECRET_BYTES_MAX {
-        return Err(Fault::of_secret(name, "is empty or far too long".into(), CURE));
+/// The text of a secret without what surrounds it, if it can be one.
+fn usable(secret: &Secret, text: &str) -> Result<Given, Fault> {
+    let Bare { text, was_quoted } = outside::bare(text, secret.kind);
+    if text.is_empty() {
+        let problem = "is empty".to_owned();
+        return Err(Fault::of_secret(secret.name, problem, "give the secret, or unset the name"));
     }
-    if text.chars().any(char::is_control) || text.trim() != text {
-        return Err(Fault::of_secret(
-            name,
-            "has spaces around it or control characters".into(),
-            CURE,
-        ));
+    match outside::refusal(text, secret.kind) {
+        None => Ok(Given { text: SecretString::from(text), was_quoted }),
+        Some(Refused { problem, cure }) => Err(Fault::of_secret(secret.name, problem, &cure)),
     }
-    Ok(SecretString::from(text))
 }
 
 fn warn_if_open(name: &str, path: &Path, warnings: &mut Vec<String>) {

@@ -7,11 +7,13 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
+use url::Url;
 
 use crate::admin::listener::AdminListen;
 use crate::auth::keys::Registration;
 use crate::base::{Network, Words};
 use crate::brokers::broker_a::ticker::Endpoint;
+use crate::config::slips::NOT_WHOLE;
 use crate::nodes::lease::Holder;
 use crate::nodes::valkey::{Address, BadAddress, Namespace};
 use crate::ops::log::LogFormat;
@@ -35,7 +37,7 @@ pub(crate) fn number<T: TryFrom<u64>>(
 ) -> Result<T, Refused> {
     let cure = format!("give a whole number from {} to {}", range.start(), range.end());
     let Ok(number) = text.parse::<u64>() else {
-        return refused("is not a whole number in range", cure);
+        return refused(NOT_WHOLE, cure);
     };
     if number < *range.start() {
         return refused(format!("is below {}", range.start()), cure);
@@ -55,9 +57,9 @@ pub(crate) fn switch(text: &str) -> Result<bool, Refused> {
     }
 }
 
-/// Same as [`listen`], or `off`.
+/// Same as [`listen`], or `off`, which YAML makes `false` of.
 pub(crate) fn listen_or_off(text: &str) -> Result<AdminListen, Refused> {
-    if text == AdminListen::OFF {
+    if switch(text) == Ok(false) {
         return Ok(AdminListen::Off);
     }
     listen(text).map(AdminListen::At).map_err(|mut why| {
@@ -84,6 +86,9 @@ pub(crate) fn listen(text: &str) -> Result<String, Refused> {
 /// `IP:PORT`, kept as text. Names are not resolved, so that starting needs no DNS.
 pub(crate) fn address(text: &str) -> Result<String, Refused> {
     match text.parse::<SocketAddr>() {
+        Ok(socket) if socket.ip().to_canonical().is_multicast() => {
+            refused("is a multicast address, which nothing listens at", "give one of this machine")
+        }
         Ok(_) => Ok(text.to_owned()),
         Err(_) => refused(
             "is not IP:PORT",
@@ -163,23 +168,52 @@ pub(crate) fn root_url(text: &str) -> Result<String, Refused> {
     Ok(text.strip_suffix('/').unwrap_or(text).to_owned())
 }
 
-/// Comma-separated `scheme://host[:port]`, as browsers send them in `Origin`.
+/// Comma-separated `scheme://host[:port]`, in the form in which browsers send them in `Origin`.
 pub(crate) fn origins(text: &str) -> Result<Vec<String>, Refused> {
+    let origin = |item: &str| {
+        let origin = origin(item);
+        origin.map_err(|why| Refused { problem: of_entry(text, item, &why.problem), ..why })
+    };
+    Ok(distinct(items(text).map(origin).collect::<Result<_, _>>()?))
+}
+
+/// An origin as browsers write it (WHATWG URL, 4.7): in lower case, without the default port, the
+/// host's letters beyond ASCII as `xn--`.
+fn origin(item: &str) -> Result<String, Refused> {
     const CURE: &str = "give origins such as https://dash.example.com,http://localhost:3000";
-    items(text)
-        .map(|item| {
-            if item == "*" {
-                return refused("would allow every site", CURE);
-            }
-            let root = root_url(item).map_err(|why| Refused { cure: CURE.into(), ..why })?;
-            let bare = root.splitn(3, '/').nth(2).is_some_and(|host| !host.contains('/'));
-            if !bare || root != item {
-                return refused("has an entry with a path or a last slash", CURE);
-            }
-            // Browsers send origins in lower case, and they are compared byte by byte.
-            Ok(root.to_ascii_lowercase())
-        })
-        .collect()
+    if item == "*" {
+        return refused("would allow every site", CURE);
+    }
+    if item.contains('*') {
+        return refused("has a wildcard, and origins are compared whole", "list each origin");
+    }
+    if item.eq_ignore_ascii_case("null") {
+        let problem = "is what pages without an origin send: files, and frames of any site";
+        return refused(problem, "serve the page from an address, and give that");
+    }
+    if item.contains(char::is_whitespace) || item.contains(';') {
+        return refused("has a separator that is no comma", CURE);
+    }
+    if !item.contains("://") {
+        let cure = format!("give https://{item}, or http://{item} if there is no TLS");
+        return refused("has no scheme", cure);
+    }
+    let Ok(url) = Url::parse(item) else { return refused("is no origin", CURE) };
+    let origin = url.origin().ascii_serialization();
+    if !matches!(url.scheme(), "http" | "https") {
+        return refused("is neither http:// nor https://", CURE);
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return refused("carries a user name or password", CURE);
+    }
+    if url.query().is_some() || url.fragment().is_some() || url.path() != "/" {
+        let problem = "has something after the host, and no page's origin has";
+        return refused(problem, format!("give {origin}"));
+    }
+    if url.port() == Some(0) {
+        return refused("has port 0, from which no page comes", CURE);
+    }
+    Ok(origin)
 }
 
 /// Comma-separated IP addresses and networks.
@@ -366,14 +400,56 @@ mod tests {
     }
 
     #[test]
-    fn origins_are_bare_and_never_a_star() {
-        assert_eq!(
-            origins("https://A.example, http://localhost:3000").unwrap(),
-            ["https://a.example", "http://localhost:3000"]
-        );
-        for bad in ["*", "https://a.example/", "https://a.example/x", "a.example", "null"] {
-            assert!(origins(bad).is_err(), "{bad} was accepted");
+    fn an_origin_becomes_what_browsers_send() {
+        for (text, expected) in [
+            ("https://A.example, http://localhost:3000", "https://a.example,http://localhost:3000"),
+            ("https://dash.example.com:443", "https://dash.example.com"),
+            ("http://dash.example.com:80/", "http://dash.example.com"),
+            ("http://dash.example.com:443", "http://dash.example.com:443"),
+            ("HTTPS://DASH.EXAMPLE.COM:8443/", "https://dash.example.com:8443"),
+            ("https://b\u{fc}cher.example", "https://xn--bcher-kva.example"),
+            ("https://xn--bcher-kva.example", "https://xn--bcher-kva.example"),
+            ("https://bu\u{308}cher.example", "https://xn--bcher-kva.example"),
+            ("http://[0:0:0::1]:80", "http://[::1]"),
+            ("http://[FD00::1]:8080", "http://[fd00::1]:8080"),
+            ("http://127.1:9", "http://127.0.0.1:9"),
+            ("http://192.168.001.010", "http://192.168.1.8"),
+            ("https://a.example,https://a.example:443/,", "https://a.example"),
+            ("https://a.example:0443", "https://a.example"),
+        ] {
+            assert_eq!(origins(text).unwrap().join(","), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn an_origin_that_no_page_has_is_refused_with_its_cure() {
+        for (text, problem, cure) in [
+            ("*", "every site", "https://"),
+            ("https://*.example.com", "wildcard", "each origin"),
+            ("null", "without an origin", "from an address"),
+            ("a.example", "has no scheme", "https://a.example"),
+            ("a.example:8443", "has no scheme", "https://a.example:8443"),
+            ("https://a.example/x", "after the host", "give https://a.example"),
+            ("https://a.example:443/x", "after the host", "give https://a.example"),
+            ("https://a.example?q", "after the host", "give https://a.example"),
+            ("https://a.example/#", "after the host", "give https://a.example"),
+            ("https://u:p@a.example", "user name", "https://"),
+            ("ftp://a.example", "neither http", "https://"),
+            ("wss://a.example", "neither http", "https://"),
+            ("chrome-extension://abcdef", "neither http", "https://"),
+            ("https://", "is no origin", "https://"),
+            ("https://a.example:99999", "is no origin", "https://"),
+            ("https://a.example:0", "port 0", "https://"),
+            ("https://a.example https://b.example", "no comma", "https://"),
+            ("https://a.example;https://b.example", "no comma", "https://"),
+            ("https://300.1.1.1", "is no origin", "https://"),
+            ("https://xn--a-\u{fc}.example", "is no origin", "https://"),
+        ] {
+            let why = origins(text).unwrap_err();
+            assert!(why.problem.contains(problem) && why.cure.contains(cure), "{text}: {why:?}");
+        }
+        let why = origins("https://a.example,b.example").unwrap_err();
+        assert_eq!(why.problem, "has the entry b.example, which has no scheme");
     }
 
     #[test]
@@ -381,9 +457,14 @@ mod tests {
         for good in ["127.0.0.1:0", "[::1]:8080", "unix:/run/bhav.sock"] {
             assert_eq!(listen(good).unwrap(), good);
         }
-        for bad in ["localhost:80", "8080", "127.0.0.1", "unix:", "127.0.0.1:70000"] {
+        for bad in ["localhost:80", "8080", "127.0.0.1", "unix:", "127.0.0.1:70000", "224.0.0.1:80"]
+        {
             assert!(listen(bad).is_err(), "{bad} was accepted");
         }
+        for off in ["off", "OFF", "false", "no"] {
+            assert_eq!(listen_or_off(off), Ok(AdminListen::Off), "{off}");
+        }
+        assert!(listen_or_off("none").unwrap_err().cure.contains("or off"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod database;
 mod documents;
 mod exit_codes;
+mod foreign_settings;
 mod healthcheck;
 mod keys;
 mod passwords;

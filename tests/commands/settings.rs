@@ -170,7 +170,9 @@ fn a_fault_of_a_secret_names_its_variable_and_where_that_stands() {
         &[
             &format!("BROKERA_API_KEY_FILE={key}-not-there ({env_file} line 2) cannot be read: "),
             &format!("JWT_SECRET_FILE={key} ({env_file} line 3) has a key shorter"),
-            &format!("BROKERB_API_KEY=*** ({env_file} line 4) has spaces"),
+            &format!(
+                "BROKERB_API_KEY=*** ({env_file} line 4) has what nobody sees: character 7 is a"
+            ),
         ],
     );
     assert!(!ran.err.contains("s3cr3t"), "{}", ran.err);
