@@ -62,6 +62,27 @@ async function converse(client, what) {
             assert.deepEqual(merged(pages), whole, name);
         }
     }
+    // Clients of languages with one type of number send 7.0; one assistant sends lists as text.
+    const same = async (name, one, other) => {
+        const answers = [];
+        for (const args of [one, other]) answers.push(await called(client, name, args));
+        assert.deepEqual(answers[0], answers[1], name);
+    };
+    await same('portfolio_summary', { days: 7 }, { days: 7.0 });
+    const symbols = ['NSE:INFY', 'NSE:M&M'];
+    const text = await called(client, 'quotes', { symbols: JSON.stringify(symbols) });
+    assert.deepEqual(text[0].quotes.map(({ symbol }) => symbol), symbols);
+    for (const [name, args, argument] of [
+        ['portfolio_summary', { days: 7.5 }, 'days'],
+        ['portfolio_summary', { days: '7' }, 'days'],
+        ['holdings', { live: 'true' }, 'live'],
+        ['quotes', { symbols: [1] }, 'symbols'],
+        ['quotes', {}, 'symbols'],
+        ['market_snapshot', { user_id: 1 }, 'user_id'],
+    ]) {
+        const wrong = await client.callTool({ name, arguments: args });
+        assert.ok(wrong.isError && wrong.content[0].text.includes(`"${argument}"`), name);
+    }
     const refused = await client.callTool({ name: 'candles', arguments: { symbol: 'NSE:NOSUCH' } });
     assert.ok(refused.isError && refused.content[0].text.includes('candles_not_found'));
     await assert.rejects(client.callTool({ name: 'place_order', arguments: {} }), { code: -32602 });

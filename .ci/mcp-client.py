@@ -25,6 +25,16 @@ CALLS: list[tuple[str, dict[str, Any], str]] = [
     ("signals", {}, ""),
 ]
 
+# Arguments that the schemas forbid, each with its name.
+WRONG: list[tuple[str, dict[str, Any], str]] = [
+    ("portfolio_summary", {"days": 7.5}, "days"),
+    ("portfolio_summary", {"days": "7"}, "days"),
+    ("holdings", {"live": "true"}, "live"),
+    ("quotes", {"symbols": [1]}, "symbols"),
+    ("quotes", {}, "symbols"),
+    ("market_snapshot", {"user_id": 1}, "user_id"),
+]
+
 
 def read(base: str, key: str, path: str) -> Any:
     headers = {"Authorization": f"Bearer {key}"}
@@ -78,6 +88,15 @@ async def converse(base: str, key: str, mode: str) -> str:
                     whole = read(base, key, path)
                     whole.pop("next_cursor", None)
                     assert merged(pages) == whole, name
+            # 7.0 is what this language sends for a float; one assistant sends lists as text.
+            days = [await called(client, "portfolio_summary", {"days": n}) for n in (7, 7.0)]
+            assert days[0] == days[1]
+            symbols = ["NSE:INFY", "NSE:M&M"]
+            text = await called(client, "quotes", {"symbols": json.dumps(symbols)})
+            assert [quote["symbol"] for quote in text[0]["quotes"]] == symbols, text
+            for name, wrong, argument in WRONG:
+                answer = await client.call_tool(name, wrong)
+                assert answer.is_error and f'"{argument}"' in answer.content[0].text, (name, wrong)
             refused = await client.call_tool("candles", {"symbol": "NSE:NOSUCH"})
             assert refused.is_error and "candles_not_found" in refused.content[0].text
             try:

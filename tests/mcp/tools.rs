@@ -4,8 +4,8 @@ use jsonschema::Validator;
 use serde_json::{Value, json};
 
 use super::assistant::{Assistant, Called, NEW, OLD, VERSIONS, post};
-use super::questions;
 use super::world::World;
+use super::{arguments, questions};
 use crate::accounts::keys::{PASSWORD, made};
 use crate::support::{bearer, say};
 
@@ -93,6 +93,7 @@ fn tools_answer_as_their_routes_do() {
     tools_are_described_for_reading_alone(&world);
     a_refusal_is_a_result_with_the_problem_of_the_route(&world);
     questions::are_answered_by_calls_alone(&world);
+    arguments::are_judged_by_the_published_schema(&world);
 }
 
 fn every_figure_is_that_of_the_route_in_every_version(world: &World) {
@@ -253,6 +254,15 @@ fn a_refusal_is_a_result_with_the_problem_of_the_route(world: &World) {
             let called = assistant.call(tool, &arguments);
             assert_eq!(called.code(), code, "{tool} {arguments}: {}", called.text());
         }
+        for (days, others) in [(json!(7.0), json!(7)), (json!(365.0), json!(365))] {
+            let [one, other] = [days, others]
+                .map(|days| assistant.call("portfolio_summary", &json!({"days": days})).document());
+            assert_eq!(one, other);
+        }
+        let text = json!({"symbols": "[\"NSE:INFY\",\"NSE:M&M\"]"});
+        let list = json!({"symbols": ["NSE:INFY", "NSE:M&M"]});
+        let [text, list] = [text, list].map(|given| assistant.call("quotes", &given).document());
+        assert_eq!(text, list);
         let called = assistant.call("portfolio_summary", &json!({"days": 0}));
         let (problem, _) = called.refused();
         assert_eq!(problem["errors"][0]["field"], "days", "{problem}");

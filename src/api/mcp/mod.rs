@@ -3,6 +3,7 @@
 //! Every message is judged by itself: no session, no stream, no writes, no OAuth. Runs on the edge,
 //! with an API key alone, and parks where the handlers of the tools' routes do.
 
+mod arguments;
 mod protocol;
 mod tools;
 

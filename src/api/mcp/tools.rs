@@ -14,11 +14,13 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::api::errors;
+use crate::api::mcp::arguments;
+use crate::api::mcp::arguments::{Argument, Fault, Judged, PAGE_CURSOR};
 use crate::api::mcp::tools::Lists::{Cut, Paged, Short};
 use crate::api::portfolio::compute;
 use crate::api::routes::{DESCRIPTION, ROUTES, Route};
 use crate::api::state::{Call, State};
-use crate::base::json::{Member, members, unescaped};
+use crate::base::json::{Member, members};
 use crate::http::message::head::{HEAD_BYTES_MAX, Head, Parsed};
 use crate::http::{Method, Problem, Response};
 
@@ -97,6 +99,8 @@ const TOOLS: [Tool; 9] = [
          shares that the operator watches."),
 ];
 
+/// Longest list as a text: fifty symbols of the longest kind as JSON.
+const LIST_CHARS_MAX: usize = 4_096;
 const NEXT_CURSOR: &str = "next_cursor";
 /// Longest value that a summary repeats: a time with its offset, a figure, a word.
 const NOTED_BYTES_MAX: usize = 30;
@@ -107,8 +111,7 @@ pub(crate) struct Tools(Vec<Defined>);
 struct Defined {
     tool: &'static Tool,
     routes: Vec<&'static Route>,
-    /// Names of the arguments.
-    arguments: Vec<String>,
+    arguments: Vec<Argument>,
     /// The definition up to the schema of its answers.
     begin: String,
     /// The schema of its answers, with descriptions and without.
@@ -181,12 +184,13 @@ impl Defined {
             ROUTES.iter().find(is_it).expect("every tool has its routes")
         });
         let routes: Vec<&Route> = routes.collect();
-        let (input, arguments) = input_of(tool, api);
+        let input = alone(input_of(tool, api), api, false);
+        let arguments = arguments::of_schema(&input);
         let begin = json!({
             "name": tool.name,
             "title": routes[0].doc,
             "description": tool.says,
-            "inputSchema": alone(input, api, false),
+            "inputSchema": input,
             "annotations": {"readOnlyHint": true, "openWorldHint": false},
         });
         let mut begin = begin.to_string();
@@ -203,7 +207,11 @@ impl Defined {
     }
 
     fn answer(&self, order: &Order<'_>, reply: &mut Response<'_>) -> Result<Answer, Problem> {
-        let mut given = self.given(order.arguments)?;
+        let Judged { parameters: mut given, fault } =
+            arguments::judged(&self.arguments, order.arguments);
+        if let Some(fault) = fault {
+            return Err(self.refusal(order, given, fault, reply));
+        }
         let is_text = order.is_text;
         let mut cursor = None;
         if let Cut(_) = self.tool.lists
@@ -236,23 +244,21 @@ impl Defined {
         }
     }
 
-    /// The arguments as the texts of parameters. `null` counts as absent.
-    fn given(&self, arguments: &[Member<'_>]) -> Result<Vec<(String, String)>, Problem> {
-        let mut given = Vec::new();
-        for (name, raw) in arguments {
-            let fault = |said| {
-                let problem = Problem::new(400, "validation_failed", "An argument is not valid.");
-                Err(problem.field(name.to_string(), said))
-            };
-            if !self.arguments.iter().any(|known| known == name) {
-                return fault("There is no such argument.");
-            }
-            match parameter(raw) {
-                Some(text) => given.extend(text.map(|text| (name.to_string(), text))),
-                None => return fault("This is a text, a number, true, false or a list of these."),
-            }
+    /// The refusal of an argument. The route's own is more exact where it can have the argument.
+    fn refusal(
+        &self,
+        order: &Order<'_>,
+        mut given: Vec<(String, String)>,
+        fault: Fault,
+        reply: &mut Response<'_>,
+    ) -> Problem {
+        let of_tool = matches!(self.tool.lists, Cut(_)).then_some("cursor");
+        if of_tool == Some(&*fault.name) && fault.is_for_route() {
+            return fault.refused(Some(cursor_invalid()));
         }
-        Ok(given)
+        given.retain(|(name, _)| of_tool != Some(name));
+        let own = fault.is_for_route().then(|| self.document(order, &given, reply).err());
+        fault.refused(own.flatten())
     }
 
     /// What the routes answer. The first one takes the arguments.
@@ -317,23 +323,6 @@ fn read(
     let call = Call { request: &request, caller: order.call.caller.clone(), path_id: None };
     let body = reply.taken_back(|reply| (route.run)(order.state, &call, reply))?;
     String::from_utf8(body).map_err(|error| Problem::internal().because(error))
-}
-
-/// A JSON value as the text of a parameter; the inner `None` for `null`, the outer for an object.
-fn parameter(raw: &str) -> Option<Option<String>> {
-    let plain = |raw: &str| match raw.as_bytes().first()? {
-        b'"' => unescaped(raw).map(|text| text.as_str().to_owned()),
-        b'{' | b'[' => None,
-        _ => Some(raw.to_owned()),
-    };
-    match raw.as_bytes().first()? {
-        b'[' => {
-            let texts = crate::base::json::elements(raw)?.into_iter().map(plain);
-            Some(Some(texts.collect::<Option<Vec<_>>>()?.join(",")))
-        }
-        _ if raw == "null" => Some(None),
-        _ => plain(raw).map(Some),
-    }
 }
 
 fn member<'a>(members: &[Member<'a>], name: &str) -> Option<&'a str> {
@@ -425,8 +414,12 @@ fn begin(cursor: &str, count: usize) -> Result<usize, Problem> {
         let (from, of): (usize, usize) = (from.parse().ok()?, of.parse().ok()?);
         (of == count && from < count).then_some(from)
     });
+    parsed.ok_or_else(cursor_invalid)
+}
+
+fn cursor_invalid() -> Problem {
     let detail = "The cursor is not one of this list, or the list has changed. Begin without one.";
-    parsed.ok_or_else(|| Problem::new(400, "cursor_invalid", detail))
+    Problem::new(400, "cursor_invalid", detail)
 }
 
 // ---- Schemas
@@ -436,10 +429,10 @@ fn resolved<'a>(api: &'a Value, value: &'a Value) -> &'a Value {
     reference.and_then(|reference| api.pointer(&reference[1..])).unwrap_or(value)
 }
 
-/// The schema of a tool's arguments, the parameters of its first route, and their names.
-fn input_of(tool: &Tool, api: &Value) -> (Value, Vec<String>) {
+/// The schema of a tool's arguments, the parameters of its first route.
+fn input_of(tool: &Tool, api: &Value) -> Value {
     let [(_, path), ..] = tool.routes else { unreachable!("every tool has a route") };
-    let (mut properties, mut required, mut names) = (Map::new(), Vec::new(), Vec::new());
+    let (mut properties, mut required) = (Map::new(), Vec::new());
     let parameters = api["paths"][path]["get"]["parameters"].as_array();
     for parameter in parameters.into_iter().flatten() {
         let parameter = resolved(api, parameter);
@@ -449,19 +442,19 @@ fn input_of(tool: &Tool, api: &Value) -> (Value, Vec<String>) {
         }
         let mut schema = resolved(api, &parameter["schema"]).clone();
         if schema["type"] == "array" {
-            schema = json!({"anyOf": [schema, {"type": "string"}]});
+            let text = json!({"type": "string", "minLength": 1, "maxLength": LIST_CHARS_MAX});
+            schema = json!({"anyOf": [schema, text]});
         }
         schema["description"] = parameter["description"].clone();
         if parameter["required"] == true {
             required.push(name.to_owned());
         }
-        names.push(name.to_owned());
         properties.insert(name.to_owned(), schema);
     }
     if let Cut(_) = tool.lists {
         let says = "next_cursor of the answer before, with the same other arguments.";
-        names.push("cursor".into());
-        properties.insert("cursor".into(), json!({"type": "string", "description": says}));
+        let schema = json!({"type": "string", "pattern": PAGE_CURSOR, "description": says});
+        properties.insert("cursor".into(), schema);
     }
     let mut input = json!({"type": "object", "additionalProperties": false});
     if !properties.is_empty() {
@@ -470,7 +463,7 @@ fn input_of(tool: &Tool, api: &Value) -> (Value, Vec<String>) {
     if !required.is_empty() {
         input["required"] = json!(required);
     }
-    (input, names)
+    input
 }
 
 /// The schema of a tool's answers: that of its route, or of an object with those of its routes.
@@ -565,7 +558,7 @@ mod tests {
             let input = &begin["inputSchema"];
             jsonschema::options().build(input).unwrap();
             assert_eq!(input["additionalProperties"], false);
-            for argument in &defined.arguments {
+            for Argument { name: argument, .. } in &defined.arguments {
                 assert!(input["properties"][argument]["description"].is_string(), "{argument}");
             }
             for (_, path) in defined.tool.routes {
@@ -574,25 +567,6 @@ mod tests {
         }
         assert!(bytes[0] > DESCRIBED_BYTES_MAX, "{bytes:?}: all may keep their descriptions");
         assert!(bytes[1] < DESCRIBED_BYTES_MAX, "{bytes:?}");
-    }
-
-    #[test]
-    fn arguments_are_texts_numbers_words_and_lists() {
-        let text = |text: &str| Some(Some(text.to_owned()));
-        for (raw, expected) in [
-            ("\"a\\u0026b\"", text("a&b")),
-            ("7", text("7")),
-            ("7.50", text("7.50")),
-            ("true", text("true")),
-            ("null", Some(None)),
-            ("[]", text("")),
-            ("[\"NSE:A\", \"NSE:B\"]", text("NSE:A,NSE:B")),
-            ("[[1]]", None),
-            ("{}", None),
-            ("\"\\ud800\"", None),
-        ] {
-            assert_eq!(parameter(raw), expected, "{raw}");
-        }
     }
 
     proptest! {
