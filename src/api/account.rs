@@ -11,10 +11,10 @@ use crate::api::body::Fields;
 use crate::api::errors;
 use crate::api::state::{Call, Handled, NO_STORE, State, reply_with, show};
 use crate::auth::{
-    AccountError, COOKIE, Caller, EARLIER_COOKIE, EMAIL_BYTES_MAX, NAME_CHARS_MAX,
+    AccountError, COOKIE, Caller, EARLIER_COOKIE, EMAIL_BYTES_MAX, Email, NAME_CHARS_MAX,
     PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, PROOF_LIFE_S, Session, TOKEN_LIFE_S, Unidentified,
-    normalised,
 };
+use crate::base::visible;
 use crate::http::document::variants::JSON;
 use crate::http::{Problem, Request, Response};
 use crate::store::{StoreError, User as StoredUser};
@@ -28,18 +28,20 @@ use crate::web::Site;
 pub(super) fn register(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let mut fields = Fields::of(call.request)?;
     let email = fields.text("email", EMAIL_BYTES_MAX * 2);
-    let normal = normalised(&email);
-    if normal.is_none() && !email.is_empty() {
-        fields.fault("email", "This is not an e-mail address.");
+    let parsed = Email::parse(&email);
+    if let Err(why) = &parsed
+        && !email.is_empty()
+    {
+        fields.fault("email", why.to_string());
     }
     let password = new_password(&mut fields, "password");
     let name = name(&mut fields);
     let wants_cookie = fields.flag("cookie");
     fields.done()?;
     let cookie = LoginCookie::admitted(wants_cookie, state, call.request)?;
-    let email = normal.unwrap_or_default();
+    let email = parsed.unwrap_or_else(|_| Email::given(&email));
     let client = call.request.client_address();
-    let session = state.auth.register(email, name, password, client);
+    let session = state.auth.register(&email, name, password, client);
     let session = session.map_err(|error| about(error, "password"))?;
     logged_in(201, &session, cookie, reply);
     Ok(())
@@ -49,12 +51,12 @@ pub(super) fn register(state: &State, call: &Call<'_>, reply: &mut Response<'_>)
 pub(super) fn login(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let mut fields = Fields::of(call.request)?;
     let email = fields.text("email", EMAIL_BYTES_MAX * 2);
-    let password = fields.secret("password", PASSWORD_CHARS_MAX);
+    let password = fields.password("password", PASSWORD_CHARS_MAX);
     let wants_cookie = fields.flag("cookie");
     fields.done()?;
     let cookie = LoginCookie::admitted(wants_cookie, state, call.request)?;
     // Text that is no e-mail address is answered like an unknown address.
-    let email = normalised(&email).unwrap_or(email);
+    let email = Email::given(&email);
     let session = state.auth.login(&email, password, call.request)?;
     logged_in(200, &session, cookie, reply);
     Ok(())
@@ -105,7 +107,7 @@ pub(crate) fn logout(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -
 /// `POST /api/auth/password`.
 pub(super) fn password(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let mut fields = Fields::of(call.request)?;
-    let current = fields.secret("current_password", PASSWORD_CHARS_MAX);
+    let current = fields.password("current_password", PASSWORD_CHARS_MAX);
     let new = new_password(&mut fields, "new_password");
     let wants_cookie = fields.flag("cookie");
     fields.done()?;
@@ -127,7 +129,7 @@ pub(super) fn password(state: &State, call: &Call<'_>, reply: &mut Response<'_>)
 /// `DELETE /api/auth/account`.
 pub(super) fn erase(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let mut fields = Fields::of(call.request)?;
-    let password = fields.secret("password", PASSWORD_CHARS_MAX);
+    let password = fields.password("password", PASSWORD_CHARS_MAX);
     fields.done()?;
     let client = call.request.client_address();
     let deleted = state.auth.erase(call.caller(), password, client)?;
@@ -146,21 +148,21 @@ fn about(error: AccountError, field: &'static str) -> Problem {
 }
 
 fn new_password(fields: &mut Fields<'_>, field: &'static str) -> SecretString {
-    let password = fields.secret(field, PASSWORD_CHARS_MAX);
-    let chars = password.expose_secret().chars().count();
+    let password = fields.password(field, PASSWORD_CHARS_MAX);
+    // Counted as it is hashed.
+    let chars = visible::composed(password.expose_secret()).chars().count();
     if (1..PASSWORD_CHARS_MIN).contains(&chars) {
         fields.fault(field, format!("At least {PASSWORD_CHARS_MIN} characters."));
+    } else if chars > PASSWORD_CHARS_MAX {
+        fields.fault(field, format!("At most {PASSWORD_CHARS_MAX} characters."));
     }
     password
 }
 
-/// The user's name, trimmed; `None` if it is empty.
+/// The user's name as people see it; `None` if it is empty.
 fn name(fields: &mut Fields<'_>) -> Option<String> {
-    let name = fields.optional_text("name", NAME_CHARS_MAX)?;
-    if name.chars().any(char::is_control) {
-        fields.fault("name", "No control characters.");
-    }
-    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+    let given = fields.optional_text("name", NAME_CHARS_MAX)?;
+    Some(fields.seen("name", &given)).filter(|name| !name.is_empty())
 }
 
 /// Sends the token in the body or, so that no script can read it, as a cookie.

@@ -12,12 +12,15 @@ use std::str::FromStr;
 
 use jiff::civil::Date;
 use rust_decimal::Decimal;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
-use crate::base::json;
+use crate::base::{json, visible};
 use crate::http::message::request::decoded_escape;
 use crate::http::{Problem, Request};
+
+/// Most characters that are composed to one.
+const COMPOSED_OF_MAX: usize = 4;
 
 /// The members of a body, and the faults of those read so far.
 pub(crate) struct Fields<'a> {
@@ -78,16 +81,34 @@ impl<'a> Fields<'a> {
         self.secret_text(name, chars_max).as_str().to_owned()
     }
 
-    /// A required name, without blanks around it. One of blanks alone counts as missing.
+    /// A required name as people see it. One of blanks alone counts as missing.
     pub(super) fn name(&mut self, name: &'static str, chars_max: usize) -> String {
         let given = self.text(name, chars_max);
-        let trimmed = given.trim().to_owned();
-        if trimmed.is_empty() && !given.is_empty() {
+        let seen = self.seen(name, &given);
+        if seen.is_empty() && !given.is_empty() {
             self.fault(name, "This field is required.");
-        } else if trimmed.chars().any(char::is_control) {
-            self.fault(name, "No control characters.");
         }
-        trimmed
+        seen
+    }
+
+    /// A name as people see it. A fault is recorded for what nobody sees.
+    pub(super) fn seen(&mut self, name: &'static str, given: &str) -> String {
+        let seen = visible::name(given);
+        if let Some(unseen) = visible::unseen_in_name(&seen) {
+            self.fault(name, format!("{unseen}: a name has none of these."));
+        }
+        seen
+    }
+
+    /// A required password of at most `chars_max` characters, with its letters composed or not.
+    pub(super) fn password(&mut self, name: &'static str, chars_max: usize) -> SecretString {
+        let password = self.secret(name, chars_max * COMPOSED_OF_MAX);
+        let given = password.expose_secret();
+        let is_long = |text: &str| text.chars().count() > chars_max;
+        if is_long(given) && is_long(&visible::composed(given)) {
+            self.fault(name, format!("At most {chars_max} characters."));
+        }
+        password
     }
 
     /// A required text that is not empty, as a secret.

@@ -16,6 +16,7 @@ use crate::api::state::{
     Call, Handled, KEPT, NO_STORE, State, etag_of, expected, expected_with, reply_with, revision,
     send_tagged,
 };
+use crate::base::visible;
 use crate::base::{Words, clock};
 use crate::http::document::variants::{JSON, etag};
 use crate::http::{Problem, Response};
@@ -173,9 +174,10 @@ fn read(mut fields: Fields<'_>, now: Timestamp) -> Result<JournalFields, Problem
     if notes.as_deref().is_some_and(|text| text.contains(in_notes)) {
         fields.fault("notes", "No control characters but line ends and tabs.");
     }
-    if tags.iter().any(|tag| tag.trim() != tag || tag.chars().any(char::is_control)) {
-        fields.fault("tags", "No spaces around a tag and no control characters.");
+    if tags.iter().any(|tag| tag.trim() != tag) {
+        fields.fault("tags", "No spaces around a tag.");
     }
+    let tags: Vec<String> = tags.iter().map(|tag| fields.seen("tags", tag)).collect();
     if (1..tags.len()).any(|at| tags[..at].contains(&tags[at])) {
         fields.fault("tags", "Each tag once.");
     }
@@ -319,8 +321,8 @@ impl Filters {
         Ok(Self {
             symbol: text(query, "symbol", SYMBOL_CHARS_MAX)?.map(|symbol| symbol.to_uppercase()),
             strategy: text(query, "strategy", STRATEGY_CHARS_MAX)?
-                .map(|strategy| strategy.to_lowercase()),
-            tag: text(query, "tag", TAG_CHARS_MAX)?.map(|tag| tag.to_lowercase()),
+                .map(|strategy| folded(&strategy)),
+            tag: text(query, "tag", TAG_CHARS_MAX)?.map(|tag| folded(&tag)),
             from: date(query, "from")?,
             to: date(query, "to")?,
         })
@@ -336,16 +338,21 @@ impl Filters {
     }
 
     fn is_marked(&self, entry: &JournalEntry) -> bool {
-        let strategy = entry.fields.strategy.as_deref().unwrap_or_default().to_lowercase();
+        let strategy = folded(entry.fields.strategy.as_deref().unwrap_or_default());
         let named = self.strategy.as_deref().is_none_or(|wanted| strategy == wanted);
         let tags = &entry.fields.tags;
-        let tagged = |wanted: &str| tags.iter().any(|tag| tag.to_lowercase() == wanted);
+        let tagged = |wanted: &str| tags.iter().any(|tag| folded(tag) == wanted);
         named && self.tag.as_deref().is_none_or(tagged)
     }
 
     fn keep(&self, entry: &JournalEntry) -> bool {
         self.is_of_symbol(entry) && self.is_in_time(entry) && self.is_marked(entry)
     }
+}
+
+/// A tag or strategy as it is compared: as people see it, in any case.
+fn folded(text: &str) -> String {
+    visible::name(text).to_lowercase()
 }
 
 fn text(query: &[u8], name: &'static str, chars_max: usize) -> Result<Option<String>, Problem> {

@@ -44,7 +44,7 @@ pub(super) fn make(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
             None
         }
     });
-    let password = fields.secret("current_password", PASSWORD_CHARS_MAX);
+    let password = fields.password("current_password", PASSWORD_CHARS_MAX);
     fields.done()?;
     state.admit_write(call.caller())?;
     let given = call.request.preconditions();

@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
+use crate::auth::email::Email;
 use crate::auth::endings::{Ending, is_unwritten};
 use crate::auth::identity::{Auth, Caller};
 use crate::auth::keys::Registration;
@@ -75,14 +76,13 @@ impl From<TooEarly> for AccountError {
 }
 
 impl Auth {
-    /// Creates an account. The caller has normalised the e-mail address and checked the name and
-    /// the password's length.
+    /// Creates an account. The caller has checked the name and the password's length.
     ///
     /// # Errors
     /// [`AccountError`]; it contains [`StoreError::EmailTaken`] if the address has an account.
     pub(crate) fn register(
         &self,
-        email: String,
+        email: &Email,
         name: Option<String>,
         password: SecretString,
         client: Option<IpAddr>,
@@ -95,8 +95,9 @@ impl Auth {
         let keys = [Key::Address(client)];
         self.registrations.admit(&keys)?;
         refuse_weak(&password)?;
-        // Only avoids the cost of hashing: the insert below decides whether the address is taken.
-        if self.store.user_by_email(&email)?.is_some() {
+        // An account of an earlier version may have another spelling of the address. For the one
+        // spelling this only avoids the cost of hashing: the insert below decides.
+        if self.store.user_by_spellings(&email.spellings)?.is_some() {
             return Err(StoreError::EmailTaken.into());
         }
         let attempt = self.registrations.shared_attempt(&keys);
@@ -105,7 +106,7 @@ impl Auth {
             count_refusal(error, &self.registrations);
         })?;
         let created_ms = self.clock.now_ms();
-        let new = NewUser { email, name, password_hash, created_ms };
+        let new = NewUser { email: email.normal.clone(), name, password_hash, created_ms };
         let registration = *self.registration.lock();
         let created = match registration {
             Registration::Open => self.store.create_user(new),
@@ -138,7 +139,7 @@ impl Auth {
     /// [`AccountError`].
     pub(crate) fn login(
         &self,
-        email: &str,
+        email: &Email,
         password: SecretString,
         request: &Request<'_>,
     ) -> Result<Session, AccountError> {
@@ -151,21 +152,21 @@ impl Auth {
             // The account is read to compare it with the tokens. The attempt is counted first,
             // since a token of any account leads here.
             self.throttle.admit(&[address])?;
-            found = self.store.user_by_email(email)?;
+            found = self.store.user_by_spellings(&email.spellings)?;
         }
         let id = found.as_ref().map(|secrets| secrets.user.id);
         let proven = earlier.iter().find(|earlier| Some(earlier.id) == id);
         let (own, whose) = match (proven, client) {
             (Some(earlier), _) => (vec![Key::Earlier(earlier.token_id)], Whose::Known),
-            (None, Some(address)) if self.known_networks.knows(email, address) => {
-                (vec![Key::Pair(email, address)], Whose::Known)
+            (None, Some(address)) if self.knows_network(email, address) => {
+                (vec![Key::Pair(&email.normal, address)], Whose::Known)
             }
-            (None, client) => (self.throttle.of_stranger(email, client), Whose::Stranger),
+            (None, client) => (self.throttle.of_stranger(&email.normal, client), Whose::Stranger),
         };
         let keys = [vec![address], own].concat();
         if earlier.is_empty() {
             self.throttle.admit(&keys)?;
-            found = self.store.user_by_email(email)?;
+            found = self.store.user_by_spellings(&email.spellings)?;
         } else {
             self.throttle.admit(&keys[1..])?;
         }
@@ -374,6 +375,11 @@ impl Auth {
         Ok(is_there)
     }
 
+    /// Whether an account with this address was lately used from the client's network.
+    fn knows_network(&self, email: &Email, client: IpAddr) -> bool {
+        email.spellings.iter().any(|spelling| self.known_networks.knows(spelling, client))
+    }
+
     /// Remembers the client's network for the account, after a correct password. A new one is
     /// stored before the login is answered, so that a kill does not lock its owner out; where the
     /// store cannot take it, it waits.
@@ -491,90 +497,5 @@ pub(crate) fn refuse_weak(password: &SecretString) -> Result<(), AccountError> {
     match passwords::weakness(password.expose_secret()) {
         Some(weakness) => Err(AccountError::WeakPassword(weakness)),
         None => Ok(()),
-    }
-}
-
-// ---- Email
-//
-// Checks and normalises e-mail addresses. Pure.
-
-/// Longest address allowed by SMTP (RFC 5321 4.5.3.1.3, without the angle brackets).
-pub(crate) const EMAIL_BYTES_MAX: usize = 254;
-const LOCAL_BYTES_MAX: usize = 64;
-const LABEL_BYTES_MAX: usize = 63;
-
-/// The address, trimmed and in lower case, so that spellings that differ in case are the same
-/// account. `None` if it is not plausible. It must have one `@`, no characters that need quoting,
-/// and a domain of labels. `me@localhost` is allowed, for services at home.
-pub(crate) fn normalised(text: &str) -> Option<String> {
-    let email = text.trim().to_lowercase();
-    let (local, domain) = email.split_once('@')?;
-    let plain = |letter: char| {
-        !letter.is_control() && !letter.is_whitespace() && !"@\"(),:;<>[]\\".contains(letter)
-    };
-    let label = |label: &str| {
-        !label.is_empty()
-            && label.len() <= LABEL_BYTES_MAX
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-            && label.chars().all(|letter| letter.is_alphanumeric() || letter == '-')
-    };
-    let good = email.len() <= EMAIL_BYTES_MAX
-        && (1..=LOCAL_BYTES_MAX).contains(&local.len())
-        && local.chars().all(plain)
-        && domain.split('.').all(label);
-    good.then_some(email)
-}
-
-#[cfg(test)]
-mod email_tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_trimmed_and_in_lower_case() {
-        for (text, email) in [
-            ("a@b.example", "a@b.example"),
-            ("  Asha.Rao+Kite@Mail.Example.IN \n", "asha.rao+kite@mail.example.in"),
-            ("me@localhost", "me@localhost"),
-            ("o'brien_1/x=y@x-y.example", "o'brien_1/x=y@x-y.example"),
-            ("ÄSHA@Bücher.example", "äsha@bücher.example"),
-        ] {
-            assert_eq!(normalised(text).as_deref(), Some(email), "{text}");
-        }
-    }
-
-    #[test]
-    fn implausible_addresses_are_refused() {
-        let local = format!("{}@b.example", "a".repeat(65));
-        let label = format!("a@{}.example", "b".repeat(64));
-        let long = format!("a@{}example", "b.".repeat(130));
-        for text in [
-            "",
-            "@",
-            "a",
-            "a@",
-            "@b",
-            "a@b@c",
-            "a b@c",
-            "a@b c",
-            "a@b..c",
-            "a@.b",
-            "a@b.",
-            "a@-b",
-            "a@b-",
-            "a@b_c",
-            "a\u{0}@b",
-            "a\t@b",
-            "\"a\"@b",
-            "<a@b>",
-            "a@[127.0.0.1]",
-            "a,b@c",
-            "a@b\r\nBcc: c@d",
-            &local,
-            &label,
-            &long,
-        ] {
-            assert_eq!(normalised(text), None, "{text:?}");
-        }
     }
 }

@@ -8,6 +8,7 @@
 
 mod accounts;
 mod api_keys;
+mod email;
 pub(crate) mod endings;
 mod identity;
 pub mod keys;
@@ -19,10 +20,10 @@ mod tokens;
 
 pub use accounts::Session;
 pub(crate) use accounts::{
-    AccountError, EMAIL_BYTES_MAX, NAME_CHARS_MAX, NewKey, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN,
-    normalised, refuse_weak,
+    AccountError, NAME_CHARS_MAX, NewKey, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, refuse_weak,
 };
 pub(crate) use api_keys::{ApiKey, ApiKeys, KeyRefusal, NoKey, PREFIX, holds_key, id_text, number};
+pub(crate) use email::{EMAIL_BYTES_MAX, Email};
 pub(crate) use identity::{
     Auth, AuthError, COOKIE, Caller, ChangesBell, ChangesParts, ChangesReading, EARLIER_COOKIE,
     PreparedAuth, Unidentified, start_changes,

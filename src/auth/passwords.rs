@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 use crate::auth::keys::AuthSettings;
 use crate::auth::throttle::SharedAttempt;
 use crate::base::limiter::TooEarly;
-use crate::base::{Clock, words};
+use crate::base::{Clock, visible, words};
 use crate::ops::Counter;
 use crate::rt::{Lane, LaneError, LaneSpec};
 
@@ -110,7 +110,8 @@ impl Drop for Place {
 #[derive(Debug)]
 pub(crate) struct Checked {
     pub good: bool,
-    /// A new hash, if the password is right and the stored hash has weaker parameters.
+    /// A new hash, if the password is right and the stored hash has weaker parameters or is of
+    /// letters that are not composed.
     pub better_hash: Option<String>,
 }
 
@@ -158,10 +159,11 @@ impl Passwords {
     /// [`CryptoError`].
     pub(crate) fn hash(&self, password: SecretString, asker: impl Into<Asker>) -> Result<String> {
         let params = self.params.clone();
-        self.run(asker.into(), move |_| hashed(&password, &params))
+        self.run(asker.into(), move |_| hashed(&composed(&password), &params))
     }
 
-    /// Checks a password against a stored hash. Without one it does the same work on a decoy, and
+    /// Checks a password against a stored hash: with its letters composed, and as they came if that
+    /// is something else. Without a stored hash it does the same work on a decoy, and
     /// the result is always wrong. Parks.
     ///
     /// # Errors
@@ -175,13 +177,22 @@ impl Passwords {
         let (params, known) = (self.params.clone(), stored.is_some());
         let stored = stored.unwrap_or(&self.decoy).to_owned();
         self.run(asker.into(), move |attempt| {
-            let (good, weaker) = matches(&password, &stored, &params)?;
+            let forms = forms(&password);
+            let (mut good, mut weaker, mut is_raw) = (false, false, false);
+            // Whether there is an account or not, each form takes a hash until one is right.
+            for (at, form) in forms.iter().enumerate() {
+                (good, weaker) = matches(form, &stored, &params)?;
+                is_raw = at > 0;
+                if good {
+                    break;
+                }
+            }
             let good = good && known;
             if let Some(attempt) = attempt.filter(|_| good) {
                 attempt.forgive_own();
             }
-            let better_hash = match good && weaker {
-                true => Some(hashed(&password, &params)?),
+            let better_hash = match good && (weaker || is_raw) {
+                true => Some(hashed(&forms[0], &params)?),
                 false => None,
             };
             Ok(Checked { good, better_hash })
@@ -213,7 +224,22 @@ impl Passwords {
 /// # Errors
 /// [`CryptoError`].
 pub(crate) fn hash_here(password: &SecretString, settings: &AuthSettings) -> Result<String> {
-    hashed(password, &params(settings).map_err(failed)?)
+    hashed(&composed(password), &params(settings).map_err(failed)?)
+}
+
+/// The password with its letters composed (NFC), as it is hashed: keyboards of different systems
+/// send different forms of the same letter (NIST SP 800-63B). NFKC would make one password of two.
+fn composed(password: &SecretString) -> SecretString {
+    SecretString::from(&*visible::composed(password.expose_secret()))
+}
+
+/// What a given password is tried as: composed, and as it came if that is something else, which an
+/// earlier version hashed. It depends on nothing but the password, so that the time of a refusal
+/// tells nobody whether there is an account.
+fn forms(password: &SecretString) -> Vec<SecretString> {
+    let normal = composed(password);
+    let is_other = normal.expose_secret() != password.expose_secret();
+    [Some(normal), is_other.then(|| password.clone())].into_iter().flatten().collect()
 }
 
 fn params(settings: &AuthSettings) -> argon2::Result<Params> {
@@ -456,6 +482,48 @@ mod tests {
                 .better_hash
                 .is_none()
         );
+    }
+
+    #[test]
+    fn a_password_is_the_same_in_each_form_of_its_letters() {
+        let passwords = passwords(2);
+        let (composed, loose) =
+            ("pässwörd für Zoë", "pa\u{308}sswo\u{308}rd fu\u{308}r Zoe\u{308}");
+        let check = |given: &str, stored: Option<&str>| {
+            let before = passwords.lane.stats().completed;
+            let checked = passwords.check(given.into(), stored, Whose::Known).unwrap();
+            assert_eq!(passwords.lane.stats().completed, before + 1);
+            checked
+        };
+        for made_of in [composed, loose] {
+            let stored = passwords.hash(made_of.into(), Whose::Known).unwrap();
+            for given in [composed, loose] {
+                let checked = check(given, Some(&stored));
+                assert!(checked.good && checked.better_hash.is_none(), "{given}");
+            }
+            assert!(!check("pässwörd für Zoe", Some(&stored)).good);
+        }
+        // An earlier version hashed the letters as they came.
+        let old = hashed(&loose.into(), &passwords.params).unwrap();
+        let checked = check(loose, Some(&old));
+        let better = checked.better_hash.unwrap();
+        assert!(checked.good && check(composed, Some(&better)).good);
+        assert!(check(composed, Some(&better)).better_hash.is_none());
+        for given in [composed, loose] {
+            assert!(!check(given, None).good, "there is no account");
+        }
+        // NFKC would make these the same.
+        let ligature = passwords.hash("e\u{fb03}cient code".into(), Whose::Known).unwrap();
+        assert!(!check("efficient code", Some(&ligature)).good);
+    }
+
+    #[test]
+    fn how_many_hashes_a_refusal_takes_depends_on_the_password_alone() {
+        for (password, count) in [("password", 1), ("p\u{e4}ssword", 1), ("pa\u{308}ssword", 2)] {
+            let forms = forms(&password.into());
+            assert_eq!(forms.len(), count, "{password}");
+            assert_eq!(forms[count - 1].expose_secret(), password, "as it came, last");
+        }
     }
 
     #[test]

@@ -20,8 +20,9 @@ use secrecy::SecretString;
 use zeroize::Zeroizing;
 
 use crate::auth::{
-    NAME_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, hash_here, normalised, refuse_weak,
+    Email, NAME_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, hash_here, refuse_weak,
 };
+use crate::base::visible;
 use crate::base::{Clock, clock};
 use crate::cli::operator::{
     Done, expect_consent, flag, group, in_words, plain, print, refuse, say, settings, with_service,
@@ -183,22 +184,25 @@ pub(super) fn minute(ms: i64) -> String {
 
 fn add(directory: &mut UserDirectory, matches: &ArgMatches, config: &Config) -> Done {
     let given = matches.get_one::<String>("email").map_or("", String::as_str);
-    let Some(email) = normalised(given) else {
-        return Ok(refuse("this is not an e-mail address", Exit::Usage));
+    let email = match Email::parse(given) {
+        Ok(email) => email,
+        Err(why) => return Ok(refuse(&why.to_string(), Exit::Usage)),
     };
-    let name = matches.get_one::<String>("name").map(|name| name.trim().to_owned());
+    let name = matches.get_one::<String>("name").map(|given| visible::name(given));
     let name = name.filter(|name| !name.is_empty());
-    let unusable =
-        |name: &String| name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control);
-    if name.as_ref().is_some_and(unusable) {
-        let why =
-            format!("--name takes at most {NAME_CHARS_MAX} characters, no control characters");
+    let is_long = |name: &String| name.chars().count() > NAME_CHARS_MAX;
+    if name.as_ref().is_some_and(is_long) {
+        let why = format!("--name takes at most {NAME_CHARS_MAX} characters");
         return Ok(refuse(&why, Exit::Usage));
     }
+    if let Some(unseen) = name.as_deref().and_then(visible::unseen_in_name) {
+        return Ok(refuse(&format!("--name: {unseen}; a name has none of these"), Exit::Usage));
+    }
+    let Email { normal: email, spellings } = email;
     let taken =
         format!("there is this account already; bhav user passwd {email} sets its password");
     // Saves asking for a password; the insert below decides whether the address is taken.
-    if directory.find(&email).map_err(|error| failed(&error))?.is_some() {
+    if directory.find_spelled(&spellings).map_err(|error| failed(&error))?.is_some() {
         return Ok(refuse(&taken, Exit::Usage));
     }
     let password_hash = new_hash(matches, config)?;
@@ -274,7 +278,7 @@ pub(super) fn find_user(
     matches: &ArgMatches,
 ) -> Result<UserSummary, ExitCode> {
     let given = matches.get_one::<String>("user").map_or("", String::as_str);
-    let found = directory.find(&normalised(given).unwrap_or_else(|| given.to_owned()));
+    let found = directory.find_spelled(&Email::given(given).spellings);
     found.map_err(|error| failed(&error))?.ok_or_else(no_such_user)
 }
 

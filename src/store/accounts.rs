@@ -17,6 +17,9 @@ pub(crate) const LOGIN_NETWORKS_MAX: usize = 8;
 /// Networks of all accounts that are read at a time, the newest first: some 10 MB. A login from a
 /// network that was not read counts as a stranger's until it succeeds.
 const LOGIN_NETWORKS_READ: usize = 200_000;
+/// Most spellings of one address: as it was typed, and its local part and its domain in two forms
+/// each.
+pub(crate) const SPELLINGS_MAX: usize = 5;
 /// The last use of a network is written again after this time.
 pub(crate) const LOGIN_NETWORK_AGAIN_MS: i64 = 20 * 3_600_000;
 
@@ -28,7 +31,7 @@ INSERT INTO users (email, name, password_hash, created_ms, token_epoch) VALUES (
 RETURNING id";
     const USER_BY_EMAIL = "\
 SELECT id, email, name, created_ms, password_hash, token_epoch, disabled_ms IS NOT NULL
-FROM users WHERE email = ?1";
+FROM users WHERE email IN (?1, ?2, ?3, ?4, ?5)";
     const USER_BY_ID = "\
 SELECT id, email, name, created_ms, password_hash, token_epoch, disabled_ms IS NOT NULL
 FROM users WHERE id = ?1";
@@ -126,10 +129,17 @@ impl Store {
         })
     }
 
-    /// The user with a normalised e-mail, with the data that a login checks.
+    /// The user with an e-mail as it is stored, with the data that a login checks.
     pub fn user_by_email(&self, email: &str) -> Result<Option<UserSecrets>> {
-        let email = email.to_owned();
-        self.read(READ_DEADLINE_MS, move |tx| by_email(tx, &email))
+        self.user_by_spellings(&[email.to_owned()])
+    }
+
+    /// Same as [`user_by_email`](Self::user_by_email), for an address of at most [`SPELLINGS_MAX`]
+    /// spellings. Of several users the one of the first spelling counts. One statement, whether
+    /// there is such a user or not, so that its time tells nobody.
+    pub fn user_by_spellings(&self, spellings: &[String]) -> Result<Option<UserSecrets>> {
+        let spellings = spellings.to_vec();
+        self.read(READ_DEADLINE_MS, move |tx| by_spellings(tx, &spellings))
     }
 
     pub(crate) fn user_by_id(&self, id: AccountId) -> Result<Option<UserSecrets>> {
@@ -233,8 +243,15 @@ pub(super) fn create(tx: &dyn Tx, user: &NewUser) -> Result<UserSecrets, Failure
     Ok(UserSecrets { user, password_hash, token_epoch, disabled: false })
 }
 
-pub(super) fn by_email(tx: &dyn Tx, email: &str) -> Result<Option<UserSecrets>, Failure> {
-    tx.first(USER_BY_EMAIL, &args![email], secrets)
+pub(super) fn by_spellings(
+    tx: &dyn Tx,
+    spellings: &[String],
+) -> Result<Option<UserSecrets>, Failure> {
+    let first = spellings.first().map_or("", String::as_str);
+    let of = |at: usize| spellings.get(at).map_or(first, String::as_str);
+    let found = tx.all(USER_BY_EMAIL, &args![of(0), of(1), of(2), of(3), of(4)], secrets)?;
+    let rank = |user: &UserSecrets| spellings.iter().position(|known| *known == user.user.email);
+    Ok(found.into_iter().min_by_key(rank))
 }
 
 pub(super) fn by_id(tx: &dyn Tx, id: AccountId) -> Result<Option<UserSecrets>, Failure> {

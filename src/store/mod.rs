@@ -32,7 +32,9 @@ mod tx;
 mod users;
 mod watchlists;
 
-pub(crate) use accounts::{LOGIN_NETWORK_AGAIN_MS, LOGIN_NETWORKS_MAX, LoginNetwork};
+pub(crate) use accounts::{
+    LOGIN_NETWORK_AGAIN_MS, LOGIN_NETWORKS_MAX, LoginNetwork, SPELLINGS_MAX,
+};
 pub use accounts::{NewUser, User, UserSecrets};
 pub(crate) use api_keys::{ENDED_LISTED_MS, KeyUse, ListedKey, StoredKey};
 pub(crate) use backups::BackupRecord;

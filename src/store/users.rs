@@ -131,15 +131,23 @@ impl UserDirectory {
         })
     }
 
-    /// The user with an id or with a normalised e-mail.
+    /// The user with an id, or with an e-mail as it is stored.
     ///
     /// # Errors
     /// [`MaintenanceError`].
     pub fn find(&self, id_or_email: &str) -> Result<Option<UserSummary>> {
-        let by_email = || self.read(|tx| accounts::by_email(tx, id_or_email));
-        let id = match id_or_email.parse() {
-            Ok(id) => Some(AccountId(id)),
-            Err(_) => by_email()?.map(|found| found.user.id),
+        self.find_spelled(&[id_or_email.to_owned()])
+    }
+
+    /// Same as [`find`](Self::find), for an e-mail of these spellings.
+    ///
+    /// # Errors
+    /// [`MaintenanceError`].
+    pub(crate) fn find_spelled(&self, id_or_spellings: &[String]) -> Result<Option<UserSummary>> {
+        let by_email = || self.read(|tx| accounts::by_spellings(tx, id_or_spellings));
+        let id = match id_or_spellings.first().and_then(|id| id.parse().ok()) {
+            Some(id) => Some(AccountId(id)),
+            None => by_email()?.map(|found| found.user.id),
         };
         let Some(id) = id.filter(|id| id.0 > 0) else { return Ok(None) };
         let next = self.page(AccountId(id.0 - 1), 1)?.pop();
@@ -151,9 +159,11 @@ impl UserDirectory {
     /// # Errors
     /// [`MaintenanceError`].
     pub(crate) fn add(&mut self, user: &NewUser) -> Result<Option<User>> {
-        self.write(Write::new(), |tx| match accounts::by_email(tx, &user.email)? {
-            Some(_) => Ok(None),
-            None => Ok(Some(accounts::create(tx, user)?.user)),
+        self.write(Write::new(), |tx| {
+            match accounts::by_spellings(tx, std::slice::from_ref(&user.email))? {
+                Some(_) => Ok(None),
+                None => Ok(Some(accounts::create(tx, user)?.user)),
+            }
         })
     }
 

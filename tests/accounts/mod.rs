@@ -1,6 +1,7 @@
 //! Accounts, tokens, secrets, and what one user may learn of another.
 
 mod activation;
+mod addresses;
 mod broker_token;
 mod cookies;
 mod erasure;
