@@ -3,6 +3,7 @@
 //! anything that makes no sense is answered 400 with the reason.
 
 use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
@@ -45,6 +46,9 @@ struct WatchBody {
 
 /// Answers `METHOD /sim/control/{path}`.
 pub(crate) fn answer(world: &World, request: &Request, path: &str) -> Answer {
+    if let Some(refused) = refusal_of_page(request) {
+        return refused;
+    }
     let done =
         match (request.method.as_str(), path) {
             ("POST", "faults") => body(request).and_then(|order: FaultOrder| {
@@ -87,6 +91,34 @@ pub(crate) fn answer(world: &World, request: &Request, path: &str) -> Answer {
             _ => return error(404, "no such control route, or not with this method"),
         };
     done.map_or_else(|reason| error(400, &reason), Answer::ok)
+}
+
+/// Refuses what the page of another site can send without being asked: a browser adds `Origin` or
+/// `Sec-Fetch-Site`, and a page may send plain text anywhere. The simulator's own pages, at an
+/// address and not at a name that leads here, may use the control. Programs send neither header.
+fn refusal_of_page(request: &Request) -> Option<Answer> {
+    if request.method == "GET" {
+        return None;
+    }
+    let kind = request.header("content-type").unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if ["text/plain", "multipart/form-data"].iter().any(|simple| kind.eq_ignore_ascii_case(simple))
+    {
+        return Some(error(415, "send the body as application/json"));
+    }
+    let host = request.header("host").unwrap_or_default();
+    let name = host.parse::<SocketAddr>().map_or_else(
+        |_| host.rsplit_once(':').map_or(host, |(name, _)| name).to_ascii_lowercase(),
+        |address| address.ip().to_string(),
+    );
+    let is_here = name == "localhost" || name.parse::<IpAddr>().is_ok();
+    let own = format!("http://{host}");
+    let is_foreign = |origin: &str| !(is_here && origin.eq_ignore_ascii_case(&own));
+    let from_page = request.header("origin").is_some_and(is_foreign)
+        || request
+            .header("sec-fetch-site")
+            .is_some_and(|site| !matches!(site, "same-origin" | "none"));
+    from_page.then(|| error(403, "the page of another site may not use the control"))
 }
 
 fn error(status: u16, reason: &str) -> Answer {
@@ -214,4 +246,57 @@ fn stats(world: &World) -> Value {
         "faults": faults, "now": clock::iso(world.clock.now()), "now_ms": world.clock.now_ms(),
         "seed": world.settings.seed,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(method: &str, headers: &[(&str, &str)]) -> Option<u16> {
+        let host = ("Host", "127.0.0.1:8081");
+        let given = headers.iter().any(|(name, _)| *name == "Host");
+        let headers = headers.iter().chain((!given).then_some(&host));
+        let headers = headers.map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        let request = Request::of(method, "/sim/control/faults", headers, b"{}".to_vec());
+        refusal_of_page(&request).map(|answer| answer.status)
+    }
+
+    #[test]
+    fn a_page_of_another_site_cannot_use_the_control_and_programs_can() {
+        let form = ("Content-Type", "application/x-www-form-urlencoded");
+        for (method, headers, status) in [
+            ("POST", &[][..], None),
+            ("POST", &[("Content-Type", "application/json")], None),
+            // curl -d
+            ("POST", &[form], None),
+            ("DELETE", &[], None),
+            ("POST", &[("Origin", "http://127.0.0.1:8081"), form], None),
+            (
+                "POST",
+                &[("Origin", "http://127.0.0.1:8081"), ("Sec-Fetch-Site", "same-origin")],
+                None,
+            ),
+            ("POST", &[("Host", "localhost:8081"), ("Origin", "http://localhost:8081")], None),
+            ("POST", &[("Host", "[::1]:8081"), ("Origin", "http://[::1]:8081")], None),
+            ("POST", &[("Content-Type", "text/plain")], Some(415)),
+            ("POST", &[("Content-Type", "Text/Plain; charset=utf-8")], Some(415)),
+            ("POST", &[("Content-Type", "multipart/form-data; boundary=x")], Some(415)),
+            ("POST", &[("Origin", "https://evil.example"), form], Some(403)),
+            ("POST", &[("Origin", "null")], Some(403)),
+            ("POST", &[("Origin", "http://127.0.0.1:8080")], Some(403)),
+            ("POST", &[("Origin", "https://127.0.0.1:8081")], Some(403)),
+            ("DELETE", &[("Origin", "https://evil.example")], Some(403)),
+            ("POST", &[("Sec-Fetch-Site", "cross-site")], Some(403)),
+            ("POST", &[("Sec-Fetch-Site", "same-site")], Some(403)),
+            // A name of somebody else's that leads here.
+            (
+                "POST",
+                &[("Host", "evil.example:8081"), ("Origin", "http://evil.example:8081")],
+                Some(403),
+            ),
+            ("GET", &[("Origin", "https://evil.example")], None),
+        ] {
+            assert_eq!(refused(method, headers), status, "{method} {headers:?}");
+        }
+    }
 }
