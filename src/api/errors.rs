@@ -375,7 +375,7 @@ pub(super) enum BrokerRoute {
 pub(super) fn broker_problem(error: BrokerError, broker: Broker, route: BrokerRoute) -> Problem {
     let (status, code, detail) = row(error.kind, route);
     let wait = match (error.retry_after(), code, route) {
-        (wait, "broker_rate_limited", _) => Some(wait.unwrap_or_default()),
+        (wait, "broker_rate_limited" | "calls_held_back", _) => Some(wait.unwrap_or_default()),
         (None, "broker_unavailable", BrokerRoute::Sync) => Some(BROKER_RETRY),
         (wait, "broker_unavailable", _) => wait,
         _ => None,
@@ -434,7 +434,11 @@ fn row(kind: Kind, route: BrokerRoute) -> (u16, &'static str, &'static str) {
         Kind::AddressRefused => (502, "broker_address_refused", ADDRESS_REFUSED),
         Kind::AccountProblem => (403, "broker_account_problem", ACCOUNT_PROBLEM),
         Kind::SecondFactorProblem => (403, "broker_two_factor_problem", SECOND_FACTOR_PROBLEM),
-        Kind::RateLimited | Kind::KeySpent | Kind::NotReady(Readiness::Paced(_)) => (
+        // A limit of this service. The broker was not asked.
+        Kind::NotReady(Readiness::Paced(_)) => {
+            (429, "calls_held_back", words(CALLS_HELD_BACK, RATE_LIMITED))
+        }
+        Kind::RateLimited | Kind::KeySpent => (
             429,
             "broker_rate_limited",
             words("{broker} wants fewer calls; nothing was changed.", RATE_LIMITED),
@@ -468,6 +472,10 @@ fn row(kind: Kind, route: BrokerRoute) -> (u16, &'static str, &'static str) {
         ),
     }
 }
+
+const CALLS_HELD_BACK: &str = "For now this service holds back further calls to {broker} of this \
+                               user, network or API key. {broker} was not asked, and nothing was \
+                               changed. Try again in {s} s.";
 
 const SERVER_KEY_REFUSED: &str = "The broker does not accept the server's API key, or not from \
                                   here; the log has the reason.";
@@ -562,8 +570,8 @@ mod broker_tests {
         (Kind::KeySpent, (429, "broker_rate_limited"), (429, "broker_rate_limited")),
         (
             Kind::NotReady(Readiness::Paced(WAIT)),
-            (429, "broker_rate_limited"),
-            (429, "broker_rate_limited"),
+            (429, "calls_held_back"),
+            (429, "calls_held_back"),
         ),
         (Kind::TimedOut, (504, "broker_timeout"), (504, "broker_timeout")),
         (Kind::Malformed, (502, "broker_answer_invalid"), (502, "broker_answer_invalid")),
@@ -638,5 +646,25 @@ mod broker_tests {
         let problem = broker_problem(error, Broker::A, BrokerRoute::Activation);
         assert!(problem.detail.contains("this service keeps to that"), "{}", problem.detail);
         assert!(problem.detail.ends_with("Try again in 62 s."), "{}", problem.detail);
+    }
+
+    #[test]
+    fn a_user_whom_this_service_holds_back_is_not_told_that_the_broker_does() {
+        for (error, code, said) in [
+            (
+                BrokerError::not_ready("a broker", Readiness::Paced(WAIT)),
+                "calls_held_back",
+                "was not asked, and nothing was changed. Try again in 62 s.",
+            ),
+            (
+                BrokerError::new("a broker", Kind::RateLimited, "").after(WAIT),
+                "broker_rate_limited",
+                "wants fewer calls",
+            ),
+        ] {
+            let problem = broker_problem(error, Broker::A, BrokerRoute::Sync);
+            assert_eq!((problem.status, problem.code), (429, code));
+            assert!(problem.detail.contains(said), "{}", problem.detail);
+        }
     }
 }

@@ -201,7 +201,8 @@ documents! {
         /// The `days` of the request.
         pub days: u16,
         pub summary: Totals,
-        /// The change over the last week; null until two points are at least seven days apart.
+        /// The change over the last week, from the date `from` to the date `to`; null until two
+        /// points are at least seven days apart.
         pub week: Option<Week>,
         /// One point for each date, oldest first.
         pub trend: Vec<TrendPoint>,
@@ -209,9 +210,11 @@ documents! {
 
     /// The newest point compared with the newest of those that are at least seven days older.
     pub(crate) struct Week {
+        /// Date of the older point: seven days before `to`, or more where there is no point nearer.
         pub from: Day,
+        /// Date of the newest point.
         pub to: Day,
-        /// Change of `total_pnl`.
+        /// Change of `total_pnl` from the end of `from` to the end of `to`.
         pub pnl_change: Money,
         /// Whether brokers, holdings or cost differ between the two points. Then the change is not
         /// all gain: what was gained on shares that were sold is in it no more.

@@ -65,9 +65,58 @@ fn a_service_without_data_lives_and_is_not_ready() {
     expect(&asked(&admin, &["--ready"]), 1, "not ready: starting; without snapshot");
 }
 
+/// Without the operator's listener the service's own is asked, wherever it listens.
+#[test]
+fn the_service_itself_is_asked_where_the_operators_listener_is_off() {
+    let scene = Scene::at(TRADING);
+    let socket = scene.state.path().join("bhav.sock");
+    let unix = format!("unix:{}", socket.display());
+    for listen in ["127.0.0.1:0", "[::1]:0", "0.0.0.0:0", "[::]:0", &unix] {
+        let state = tempfile::tempdir().unwrap();
+        let mut command = bhav(&["serve", &format!("--listen={listen}"), "--admin-listen=off"]);
+        command.arg(few_candles()).args(scene.flags(state.path()));
+        let mut program = Program::of(command.stderr(std::process::Stdio::null()));
+        let port = program.address.rsplit(':').next().unwrap_or_default().to_owned();
+        let at = match listen.rsplit_once(':') {
+            Some((host, "0")) => format!("{host}:{port}"),
+            _ => listen.to_owned(),
+        };
+        let probe = |more: &[&str]| {
+            let listen = format!("--listen={at}");
+            run(bhav(&["healthcheck", "--admin-listen=off", &listen]).args(more))
+        };
+        let said = probe(&[]);
+        assert_eq!(said.code, Some(0), "{at}: {}{}", said.out, said.err);
+        assert!(said.out.starts_with("alive: "), "{at}: {}", said.out);
+        let ready = until("ready", || Some(probe(&["--ready"])).filter(|ran| ran.code == Some(0)));
+        expect(&ready, 0, "ready: ");
+        // As an image and a supervisor name it.
+        let mut by_name = bhav(&["healthcheck"]);
+        let ran = run(by_name.env("BHAV_ADMIN_LISTEN", "false").env("BHAV_LISTEN", &at));
+        expect(&ran, 0, "alive: ");
+        program.ends();
+        expect(&probe(&[]), 1, "/api/health: ");
+    }
+}
+
+#[test]
+fn a_service_that_is_asked_itself_lives_without_data_and_is_not_ready() {
+    let scene = Scene::at(TRADING);
+    scene.refuse_all();
+    let (program, _) = probed(&scene, &[]);
+    let listen = format!("--listen={}", program.address);
+    let ask = |more: &[&str]| run(bhav(&["healthcheck", "--admin-listen=off", &listen]).args(more));
+    expect(&ask(&[]), 0, "alive: ");
+    expect(&ask(&["--ready"]), 1, "without snapshot (503 of ");
+    expect(
+        &run(&mut bhav(&["healthcheck", "--admin-listen=off", "--listen=127.0.0.1:0"])),
+        1,
+        "only the service knows its port",
+    );
+}
+
 #[test]
 fn what_cannot_be_asked_is_1_with_the_reason() {
-    expect(&asked("off", &[]), 1, "BHAV_ADMIN_LISTEN is off");
     expect(&asked("127.0.0.1:0", &[]), 1, "127.0.0.1:0 is no address");
     // Another program answers there: the service's own listener has no probes.
     let scene = Scene::at(TRADING);

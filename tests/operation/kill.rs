@@ -183,7 +183,7 @@ impl Owner {
             self.open = None;
             if sync && status == 429 {
                 // One user has a share of the broker's calls. Nothing was changed.
-                assert_eq!(json(&said)["code"], "broker_rate_limited", "{said}");
+                assert_eq!(json(&said)["code"], "calls_held_back", "{said}");
                 continue;
             }
             assert_eq!(status, 200, "{target}: {said}");

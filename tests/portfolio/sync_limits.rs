@@ -66,7 +66,7 @@ fn a_key_that_is_refused_rests_and_stops_no_other_key() {
     scene.fault("broker_a.session", r#"{"kind":"rate_limit","count":1}"#);
     sync(&service, &one, "a", "key1").expect_problem(429, "broker_rate_limited");
     let held = sync(&service, &two, "a", "key1");
-    held.expect_problem(429, "broker_rate_limited");
+    held.expect_problem(429, "calls_held_back");
     assert_eq!(held.header("retry-after"), Some("1"), "the key rests, whoever has it");
     let state = service.0.server().shared().service.state();
     let counts = state.broker_a.sync_counts();
@@ -98,7 +98,7 @@ fn a_key_that_is_refused_rests_and_stops_no_other_key() {
     let before = counts.calls.value();
     for (number, owner) in (11..).zip(&owners) {
         let held = sync(&service, owner, "a", &format!("simkeya-{number}"));
-        held.expect_problem(429, "broker_rate_limited");
+        held.expect_problem(429, "calls_held_back");
     }
     assert_eq!(counts.calls.value(), before, "each rests");
     scene.control("DELETE", "faults", "");

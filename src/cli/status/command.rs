@@ -169,7 +169,7 @@ pub(crate) fn healthcheck_command() -> Command {
     ))
 }
 
-/// Asks the operator's listener and prints one line.
+/// Asks the service and prints one line.
 pub(crate) fn healthcheck(matches: &ArgMatches) -> ExitCode {
     let Ok(config) = settings(matches) else { return Exit::Degraded.into() };
     match probed(matches.get_flag("ready"), &config) {
@@ -178,22 +178,25 @@ pub(crate) fn healthcheck(matches: &ArgMatches) -> ExitCode {
     }
 }
 
-/// The result of a probe, as one line.
+/// The result of a probe, as one line. Asks the operator's listener. Where that is off, or its
+/// default address is another's, the service's own listener is asked.
 ///
 /// # Errors
 /// Why the probe failed, as one line.
 fn probed(ready: bool, config: &Config) -> Result<String, String> {
+    let Some(listen) = config.admin.listen.address() else { return asked_itself(ready, config) };
     let (path, good) = if ready { ("/readyz", "ready") } else { ("/livez", "alive") };
-    let listen = config.admin.listen.address();
-    let listen = listen.ok_or("BHAV_ADMIN_LISTEN is off: there is nobody to ask")?;
     let target = Target::of(None, listen).map_err(|_| {
         format!("BHAV_ADMIN_LISTEN: {listen} is no address at which a service can be asked")
     })?;
     let asked = format!("{}{path}", target.text());
-    let answer = target.get(path, TIMEOUT).map_err(|error| format!("{asked}: {error}"))?;
-    if !is_of_this_service(&answer, config) {
-        return Err(format!("{asked} is of another service; set BHAV_ADMIN_LISTEN"));
+    let answer = target.get(path, TIMEOUT);
+    let is_own = |answer: &Answer| is_of_this_service(answer, config);
+    let is_answered = answer.as_ref().is_ok_and(is_own);
+    if config.admin.listen == AdminListen::Default && !is_answered {
+        return asked_itself(ready, config);
     }
+    let answer = answer.map_err(|error| format!("{asked}: {error}"))?;
     let json: Value = document(&answer).unwrap_or_default();
     let parts = json["missing"].as_array().into_iter().flat_map(|parts| parts.iter());
     let missing: Vec<&str> = parts.filter_map(|part| part.as_str()).collect();
@@ -205,6 +208,36 @@ fn probed(ready: bool, config: &Config) -> Result<String, String> {
     match answer.status {
         200 => Ok(format!("{good}: {state}{without}")),
         status => Err(format!("not {good}: {state}{without} ({status} of {asked})")),
+    }
+}
+
+/// Same as [`probed`], by the listener of clients. Its health document is made each second, so
+/// whatever it says, the service makes progress; it is ready if it also has a snapshot to serve.
+fn asked_itself(ready: bool, config: &Config) -> Result<String, String> {
+    let target = Target::of(None, &config.http.listen)
+        .map_err(|why| format!("BHAV_ADMIN_LISTEN has nobody to ask, and BHAV_LISTEN: {why}"))?;
+    let asked = format!("{}/api/health", target.text());
+    let answer = target.get("/api/health", TIMEOUT).map_err(|error| format!("{asked}: {error}"))?;
+    let json: Value = document(&answer).unwrap_or_default();
+    let is_starting = answer.status == 503 && json["code"] == "starting";
+    let state = json["status"].as_str().and_then(ServiceState::parse);
+    let state = match state {
+        Some(state) => state.as_str(),
+        None if is_starting => "starting",
+        None => return Err(format!("not alive: no answer of bhav ({} of {asked})", answer.status)),
+    };
+    if !ready {
+        return Ok(format!("alive: {state}"));
+    }
+    let snapshot = target.get("/api/index/snapshot", TIMEOUT);
+    let snapshot = snapshot.map_err(|error| format!("{}: {error}", target.text()))?;
+    match (snapshot.status, answer.status) {
+        (200, 200) => Ok(format!("ready: {state}")),
+        (200, status) => Err(format!("not ready: {state} ({status} of {asked})")),
+        (status, _) => Err(format!(
+            "not ready: {state}; without snapshot ({status} of {}/api/index/snapshot)",
+            target.text()
+        )),
     }
 }
 
