@@ -434,7 +434,6 @@ fn row(kind: Kind, route: BrokerRoute) -> (u16, &'static str, &'static str) {
         Kind::AddressRefused => (502, "broker_address_refused", ADDRESS_REFUSED),
         Kind::AccountProblem => (403, "broker_account_problem", ACCOUNT_PROBLEM),
         Kind::SecondFactorProblem => (403, "broker_two_factor_problem", SECOND_FACTOR_PROBLEM),
-        // A limit of this service. The broker was not asked.
         Kind::NotReady(Readiness::Paced(_)) => {
             (429, "calls_held_back", words(CALLS_HELD_BACK, RATE_LIMITED))
         }

@@ -8,8 +8,8 @@
 //! | control characters | U+0000 to U+001F, U+007F to U+009F |
 //! | ends of lines and paragraphs | U+2028, U+2029 |
 //! | spaces other than the plain one | no-break space U+00A0, ideographic space U+3000 |
-//! | what programs may leave out (Default_Ignorable) | zero-width space U+200B, soft hyphen U+00AD |
-//! | of these, too | byte-order mark, joiners, direction, Hangul fillers, variation selectors, tags |
+//! | what programs may leave out | zero-width space U+200B, soft hyphen U+00AD, Hangul fillers |
+//! | of these, too | byte-order mark, joiners, direction, variation selectors, tags |
 //! | what is drawn empty | Braille blank U+2800, annotation marks U+FFF9 to U+FFFB |
 
 use std::borrow::Cow;

@@ -9,7 +9,7 @@
 //! | nothing, or such quotation marks alone | not set; refused in the file of a secret |
 //! | another quotation mark at an end of a setting or key | refused |
 //! | a character that nobody sees, a line break within | refused, with its position |
-//! | a space within a key, and around any secret; a letter beyond ASCII in a key | refused, so too |
+//! | a space within a key, and around any secret; one beyond ASCII in a key | refused, so too |
 //! | `${NAME}` that nobody replaced | refused |
 //! | UTF-16, other bytes that are not UTF-8, more than the limit | refused |
 //! | ` #` and what looks like a comment | a warning for settings, refused in keys |

@@ -138,7 +138,7 @@ fn what_is_no_list_is_refused_with_every_fault() {
         (r#"[{"name":"a"}]"#.to_owned(), "Number 1, symbols: This field is required."),
         (r#"[{"symbols":[]}]"#.to_owned(), "Number 1, name: This field is required."),
         (named("   "), "Number 1, name: This field is required."),
-        (named("a\\u0000b"), "Number 1, name: No control characters."),
+        (named("a\\u0000b"), "Number 1, name: Character 2 is a control character (U+0000)"),
         (named(&"n".repeat(41)), "Number 1, name: At most 40 characters."),
         (list(r#","id":0"#), "Number 1, id: This field must be a whole number above zero."),
         (list(r#","id":1.5"#), "Number 1, id"),

@@ -192,7 +192,7 @@ fn files_of_secrets_from_other_systems() {
         (b"key\xe2\x80\x8b123456\n", Bad(&["character 4 is a zero-width space"])),
         (b"key123456\nsecond\n", Bad(&["character 10 is a line break"])),
         (b"BROKERA_API_KEY = key123456\n", Bad(&["has a space"])),
-        (long.as_bytes(), Bad(&["more than"])),
+        (long.as_bytes(), Bad(&["is longer than 4096 bytes"])),
     ] {
         let credential = directory.path().join("BROKERA_API_KEY");
         std::fs::write(&credential, bytes).unwrap();
