@@ -5,6 +5,7 @@
 //! every call, `sync` has the additional limits of users' syncs, and `session` holds the server's
 //! own login.
 
+mod broken_rows;
 pub mod broker_a;
 pub mod broker_b;
 pub(crate) mod call;

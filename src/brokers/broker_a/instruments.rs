@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::base::{Exchange, Symbol};
 use crate::brokers::BrokerError;
+use crate::brokers::broken_rows::{WholeRows, whole_rows};
 use crate::brokers::broker_a::wire::malformed;
 
 /// Most rows of one file. The largest exchange file has some ten thousand. The whole market's,
@@ -74,10 +75,11 @@ pub(crate) fn parse(
 }
 
 fn parse_plain(body: &[u8], exchange: Exchange) -> Result<InstrumentList, BrokerError> {
-    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(body);
+    let WholeRows { list: rows, broken } = whole_rows(body);
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(rows.as_slice());
     let headers = reader.headers().map_err(|_| malformed("instruments file without header"))?;
     let headers = headers.clone();
-    let mut list = InstrumentList::default();
+    let mut list = InstrumentList { skipped: broken, ..InstrumentList::default() };
     let mut record = csv::StringRecord::new();
     for _ in 0..ROWS_MAX {
         match reader.read_record(&mut record) {
@@ -216,6 +218,25 @@ mod tests {
         let symbols: Vec<_> = list.listed.iter().map(|row| row.symbol.as_str()).collect();
         assert_eq!(symbols, ["NSE:NIFTY 50", "NSE:M&M"]);
         assert_eq!(&*list.listed[1].name, "MAHINDRA, MAHINDRA");
+    }
+
+    #[test]
+    fn a_quotation_mark_that_is_never_closed_costs_its_own_row_alone() {
+        let good =
+            |number: usize| format!("{number},1,S{number},\"A, B\",0,,0,0.05,1,EQ,NSE,NSE\n");
+        for broken in [
+            "138371,540,QUOTED,\"INDIAN METALS,0.0,,0.0,0.05,1,EQ,NSE,NSE\n",
+            "138371,540,\"QUOTED,INDIAN METALS,0.0,,0.0,0.05,1,EQ,NSE,NSE\n",
+            "\"138371,540,QUOTED,INDIAN METALS,0.0,,0.0,0.05,1,EQ,NSE,NSE\n",
+            "138371,540,QUOTED,INDIAN METALS,0.0,,0.0,0.05,1,EQ,NSE,\"NSE\n",
+        ] {
+            for at in [0, 1, 20, 40] {
+                let mut lines: Vec<String> = (1..=40).map(good).collect();
+                lines.insert(at, broken.to_owned());
+                let list = rows(&lines.concat()).unwrap();
+                assert_eq!((list.listed.len(), list.skipped), (40, 1), "{at} {broken}");
+            }
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use csv::StringRecord;
 use zip::ZipArchive;
 
 use crate::base::MasterRow;
+use crate::brokers::broken_rows::{WholeRows, whole_rows};
 
 /// Most uncompressed bytes of one list; today's have some ten million.
 const LIST_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -139,9 +140,13 @@ impl Master {
         if list.len() as u64 > LIST_BYTES_MAX {
             return Err(MasterError::TooLarge);
         }
+        let WholeRows { list, broken } = whole_rows(list);
+        self.skipped += broken;
         // The header's cells have a space before the quote, so the reader leaves their quotes on.
-        let mut reader =
-            csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(list);
+        let mut reader = csv::ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .from_reader(list.as_slice());
         let mut record = StringRecord::new();
         if !matches!(reader.read_record(&mut record), Ok(true)) {
             return Err(MasterError::NoHeader);
