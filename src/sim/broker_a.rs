@@ -198,8 +198,15 @@ fn instruments(call: &Call<'_>, exchange: &str) -> Answer {
         "instrument_token,exchange_token,tradingsymbol,name,last_price,expiry,strike,tick_size,\
          lot_size,instrument_type,segment,exchange\n",
     );
+    let order = call.world.listing.lock();
     let listed = call.world.universe.all().iter();
-    for row in listed.filter(|row| exchange.is_empty() || row.exchange == exchange) {
+    let listed = listed.filter(|row| exchange.is_empty() || row.exchange == exchange);
+    let listed = listed.filter(|row| !order.without.contains(&row.key));
+    for (number, row) in listed.take(order.rows_max.unwrap_or(usize::MAX)).enumerate() {
+        for (_, inserted) in order.insert.iter().filter(|(at, _)| *at == number) {
+            csv.push_str(inserted);
+            csv.push('\n');
+        }
         let name =
             if row.name.contains(',') { format!("\"{}\"", row.name) } else { row.name.clone() };
         let (segment, lot_size) =

@@ -227,7 +227,13 @@ fn portfolio_holdings(call: &Call<'_>, login: &Login) -> Answer {
         Some(lists) => {
             let rows = lists.portfolio.iter().filter_map(|row| {
                 let tick = call.tick(call.world.universe.by_key(&row.symbol)?);
-                Some(portfolio_row(&row.stock_code, &row.quantity, &row.average_price, &tick))
+                let mut shown =
+                    portfolio_row(&row.stock_code, &row.quantity, &row.average_price, &tick);
+                if row.unpriced {
+                    shown["current_market_price"] = "0".into();
+                    shown["change_percentage"] = "-100".into();
+                }
+                Some(shown)
             });
             rows.collect()
         }
@@ -260,6 +266,9 @@ fn portfolio_row(code: &str, quantity: &str, average: &str, tick: &Tick) -> Valu
 fn portfolio_positions(call: &Call<'_>, login: &Login) -> Answer {
     if call.world.settings.broker_b.empty_account {
         return nothing("".into());
+    }
+    if let Some(set) = call.world.accounts.lock().positions_b(&login.user_id) {
+        return success(Value::Array(set.net));
     }
     let rows = held(call.world, &login.user_id).into_iter().take(2).enumerate();
     let rows = rows.map(|(number, held)| {

@@ -17,7 +17,7 @@ use crate::sim::exchange::universe::Instrument;
 use crate::sim::faults::FaultOrder;
 use crate::sim::server::message::{Answer, Request, map, price};
 use crate::sim::sessions::Login;
-use crate::sim::world::{Sent, World};
+use crate::sim::world::{ListingOrder, Sent, World};
 
 /// Longest token or user id that is accepted.
 const NAME_BYTES_MAX: usize = 128;
@@ -86,6 +86,17 @@ pub(crate) fn answer(world: &World, request: &Request, path: &str) -> Answer {
             ("POST", "broker_b/holdings") => {
                 body(request).and_then(|order| world.accounts.lock().set_broker_b(order)).map(rows)
             }
+            ("POST", "broker_a/positions") => body(request)
+                .and_then(|order| world.accounts.lock().set_positions(false, order))
+                .map(rows),
+            ("POST", "broker_b/positions") => body(request)
+                .and_then(|order| world.accounts.lock().set_positions(true, order))
+                .map(rows),
+            ("POST", "broker_a/instruments") => body(request).map(|order: ListingOrder| {
+                let rows = order.insert.len();
+                *world.listing.lock() = order;
+                map([("inserted", rows.into())])
+            }),
             ("POST", "split") => body(request).and_then(|order| split(world, &order)),
             ("POST", "trading") => body(request).and_then(|order| trade(world, &order)),
             _ => return error(404, "no such control route, or not with this method"),

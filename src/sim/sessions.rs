@@ -8,6 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::base::{BoundedMap, clock};
 use crate::sim::exchange::universe;
@@ -174,6 +175,8 @@ const ACCOUNTS_MAX: usize = 1_000;
 pub(super) struct Accounts {
     broker_a: HashMap<String, HoldingsA>,
     broker_b: HashMap<String, HoldingsB>,
+    positions_a: HashMap<String, PositionRows>,
+    positions_b: HashMap<String, PositionRows>,
 }
 
 /// A row of broker A's holdings.
@@ -193,6 +196,9 @@ pub(super) struct RowA {
     /// 0 where the broker does not know it.
     #[serde(default)]
     pub(super) average_paise: i64,
+    /// Its last price and previous close are 0, as of a suspended share.
+    #[serde(default)]
+    pub(super) unpriced: bool,
 }
 
 /// A row of the depository's list, in broker B's spelling.
@@ -212,6 +218,9 @@ pub(super) struct PortfolioB {
     pub(super) quantity: String,
     pub(super) average_price: String,
     pub(super) symbol: String,
+    /// Its price is 0.
+    #[serde(default)]
+    pub(super) unpriced: bool,
 }
 
 /// The rows that an order sets for an account at broker A.
@@ -231,6 +240,18 @@ pub(super) struct HoldingsB {
     pub(super) demat: Vec<DematB>,
     #[serde(default)]
     pub(super) portfolio: Vec<PortfolioB>,
+}
+
+/// The rows of positions that an order sets for an account, as they are sent.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PositionRows {
+    user_id: String,
+    /// Broker B's only list.
+    #[serde(default)]
+    pub(super) net: Vec<Value>,
+    #[serde(default)]
+    pub(super) day: Vec<Value>,
 }
 
 impl Accounts {
@@ -258,6 +279,28 @@ impl Accounts {
     pub(super) fn set_broker_b(&mut self, holdings: HoldingsB) -> Result<usize, String> {
         let rows = holdings.demat.len().max(holdings.portfolio.len());
         set(&mut self.broker_b, holdings.user_id.clone(), holdings, rows)
+    }
+
+    pub(super) fn positions_a(&self, user_id: &str) -> Option<PositionRows> {
+        self.positions_a.get(user_id).cloned()
+    }
+
+    pub(super) fn positions_b(&self, user_id: &str) -> Option<PositionRows> {
+        self.positions_b.get(user_id).cloned()
+    }
+
+    /// Replaces the positions of an account at broker A, and at broker B if `at_b`.
+    ///
+    /// # Errors
+    /// The mistake, in words for the person who sent the order.
+    pub(super) fn set_positions(
+        &mut self,
+        at_b: bool,
+        positions: PositionRows,
+    ) -> Result<usize, String> {
+        let rows = positions.net.len().max(positions.day.len());
+        let accounts = if at_b { &mut self.positions_b } else { &mut self.positions_a };
+        set(accounts, positions.user_id.clone(), positions, rows)
     }
 }
 

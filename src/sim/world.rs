@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU64;
 
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
+use serde::Deserialize;
 
 use crate::base::{BoundedMap, CallWindow, Clock, settings};
 use crate::sim::exchange::day::{CACHED_DAYS_MAX, Day, Sessions, Tick};
@@ -32,6 +33,8 @@ pub(super) struct World {
     pub(super) broker_a: Mutex<Logins>,
     pub(super) broker_b: Mutex<Logins>,
     pub(super) accounts: Mutex<Accounts>,
+    /// Changes of broker A's list of instruments.
+    pub(super) listing: Mutex<ListingOrder>,
     /// Root of the service to which the login pages send the browser back, as registered with the
     /// apps.
     pub(super) returns_to: Mutex<String>,
@@ -65,11 +68,24 @@ impl World {
             broker_a: Mutex::new(broker_a),
             broker_b: Mutex::new(broker_b),
             accounts: Mutex::default(),
+            listing: Mutex::default(),
             returns_to: Mutex::new(settings.returns_to.clone()),
             settings,
             clock,
         }
     }
+}
+
+/// How broker A's list of instruments differs from what trades, as a control route sets it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ListingOrder {
+    /// Rows that are sent before the row with this number, as they stand here.
+    pub(super) insert: Vec<(usize, String)>,
+    /// Symbols whose rows are not sent.
+    pub(super) without: Vec<String>,
+    /// Number of rows after which each exchange's list ends.
+    pub(super) rows_max: Option<usize>,
 }
 
 /// One request at a route that exists.

@@ -83,6 +83,12 @@ impl Days {
         self.order("broker_b/holdings", &body);
     }
 
+    /// Positions at a broker: the rows of its lists as it sends them, without the brackets.
+    pub fn positions_at(&self, broker: &str, net: &str, day: &str) {
+        let body = format!(r#"{{"user_id":"{ACCOUNT}","net":[{net}],"day":[{day}]}}"#);
+        self.order(&format!("broker_{broker}/positions"), &body);
+    }
+
     /// Advances the clock, and logs the server in at broker A, as each day needs.
     pub fn go_to(&self, at: &str) {
         let at: jiff::Timestamp = at.parse().unwrap();
@@ -94,6 +100,14 @@ impl Days {
 
     /// Syncs one broker, and returns the service's reply.
     pub fn sync(&self, broker: &str) -> Value {
+        let answer = self.try_sync(broker, "");
+        assert_eq!(answer.status, 200, "{}{}", answer.head(), answer.text());
+        answer.json()
+    }
+
+    /// Same as [`sync`](Self::sync), with these members at the front of the body, whatever the
+    /// reply.
+    pub fn try_sync(&self, broker: &str, members: &str) -> Answer {
         let minted = |route: &str, name: &str| {
             let said = self.order(route, &format!(r#"{{"user_id":"{ACCOUNT}"}}"#)).json();
             said[name].as_str().unwrap().to_owned()
@@ -110,10 +124,10 @@ impl Days {
                 ("/api/portfolio/brokerb-sync", format!(r#"{{{keys},"api_session":"{code}"}}"#))
             }
         };
+        let body = body.replacen('{', &format!("{{{members}"), 1);
         let answer = self.service.post(route, &self.auth, &body);
-        assert_eq!(answer.status, 200, "{}{}", answer.head(), answer.text());
         self.scene.advance_ms(SYNC_REST_MS);
-        answer.json()
+        answer
     }
 
     pub fn get(&self, target: &str) -> Value {

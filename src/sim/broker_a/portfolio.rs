@@ -35,6 +35,8 @@ pub(crate) struct Held<'a> {
     pub(crate) discrepancy: bool,
     /// Broker B's code for it is in no list.
     pub(crate) uncharted: bool,
+    /// The broker has no price for it and sends 0.
+    pub(crate) unpriced: bool,
 }
 
 /// The shares of `user_id` at broker A: those set by a control route, or else the seeded ones.
@@ -52,6 +54,7 @@ fn held_at_a<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
         funded: row.funded,
         discrepancy: false,
         uncharted: false,
+        unpriced: row.unpriced,
     };
     rows.iter().filter_map(known).map(held).collect()
 }
@@ -83,6 +86,7 @@ pub(crate) fn held<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
             funded: if position == 4 { 10 + draw(5, 90) } else { 0 },
             discrepancy: position == 5,
             uncharted: position == 7,
+            unpriced: false,
         }
     });
     held.collect()
@@ -92,9 +96,12 @@ pub(crate) fn held<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
 pub(crate) fn holdings(call: &Call<'_>, user_id: &str) -> Value {
     let row = |held: Held<'_>| {
         let (share, quantity, tick) = (held.instrument, held.quantity, call.tick(held.instrument));
-        let (last, close) = (rupees(tick.last), rupees(tick.previous_close));
+        let [last_paise, close_paise] =
+            [tick.last, tick.previous_close].map(|paise| if held.unpriced { 0 } else { paise });
+        let (last, close) = (rupees(last_paise), rupees(close_paise));
         let average = rupees(held.average_paise);
         let change = last - close;
+        let change_part = change.checked_div(close).unwrap_or_default();
         json!({
             "tradingsymbol": share.symbol, "exchange": share.exchange,
             "instrument_token": share.token, "isin": share.isin, "product": "CNC", "price": 0,
@@ -105,10 +112,10 @@ pub(crate) fn holdings(call: &Call<'_>, user_id: &str) -> Value {
             "collateral_quantity": held.pledged,
             "collateral_type": if held.pledged > 0 { "margin" } else { "" },
             "discrepancy": held.discrepancy, "average_price": price(held.average_paise),
-            "last_price": price(tick.last), "close_price": price(tick.previous_close),
+            "last_price": price(last_paise), "close_price": price(close_paise),
             "pnl": number((last - average) * Decimal::from(quantity)),
             "day_change": number(change),
-            "day_change_percentage": number(change / close * Decimal::ONE_HUNDRED),
+            "day_change_percentage": number(change_part * Decimal::ONE_HUNDRED),
             "mtf": {
                 "quantity": held.funded, "used_quantity": 0,
                 "average_price": price(if held.funded > 0 { held.average_paise } else { 0 }),
@@ -119,8 +126,12 @@ pub(crate) fn holdings(call: &Call<'_>, user_id: &str) -> Value {
     held_at_a(call.world, user_id).into_iter().map(row).collect()
 }
 
-/// `/portfolio/positions`: bought today, one of them sold again.
+/// `/portfolio/positions`: those set by a control route, or else bought today, one of them sold
+/// again.
 pub(crate) fn positions(call: &Call<'_>, user_id: &str) -> Value {
+    if let Some(set) = call.world.accounts.lock().positions_a(user_id) {
+        return json!({"net": set.net, "day": set.day});
+    }
     let held = held(call.world, user_id);
     let rows = held.iter().rev().take(POSITIONS).enumerate().map(|(number, held)| {
         let tick = call.tick(held.instrument);
