@@ -112,6 +112,14 @@ impl Holding {
         }
     }
 
+    /// The holding without a profit that the broker computed from a price that is not known: it
+    /// then took 0 for the price.
+    pub(crate) fn with_known_profit(mut self) -> Self {
+        let known = self.last_price.is_some() && self.average_price().is_some();
+        self.broker_pnl = self.broker_pnl.filter(|_| known);
+        self
+    }
+
     /// The symbol under which the share is quoted; `None` if unresolved or on an unquoted exchange.
     pub(crate) fn symbol(&self) -> Option<Symbol> {
         if self.unresolved {
@@ -157,6 +165,19 @@ pub struct Position {
     pub unrealised: Option<Decimal>,
     /// Whether `tradingsymbol` is a broker's code for which no instrument list has a ticker.
     pub unresolved: bool,
+}
+
+impl Position {
+    /// The position without a profit that the broker computed from a price that is not known: it
+    /// then took 0 for the price. No part of it can be told apart, so all three go. The profit of
+    /// a closed position has no price in it.
+    pub(crate) fn with_known_profit(mut self) -> Self {
+        let is_open = !self.quantity.is_zero();
+        if is_open && (self.last_price.is_none() || self.average_price.is_none()) {
+            (self.pnl, self.realised, self.unrealised) = (None, None, None);
+        }
+        self
+    }
 }
 
 /// Longest id of a person at a broker; real ones have up to ten characters.

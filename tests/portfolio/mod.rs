@@ -12,5 +12,6 @@ mod money;
 mod money_rows;
 mod redirects;
 mod sync_limits;
+mod unknown_prices;
 pub mod user;
 mod user_lock;

@@ -182,7 +182,8 @@ pub(super) fn session(reply: &Reply) -> Result<(SecretString, Option<String>), B
     Ok((token, text("user_id").and_then(|id| broker_user(&id))))
 }
 
-/// The rows of `GET /portfolio/holdings`; those of shares that were all sold are left out.
+/// The rows of `GET /portfolio/holdings`; those of which nothing is owned, pledged or funded are
+/// left out.
 ///
 /// # Errors
 /// As [`data`], and [`Malformed`](crate::brokers::BrokerErrorKind::Malformed) when a row cannot be
@@ -311,7 +312,8 @@ struct WireMtf {
     quantity: Number,
 }
 
-/// `None` if the row is invalid, `Some(None)` if its quantity is zero.
+/// `None` if the row is invalid, `Some(None)` if there is nothing in it: all were sold, or the
+/// shares that are not delivered yet make up for those sold before.
 fn holding(row: WireHolding, as_of_ms: i64) -> Option<Option<Holding>> {
     let isin = row.isin.filter(|isin| !isin.is_empty());
     if !named(&row.tradingsymbol) || !named(&row.exchange) || !isin.as_deref().is_none_or(named) {
@@ -321,11 +323,11 @@ fn holding(row: WireHolding, as_of_ms: i64) -> Option<Option<Holding>> {
     let t1_quantity = row.t1_quantity.or_zero();
     let pledged_quantity = row.collateral_quantity.or_zero();
     let mtf_quantity = row.mtf.map(|mtf| mtf.quantity.or_zero()).unwrap_or_default();
-    let quantities = [settled_quantity, t1_quantity, pledged_quantity, mtf_quantity];
+    let quantities = [settled_quantity.checked_add(t1_quantity)?, pledged_quantity, mtf_quantity];
     if quantities.iter().all(Decimal::is_zero) {
         return Some(None);
     }
-    Some(Some(Holding {
+    let holding = Holding {
         broker: Broker::A,
         exchange: row.exchange,
         tradingsymbol: row.tradingsymbol,
@@ -344,7 +346,8 @@ fn holding(row: WireHolding, as_of_ms: i64) -> Option<Option<Holding>> {
         discrepancy: row.discrepancy.unwrap_or(false),
         unresolved: false,
         mark: None,
-    }))
+    };
+    Some(Some(holding.with_known_profit()))
 }
 
 /// What must be there is checked with the values.
@@ -400,7 +403,7 @@ fn position(row: WirePosition, kind: PositionKind) -> Option<Position> {
     let quantity = row.quantity.0?;
     let multiplier = row.multiplier.price().unwrap_or(Decimal::ONE);
     let (realised, unrealised) = row.split(quantity, multiplier);
-    Some(Position {
+    let position = Position {
         broker: Broker::A,
         kind,
         exchange: row.exchange,
@@ -415,7 +418,8 @@ fn position(row: WirePosition, kind: PositionKind) -> Option<Position> {
         realised,
         unrealised,
         unresolved: false,
-    })
+    };
+    Some(position.with_known_profit())
 }
 
 /// Whether this can be a name: not empty, not too long, no control characters.

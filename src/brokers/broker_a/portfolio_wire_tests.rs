@@ -118,21 +118,23 @@ fn the_official_positions_with_closed_rows_and_both_lists() {
 #[test]
 fn a_gain_is_split_only_where_the_row_tells_how() {
     let split = |members: &str| {
-        let body = format!(
-            r#"{{"status":"success","data":{{"day":[],"net":[{{"tradingsymbol":"X",
-            "exchange":"NSE","product":"MIS","realised":1,"unrealised":2,{members}}}]}}}}"#
-        );
-        let row = positions(&reply(200, body.as_bytes())).unwrap().remove(0);
+        let row = position_row(members);
         (row.realised, row.unrealised)
     };
     let some = |text| Some(number(text));
     for (members, expected) in [
         (r#""quantity":0,"pnl":-2.5"#, (some("-2.5"), some("0"))),
         (r#""quantity":0"#, (None, some("0"))),
-        (r#""quantity":4,"pnl":7"#, (None, None)),
-        (r#""quantity":4,"pnl":7,"buy_quantity":4,"sell_quantity":0"#, (some("0"), some("7"))),
-        (r#""quantity":-4,"pnl":7,"buy_quantity":0,"sell_quantity":4"#, (some("0"), some("7"))),
-        (r#""quantity":4,"pnl":7,"buy_quantity":9,"sell_quantity":4"#, (None, None)),
+        (r#""quantity":4,"pnl":7,PRICED"#, (None, None)),
+        (
+            r#""quantity":4,"pnl":7,"buy_quantity":4,"sell_quantity":0,PRICED"#,
+            (some("0"), some("7")),
+        ),
+        (
+            r#""quantity":-4,"pnl":7,"buy_quantity":0,"sell_quantity":4,PRICED"#,
+            (some("0"), some("7")),
+        ),
+        (r#""quantity":4,"pnl":7,"buy_quantity":9,"sell_quantity":4,PRICED"#, (None, None)),
         (r#""quantity":4,"pnl":7,"buy_quantity":5,"sell_quantity":1"#, (None, None)),
         (
             r#""quantity":4,"pnl":7,"buy_quantity":5,"sell_quantity":1,"multiplier":10,
@@ -140,7 +142,68 @@ fn a_gain_is_split_only_where_the_row_tells_how() {
             (some("-3"), some("10")),
         ),
     ] {
-        assert_eq!(split(members), expected, "{members}");
+        let members = members.replace("PRICED", r#""average_price":10,"last_price":11"#);
+        assert_eq!(split(&members), expected, "{members}");
+    }
+}
+
+/// A row of broker A's net positions.
+fn position_row(members: &str) -> Position {
+    let body = format!(
+        r#"{{"status":"success","data":{{"day":[],"net":[{{"tradingsymbol":"X",
+        "exchange":"NSE","product":"MIS","realised":1,"unrealised":2,{members}}}]}}}}"#
+    );
+    positions(&reply(200, body.as_bytes())).unwrap().remove(0)
+}
+
+/// The broker computes the profit from 0 where it has no price.
+#[test]
+fn an_open_position_without_a_price_has_no_profit() {
+    let known = |pnl: &str, realised: &str, unrealised: &str| {
+        (Some(number(pnl)), Some(number(realised)), Some(number(unrealised)))
+    };
+    let none = (None, None, None);
+    // Quantity, average, last price, profit, bought, sold; what is not given is left out.
+    for (members, expected) in [
+        (["-75", "55.25", "0", "4143.75", "0", "75"], none),
+        (["40000", "8.05", "0", "-322000", "40000", "0"], none),
+        (["5", "10", "null", "-50", "5", "0"], none),
+        (["5", "10", "", "-50", "", ""], none),
+        (["5", "10", "\"0.00\"", "\"-50\"", "5", "0"], none),
+        (["5", "10", "-1", "-55", "5", "0"], none),
+        // Partly closed: the realised part stands nowhere but in the profit.
+        (["4", "100", "0", "-403", "5", "1"], none),
+        // Without an average the shares cost nothing in the broker's figure.
+        (["5", "0", "12", "60", "5", "0"], none),
+        (["5", "null", "12", "60", "", ""], none),
+        // Closed: no price is in it.
+        (["0", "0", "0", "801", "5", "5"], known("801", "801", "0")),
+        (["0", "", "", "-2.5", "", ""], known("-2.5", "-2.5", "0")),
+        (["5", "1411", "1412.95", "9.75", "5", "0"], known("9.75", "0", "9.75")),
+    ] {
+        let names =
+            ["quantity", "average_price", "last_price", "pnl", "buy_quantity", "sell_quantity"];
+        let given = names.iter().zip(members).filter(|(_, value)| !value.is_empty());
+        let given: Vec<String> = given.map(|(name, value)| format!("\"{name}\":{value}")).collect();
+        let row = position_row(&given.join(","));
+        assert_eq!((row.pnl, row.realised, row.unrealised), expected, "{members:?}");
+    }
+}
+
+#[test]
+fn a_holding_without_a_price_or_a_cost_has_no_profit_of_the_brokers() {
+    for (members, expected) in [
+        (r#""average_price":100,"last_price":110,"pnl":50"#, Some("50")),
+        (r#""average_price":100,"last_price":0,"pnl":-500"#, None),
+        (r#""average_price":100,"last_price":null,"pnl":-500"#, None),
+        (r#""average_price":100,"pnl":-500"#, None),
+        (r#""average_price":0,"last_price":110,"pnl":550"#, None),
+        (r#""average_price":null,"last_price":110,"pnl":550"#, None),
+        (r#""last_price":110,"pnl":550"#, None),
+        (r#""average_price":0,"last_price":0,"pnl":0"#, None),
+    ] {
+        let held = &row(&format!(r#""quantity":5,{members}"#)).unwrap()[0];
+        assert_eq!(held.broker_pnl, expected.map(number), "{members}");
     }
 }
 
@@ -158,7 +221,18 @@ fn pledged_and_funded_shares_stand_beside_what_is_owned() {
 
 #[test]
 fn a_row_goes_only_when_nothing_is_left_of_it() {
-    assert_eq!(row(r#""quantity":0,"average_price":10"#).unwrap(), []);
+    for nothing in [
+        r#""quantity":0,"average_price":10"#,
+        // Sold before delivery: what comes makes up for what went.
+        r#""quantity":-10,"t1_quantity":10"#,
+        r#""quantity":7,"t1_quantity":-7"#,
+        r#""quantity":"-2.5","t1_quantity":"2.50""#,
+    ] {
+        assert_eq!(row(nothing).unwrap(), [], "{nothing}");
+    }
+    let kept = row(r#""quantity":-10,"t1_quantity":10,"collateral_quantity":3"#).unwrap();
+    assert_eq!((kept[0].quantity(), kept[0].pledged_quantity), (number("0"), number("3")));
+    assert_eq!(row(r#""quantity":-10,"t1_quantity":4"#).unwrap()[0].quantity(), number("-6"));
     for left in [r#""t1_quantity":1"#, r#""collateral_quantity":1"#, r#""mtf":{"quantity":1}"#] {
         assert_eq!(row(&format!(r#""quantity":0,{left}"#)).unwrap().len(), 1, "{left}");
     }
