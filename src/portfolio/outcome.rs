@@ -278,4 +278,60 @@ mod diff_tests {
         let diff = compared(&before, &stored[..1]);
         assert_eq!(diff.removed, [&stored[1]]);
     }
+
+    /// Rows of one share, as quantity and average, before and after; and what is reported: rows
+    /// added, rows removed, and the quantities of those changed.
+    type Told = (&'static [(i64, i64)], &'static [(i64, i64)], usize, usize, &'static [[i64; 2]]);
+
+    #[test]
+    fn rows_of_one_share_are_matched_by_their_numbers_in_any_order() {
+        let cases: [Told; 12] = [
+            (&[(10, 100), (40, 200)], &[(40, 200), (10, 100)], 0, 0, &[]),
+            (&[(1, 9), (2, 9), (3, 9)], &[(3, 9), (1, 9), (2, 9)], 0, 0, &[]),
+            (&[(5, 9), (5, 9), (5, 9)], &[(5, 9), (5, 9), (5, 9)], 0, 0, &[]),
+            (&[(5, 7), (5, 8), (5, 9)], &[(5, 9), (5, 7), (5, 8)], 0, 0, &[]),
+            // One of two changed, before and behind the other.
+            (&[(10, 100), (40, 200)], &[(40, 200), (12, 110)], 0, 0, &[[10, 12]]),
+            (&[(10, 100), (40, 200)], &[(45, 200), (10, 100)], 0, 0, &[[40, 45]]),
+            // Both changed: by the average, which a sale keeps.
+            (&[(10, 100), (40, 200)], &[(30, 200), (5, 100)], 0, 0, &[[40, 30], [10, 5]]),
+            // By the quantity: two averages changed.
+            (&[(10, 100), (40, 200)], &[(40, 210), (10, 105)], 0, 0, &[[40, 40], [10, 10]]),
+            (&[(10, 100), (40, 200)], &[(40, 200)], 0, 1, &[]),
+            (&[(40, 200)], &[(10, 100), (40, 200)], 1, 0, &[]),
+            (&[(5, 9), (5, 9)], &[(5, 9), (6, 9)], 0, 0, &[[5, 6]]),
+            (&[(1, 9), (2, 9), (3, 9)], &[(3, 9), (2, 9)], 0, 1, &[]),
+        ];
+        let rows = |of: &[(i64, i64)]| -> Vec<Holding> {
+            of.iter().map(|(quantity, average)| holding("TCS", *quantity, *average)).collect()
+        };
+        for (before, after, added, removed, changed) in cases {
+            let (stored, after) = (rows(before), rows(after));
+            let before: Vec<&Holding> = stored.iter().collect();
+            let diff = compared(&before, &after);
+            let told = (diff.added.len(), diff.removed.len());
+            assert_eq!(told, (added, removed), "{before:?} {after:?}");
+            let quantities =
+                |change: &Change<'_>| [change.before, change.after].map(Holding::quantity);
+            let found: Vec<[Decimal; 2]> = diff.changed.iter().map(quantities).collect();
+            let changed: Vec<[Decimal; 2]> =
+                changed.iter().map(|pair| pair.map(Decimal::from)).collect();
+            assert_eq!(found, changed, "{before:?} {after:?}");
+        }
+    }
+
+    #[test]
+    fn a_new_ticker_on_both_exchanges_is_no_change_in_any_order() {
+        let on = |exchange: &str, ticker: &str, quantity: i64| {
+            let isin = Some("INE758T01015".to_owned());
+            Holding { exchange: exchange.into(), isin, ..holding(ticker, quantity, 100) }
+        };
+        let stored = [on("NSE", "ZOMATO", 10), on("BSE", "ZOMATO", 40)];
+        let after = [on("BSE", "ETERNAL", 40), on("NSE", "ETERNAL", 10)];
+        assert_eq!(compared(&[&stored[0], &stored[1]], &after), Diff::default());
+        // From one exchange to the other, which a broker does without a trade.
+        let moved = [on("BSE", "ETERNAL", 10), on("NSE", "ETERNAL", 40)];
+        let diff = compared(&[&stored[0], &stored[1]], &moved);
+        assert_eq!((diff.added.len(), diff.removed.len(), diff.changed.len()), (0, 0, 2));
+    }
 }

@@ -4,6 +4,7 @@ mod broker_clients;
 mod broker_sessions;
 pub mod close;
 mod close_waiting;
+mod equal_rows;
 mod exports;
 mod journal;
 mod journal_search;
