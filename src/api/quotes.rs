@@ -21,8 +21,8 @@ use crate::cache::movers::Moment;
 use crate::cache::pending::Wait;
 use crate::http::document::variants::{JSON, PUBLIC, etag};
 use crate::http::{Problem, Response};
+use crate::market::InstrumentList;
 use crate::market::instruments::{QUERY_BYTES_MAX, Query, WORDS_MAX};
-use crate::market::{InstrumentList, Origin};
 use crate::portfolio::Securities;
 use crate::views::quotes::{FoundInstrument, SearchResults};
 use crate::views::values::{self, Day};
@@ -140,10 +140,9 @@ impl Fetchable {
         let list = state.instruments.load_full();
         let (listed, unlisted): (Vec<Symbol>, Vec<Symbol>) =
             missing.iter().cloned().partition(|symbol| list.contains(symbol.as_str()));
-        // Broker A's daily list is complete, so a symbol that it lacks does not exist. The embedded
-        // list is not complete.
-        let probed = if list.origin() == Origin::BrokerA { Vec::new() } else { unlisted };
-        Self { listed, probed }
+        // No list is complete: the embedded one has large shares only, and of broker A's a row may
+        // be broken. What it lacks is tried within a small budget.
+        Self { listed, probed: unlisted }
     }
 }
 

@@ -10,7 +10,6 @@ use jiff::Timestamp;
 
 use crate::base::Symbol;
 use crate::cache::{L1, Peek, Pending};
-use crate::market::{InstrumentList, Origin};
 
 /// Symbols that one view may have fetched or kept fresh: as many as a request for quotes may, so
 /// that a large portfolio takes no more of the feeds' budget. The next view asks for others.
@@ -36,20 +35,10 @@ impl Demand {
         }
     }
 
-    /// Keeps quotes fresh, and has missing ones fetched.
-    pub(crate) fn want(
-        self,
-        l1: &L1,
-        pending: &Pending,
-        instruments: &InstrumentList,
-        now_mono_ms: u64,
-    ) {
-        let (known, mut missing) = self.first(DEMAND_MAX);
+    /// Keeps quotes fresh, and has missing ones fetched, whether or not a list has them.
+    pub(crate) fn want(self, l1: &L1, pending: &Pending, now_mono_ms: u64) {
+        let (known, missing) = self.first(DEMAND_MAX);
         known.iter().for_each(|symbol| l1.touch(symbol.as_str(), now_mono_ms));
-        // Broker A's daily list is complete, so a symbol that it lacks does not exist.
-        if instruments.origin() == Origin::BrokerA {
-            missing.retain(|symbol| instruments.contains(symbol.as_str()));
-        }
         if let Err(busy) = pending.note_held(&missing) {
             tracing::debug!(%busy, "held symbols not queued for fresh quotes");
         }

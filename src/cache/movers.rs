@@ -111,7 +111,7 @@ impl Moment<'_> {
                 moves.push((change_pct, quote));
             }
         }
-        demand.want(self.l1, self.pending, self.instruments, self.mono_ms);
+        demand.want(self.l1, self.pending, self.mono_ms);
         moves.sort_by(|(one, of_one), (other, of_other)| {
             one.cmp(other).then_with(|| of_one.symbol.cmp(&of_other.symbol))
         });

@@ -35,7 +35,8 @@ words! {
     pub enum Origin else Embedded {
         /// Compiled in: large shares and the indices only, so an unlisted symbol may still exist.
         Embedded = "embedded",
-        /// Broker A's daily list: an unlisted symbol does not exist.
+        /// Broker A's daily list. A symbol that it lacks is most likely wrong, but a row of it
+        /// may be broken.
         BrokerA = "broker_a",
     }
 }
@@ -115,6 +116,17 @@ impl InstrumentList {
     /// Number of instruments.
     pub(crate) fn len(&self) -> usize {
         self.symbols.len()
+    }
+
+    /// Number of instruments on one exchange.
+    pub(crate) fn count_on(&self, exchange: Exchange) -> usize {
+        self.symbols.iter().filter(|symbol| symbol.exchange() == exchange).count()
+    }
+
+    /// Its symbols, by ticker.
+    #[cfg(test)]
+    pub(crate) fn search_rows(&self) -> impl Iterator<Item = &Symbol> {
+        self.search.rows().iter().map(|row| &row.symbol)
     }
 
     /// Origin of the list.

@@ -9,6 +9,7 @@ mod calendar_file;
 pub(crate) mod data_file;
 pub(crate) mod indices;
 pub mod instruments;
+pub(crate) mod list_belief;
 mod market_day;
 mod phase;
 

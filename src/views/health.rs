@@ -204,6 +204,13 @@ read_documents! {
         pub source: Option<Source>,
         pub instruments: usize,
         pub instruments_origin: Origin,
+        /// Date of the list in force.
+        pub instruments_as_of?: Option<Day>,
+        /// Rows of it that could not be read.
+        pub instruments_unread: u64,
+        /// Why a newer list is not in force: it could not be fetched, or it is not believed. Absent
+        /// once one is.
+        pub instruments_failure?: Option<Text>,
     }
 
     /// The last revaluation at the close in which this process took part.

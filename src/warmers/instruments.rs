@@ -1,4 +1,5 @@
-//! The daily instrument list: decides when it is due, and fetches it in a lane job.
+//! The daily instrument list: decides when it is due, and fetches and judges it in a lane job. A list
+//! that is not believed is asked for again, and the last one stays.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +13,12 @@ use crate::brokers::broker_a::Tokens;
 use crate::brokers::broker_a::instruments::Listed;
 use crate::brokers::{BrokerA, BrokerError, BrokerErrorKind, Readiness};
 use crate::market::instruments::Named;
-use crate::market::{InstrumentList, Origin};
+use crate::market::list_belief::{Doubt, doubt};
+use crate::market::{InstrumentList, Origin, Universe};
 use crate::nodes::Lead;
 use crate::rt::coroutines;
 use crate::rt::lanes::{LOST, Outcomes};
+use crate::store::Store;
 
 /// Broker A rebuilds its file about 08:30 IST.
 const READY_AT_S: i64 = 8 * 3600 + 30 * 60;
@@ -30,8 +33,27 @@ const FETCH_DEADLINE_MS: u64 = 90_000;
 /// it, and a poll may come first again and again.
 const PACE_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// Result of a fetch: the list, and broker A's tokens of the universe.
-pub(crate) type Fetched = Result<(InstrumentList, Tokens), String>;
+/// A list that is doubted for this many days is believed: then the exchange's list has changed.
+const DOUBTED_DAYS_MAX: i32 = 3;
+
+/// A day's list that was fetched.
+pub(crate) struct DaysList {
+    list: InstrumentList,
+    /// Broker A's tokens of the universe.
+    tokens: Tokens,
+    /// Rows that could not be read.
+    unread: u64,
+}
+
+/// Why a fetch brought no list.
+#[derive(Debug)]
+pub(crate) enum NoList {
+    Failed(String),
+    /// It came on this date, and is not believed.
+    Doubted(Date, Doubt),
+}
+
+pub(crate) type Fetched = Result<DaysList, NoList>;
 
 /// Owner of the fetch's state.
 pub(crate) struct InstrumentsTask {
@@ -40,11 +62,22 @@ pub(crate) struct InstrumentsTask {
     /// Monotonic time of the last attempt, and the time at which its token was set.
     asked: Option<(u64, Timestamp)>,
     pub failure: Option<String>,
+    /// The date since which each list was doubted.
+    doubted_since: Option<Date>,
+    /// Rows of the list in force that could not be read.
+    pub unread: u64,
 }
 
 impl InstrumentsTask {
     pub(super) fn new(outcomes: Outcomes<Box<Fetched>>) -> Self {
-        Self { outcomes, in_flight: false, asked: None, failure: None }
+        Self {
+            outcomes,
+            in_flight: false,
+            asked: None,
+            failure: None,
+            doubted_since: None,
+            unread: 0,
+        }
     }
 
     /// Starts a fetch if a usable token exists and either the list is of an earlier day, or broker
@@ -77,10 +110,20 @@ impl InstrumentsTask {
         self.asked = Some((now_mono_ms, token_set_at));
         let tokens = tokens.clone();
         let (broker_a, lead) = (Arc::clone(&context.broker_a), context.lead.clone());
+        let as_of = list_date(now);
+        let before = Before {
+            last: context.instruments.load_full(),
+            universe: context.universe.clone(),
+            store: Arc::clone(&context.store),
+            held_max: context.close.symbols_max,
+            is_believed: self.doubted_since.is_some_and(|since| {
+                as_of.since(since).is_ok_and(|span| span.get_days() >= DOUBTED_DAYS_MAX)
+            }),
+        };
         self.in_flight = true;
         // A refused job is reported and logged like any other failure.
         let _ = self.outcomes.submit(&context.broker_a_lane, FETCH_DEADLINE_MS, move || {
-            Box::new(fetch(&broker_a, &lead, tokens, list_date(now)))
+            Box::new(fetch(&broker_a, &lead, tokens, as_of).and_then(|list| before.judged(list)))
         });
     }
 
@@ -90,16 +133,48 @@ impl InstrumentsTask {
         fetched: Option<Box<Fetched>>,
     ) -> Option<(InstrumentList, Tokens)> {
         self.in_flight = false;
-        match fetched.map_or_else(|| Err(LOST.to_owned()), |fetched| *fetched) {
-            Ok(fetched) => {
+        let failure = match fetched.map(|fetched| *fetched) {
+            Some(Ok(DaysList { list, tokens, unread })) => {
                 self.failure = None;
-                Some(fetched)
+                self.doubted_since = None;
+                self.unread = unread;
+                return Some((list, tokens));
             }
-            Err(failure) => {
-                tracing::warn!(%failure, "instrument list not fetched; the last one stays in use");
-                self.failure = Some(failure);
-                None
+            Some(Err(NoList::Doubted(on, doubt))) => {
+                self.doubted_since.get_or_insert(on);
+                format!("broker A's list is not believed: {doubt}")
             }
+            Some(Err(NoList::Failed(failure))) => failure,
+            None => LOST.to_owned(),
+        };
+        tracing::warn!(%failure, "no list of instruments; the last one stays in use");
+        self.failure = Some(failure);
+        None
+    }
+}
+
+/// What a list is judged by.
+struct Before {
+    last: Arc<InstrumentList>,
+    universe: Universe,
+    store: Arc<Store>,
+    held_max: usize,
+    /// Lists were doubted for so long that this one is believed.
+    is_believed: bool,
+}
+
+impl Before {
+    fn judged(&self, fetched: DaysList) -> Fetched {
+        // Without the store the universe alone judges.
+        let held = self.store.held_symbols(None, self.held_max).unwrap_or_default();
+        let needed = self.universe.symbols().iter().chain(&held);
+        match doubt(&fetched.list, &self.last, needed, fetched.unread) {
+            Some(doubt) if self.is_believed => {
+                tracing::warn!(%doubt, "broker A's list is believed after some days");
+                Ok(fetched)
+            }
+            Some(doubt) => Err(NoList::Doubted(fetched.list.as_of(), doubt)),
+            None => Ok(fetched),
         }
     }
 }
@@ -132,10 +207,11 @@ fn paced<T>(call: impl Fn() -> Result<T, BrokerError>) -> Result<T, BrokerError>
 }
 
 fn fetch(broker_a: &BrokerA, lead: &Lead, mut tokens: Tokens, as_of: Date) -> Fetched {
-    let mut rows = Vec::new();
+    let (mut rows, mut unread) = (Vec::new(), 0);
     for exchange in [Exchange::Nse, Exchange::Bse] {
         let call = || lead.call(Source::BrokerA, || broker_a.instruments(exchange));
-        let list = paced(call).map_err(|error| error.to_string())?;
+        let list = paced(call).map_err(|error| NoList::Failed(error.to_string()))?;
+        unread += list.skipped;
         tracing::info!(
             exchange = exchange.as_str(),
             listed = list.listed.len(),
@@ -147,5 +223,6 @@ fn fetch(broker_a: &BrokerA, lead: &Lead, mut tokens: Tokens, as_of: Date) -> Fe
         rows.extend(list.listed.into_iter().map(named));
     }
     let list = InstrumentList::from_rows(rows, Origin::BrokerA, as_of);
-    Ok((list.map_err(|error| error.to_string())?, tokens))
+    let list = list.map_err(|error| NoList::Failed(error.to_string()))?;
+    Ok(DaysList { list, tokens, unread })
 }

@@ -257,7 +257,6 @@ pub(crate) struct Live {
 pub(crate) struct Prices {
     l1: Arc<L1>,
     pending: Pending,
-    instruments: Arc<InstrumentList>,
     clock: Clock,
 }
 
@@ -267,7 +266,6 @@ impl Prices {
         Self {
             l1: Arc::clone(&state.l1),
             pending: state.pending.clone(),
-            instruments: state.instruments.load_full(),
             clock: state.clock.clone(),
         }
     }
@@ -299,7 +297,7 @@ impl Prices {
             Some(Live { quote, stale })
         });
         let live = live.collect();
-        demand.want(&self.l1, &self.pending, &self.instruments, now_mono_ms);
+        demand.want(&self.l1, &self.pending, now_mono_ms);
         live
     }
 }
