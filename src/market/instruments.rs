@@ -17,6 +17,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::base::{Exchange, Symbol, Words, words};
 use crate::market::data_file::{DataError, Faults, operators};
+use crate::market::renamed;
 
 /// Most instruments held. Broker A's rows of both exchanges are about 25,000; with the sets'
 /// overhead and the index for searches this many take under 16 MiB.
@@ -322,10 +323,11 @@ impl SearchIndex {
     }
 
     /// At most `max` instruments: first those whose ticker begins with the query, by ticker; then
-    /// those whose name has, for each word of the query, a word that begins with it.
+    /// those whose former ticker does; then those whose name has, for each word of the query, a
+    /// word that begins with it.
     pub(crate) fn find<'a>(&'a self, query: &'a Query, max: usize) -> Vec<&'a Named> {
         let mut found: Vec<&Named> = self.by_ticker(query).take(max).collect();
-        for row in self.by_name(query) {
+        for row in self.by_former_ticker(query).chain(self.by_name(query)) {
             if found.len() >= max {
                 break;
             }
@@ -341,6 +343,16 @@ impl SearchIndex {
         let rest = self.rows[from..].iter().take(CANDIDATES_MAX);
         rest.take_while(|row| row.symbol.ticker().starts_with(query.text()))
             .filter(|row| query.is_on(row.symbol.exchange()))
+    }
+
+    fn by_former_ticker<'a>(&'a self, query: &'a Query) -> impl Iterator<Item = &'a Named> {
+        renamed::from_old(query.text()).flat_map(move |change| {
+            let exchanges = [Exchange::Nse, Exchange::Bse].into_iter();
+            exchanges.filter(|exchange| query.is_on(*exchange)).filter_map(|exchange| {
+                let symbol = Symbol::parse(&format!("{}:{}", exchange.as_str(), change.new))?;
+                self.row(&symbol)
+            })
+        })
     }
 
     fn by_name<'a>(&'a self, query: &'a Query) -> impl Iterator<Item = &'a Named> {
@@ -808,6 +820,36 @@ mod search_tests {
             assert_eq!(found(&index, text, 20), expected, "{text}");
         }
         assert_eq!(found(&index, "inf", 2), ["NSE:INFIBEAM", "NSE:INFY"]);
+    }
+
+    #[test]
+    fn a_share_is_found_by_the_ticker_that_it_had() {
+        let index = index(&[
+            ("NSE:ETERNAL", "ETERNAL"),
+            ("BSE:ETERNAL", "ETERNAL LTD"),
+            ("NSE:TMPV", "TATA MOTORS PASS VEH"),
+            ("NSE:TATAMTR", "TATAMOTORS OF ANOTHER NAME"),
+            ("NSE:LTM", "LTM"),
+            ("NSE:UNITDSPR", "UNITED SPIRITS"),
+            ("NSE:ZOMBIE", ""),
+        ]);
+        for (text, expected) in [
+            ("ZOMATO", &["NSE:ETERNAL", "BSE:ETERNAL"][..]),
+            ("zomat", &["NSE:ETERNAL", "BSE:ETERNAL"]),
+            ("bse:zomato", &["BSE:ETERNAL"]),
+            // Tickers of today first, names last, each once.
+            ("zom", &["NSE:ZOMBIE", "NSE:ETERNAL", "BSE:ETERNAL"]),
+            ("tatamotors", &["NSE:TMPV", "NSE:TATAMTR"]),
+            ("ltim", &["NSE:LTM"]),
+            ("mcdowell-n", &["NSE:UNITDSPR"]),
+            ("mcdowell", &["NSE:UNITDSPR"]),
+            // Not in this list.
+            ("pvr", &[]),
+            ("zomatoes", &[]),
+        ] {
+            assert_eq!(found(&index, text, 20), expected, "{text}");
+        }
+        assert_eq!(found(&index, "zomato", 1), ["NSE:ETERNAL"]);
     }
 
     #[test]
