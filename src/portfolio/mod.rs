@@ -20,6 +20,6 @@ pub use securities::Listed;
 pub(crate) use securities::Securities;
 pub(crate) use sync::Brokers;
 pub use sync::{DayPoint, Derived, MadeOf, PointSource, Repriced, Stood, derive, point};
-pub(crate) use valuation::{Merged, Overflow, Valued, day_change, valued};
+pub(crate) use valuation::{Merged, Overflow, Owned, Valued, day_change, owned, valued};
 pub use valuation::{Summary, check, share};
 pub(crate) use valuation::{add, merged, summary};

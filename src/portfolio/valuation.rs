@@ -244,6 +244,45 @@ pub(crate) fn summary<'a>(
     Ok(sum)
 }
 
+/// The value of what is owned: the sum of the rows that are worth something. A row sold short is
+/// no part of it, or the others would be more than the whole.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Owned(Decimal);
+
+/// What is owned in `rows`.
+///
+/// # Errors
+/// [`Overflow`].
+pub(crate) fn owned(rows: &[Valued<'_>]) -> Result<Owned, Overflow> {
+    Ok(Owned(worth(rows)?.unwrap_or_default()))
+}
+
+/// The sum of the rows whose value is not below zero; `None` if there is no such row.
+fn worth(rows: &[Valued<'_>]) -> Result<Option<Decimal>, Overflow> {
+    let mut sum = None;
+    for value in rows.iter().filter_map(|row| row.valuation.current_value) {
+        if value >= Decimal::ZERO {
+            add(sum.get_or_insert_default(), value)?;
+        }
+    }
+    Ok(sum)
+}
+
+impl Owned {
+    /// Part of the whole, in percent, that some of its rows are. `None` if one has no price, if
+    /// all are sold short, and if nothing is owned.
+    ///
+    /// # Errors
+    /// [`Overflow`].
+    pub(crate) fn share_of(self, parts: &[Valued<'_>]) -> Result<Option<Decimal>, Overflow> {
+        let has_price = |part: &Valued<'_>| part.valuation.current_value.is_some();
+        match worth(parts)?.filter(|_| parts.iter().all(has_price)) {
+            Some(worth) => share(worth, self.0),
+            None => Ok(None),
+        }
+    }
+}
+
 /// Change of an instrument's value on a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DayChange {

@@ -50,9 +50,10 @@ documents! {
         pub day_pnl: Option<Money>,
         /// `day_pnl` in percent of the value before; null without it.
         pub day_change_pct: Option<Percent>,
-        /// Share of `total_current_value` in percent; null without a price.
+        /// Part of the value of all rows above zero, in percent; null without a price, and for a
+        /// row below zero.
         pub share_pct: Option<Percent>,
-        /// The broker's own figure.
+        /// The broker's own figure; null if the price or the average that it needs is not known.
         pub broker_pnl: Option<Money>,
         /// Time of the price: of the sync while the market trades, otherwise of the last close.
         /// Null without a price.
@@ -104,7 +105,8 @@ documents! {
         /// A broker or a sector; null for the holdings whose sector is not known.
         pub of: Option<&'a str>,
         pub current_value: Money,
-        /// Share of `total_current_value` in percent; null if that is zero.
+        /// Part of the value of all rows above zero that its rows above zero are, in percent; null
+        /// if it has none.
         pub share_pct: Option<Percent>,
     }
 
@@ -178,7 +180,7 @@ documents! {
         pub day_pnl: Option<Money>,
         /// As in holdings; null unless it is known of every part.
         pub day_change_pct: Option<Percent>,
-        /// Share of `total_current_value` in percent; null if a part has no price.
+        /// As in holdings; null if a part has no price.
         pub share_pct: Option<Percent>,
         pub(crate) parts: Vec<MergedPart<'a>>,
     }
@@ -275,6 +277,8 @@ documents! {
         pub average_price: Option<Money>,
         pub last_price: Option<Money>,
         pub close_price: Option<Money>,
+        /// The broker's profit, or computed from both prices. Null, as are `realised` and
+        /// `unrealised`, if the position is open and its last or its average price is not known.
         pub pnl: Option<Money>,
         pub realised: Option<Money>,
         pub unrealised: Option<Money>,

@@ -12,6 +12,7 @@ mod live_prices;
 mod money;
 mod money_rows;
 mod redirects;
+mod short_rows;
 mod sync_limits;
 mod unknown_prices;
 pub mod user;

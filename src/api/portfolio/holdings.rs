@@ -18,7 +18,7 @@ use crate::http::document::variants::{JSON, etag};
 use crate::http::{Problem, Response};
 use crate::market::{InstrumentList, MarketCalendar, Sectors};
 use crate::portfolio::{
-    DayPoint, Merged, Overflow, Valued, add, day_change, merged, share, summary, valued,
+    DayPoint, Merged, Overflow, Owned, Valued, add, day_change, merged, owned, summary, valued,
 };
 use crate::store::{Portfolio, Store};
 use crate::views::holdings::{
@@ -87,8 +87,8 @@ fn written(
     let live = places.into_iter().map(|at| prices.get(at).and_then(Option::as_ref));
     let summary = summary(&rows, day)?;
     let merged = merged(&rows)?;
-    let total = summary.total_current_value;
-    let beside = |parts: &[Valued<'_>], value: Option<Decimal>| {
+    let owned = owned(&rows)?;
+    let beside = |parts: &[Valued<'_>]| {
         let change = day_change(parts, day)?;
         let first = parts[0].holding;
         let listed = || names.name_of(&first.symbol()?);
@@ -98,22 +98,22 @@ fn written(
             name: name.or_else(listed),
             day_pnl: change.map(|change| Money(change.amount)),
             day_change: change.and_then(|change| change.pct).map(Percent),
-            share: value.map(|value| share(value, total)).transpose()?.flatten().map(Percent),
+            share: owned.share_of(parts)?.map(Percent),
         })
     };
     let mut holdings = Vec::with_capacity(rows.len());
     for (row, live) in rows.iter().zip(live) {
-        let beside = beside(std::slice::from_ref(row), row.valuation.current_value)?;
+        let beside = beside(std::slice::from_ref(row))?;
         holdings.push(holding(row, beside, live, &syncs));
     }
     let mut instruments = Vec::with_capacity(merged.len());
     for merged in &merged {
-        let beside = beside(&merged.parts, merged.valuation.current_value)?;
+        let beside = beside(&merged.parts)?;
         instruments.push(instrument(merged, beside));
     }
     let allocation = Allocation {
-        brokers: slices(&rows, total, |holding| Some(holding.broker.as_str()))?,
-        sectors: slices(&rows, total, |holding| sectors.of(holding.isin.as_deref()?))?,
+        brokers: slices(&rows, owned, |holding| Some(holding.broker.as_str()))?,
+        sectors: slices(&rows, owned, |holding| sectors.of(holding.isin.as_deref()?))?,
         sectors_as_of: Day(sectors.as_of),
         sectors_source: &sectors.source,
     };
@@ -125,25 +125,28 @@ fn written(
     Ok(out)
 }
 
-/// The values of the rows with a price, added up by `key`, in percent of `total`. The largest sum
-/// comes first, and that of the rows without a key last.
+/// The values of the rows with a price, added up by `key`, with their parts of what is `owned`. The
+/// largest sum comes first, and that of the rows without a key last.
 fn slices<'a>(
     rows: &[Valued<'a>],
-    total: Decimal,
+    owned: Owned,
     key: impl Fn(&'a Holding) -> Option<&'a str>,
 ) -> Result<Vec<Slice<'a>>, Overflow> {
-    let mut sums: Vec<(Option<&str>, Decimal)> = Vec::new();
+    let mut sums: Vec<(Option<&str>, Decimal, Vec<Valued<'_>>)> = Vec::new();
     for row in rows {
         let Some(value) = row.valuation.current_value else { continue };
         let of = key(row.holding);
-        match sums.iter_mut().find(|(known, _)| *known == of) {
-            Some((_, sum)) => add(sum, value)?,
-            None => sums.push((of, value)),
+        match sums.iter_mut().find(|(known, ..)| *known == of) {
+            Some((_, sum, parts)) => {
+                add(sum, value)?;
+                parts.push(*row);
+            }
+            None => sums.push((of, value, vec![*row])),
         }
     }
-    sums.sort_by_key(|(of, sum)| (of.is_none(), std::cmp::Reverse(*sum)));
-    let slice = |(of, sum)| {
-        let share_pct = share(sum, total)?.map(Percent);
+    sums.sort_by_key(|(of, sum, _)| (of.is_none(), std::cmp::Reverse(*sum)));
+    let slice = |(of, sum, parts): (_, _, Vec<Valued<'_>>)| {
+        let share_pct = owned.share_of(&parts)?.map(Percent);
         Ok::<_, Overflow>(Slice { of, current_value: Money(sum), share_pct })
     };
     sums.into_iter().map(slice).collect()
