@@ -50,7 +50,9 @@ impl From<StoreError> for Problem {
                 Problem::unavailable("store_busy", detail, SOON_S)
             }
             // The sync handler answers this case itself.
-            StoreError::OtherBrokerUser { .. } => Problem::internal(),
+            StoreError::OtherBrokerUser { .. } | StoreError::NoHoldings { .. } => {
+                Problem::internal()
+            }
             StoreError::Busy => Problem::unavailable("store_busy", busy, SOON_S),
             StoreError::Late => {
                 let detail = "The database did not answer in time; it may still do what was asked.";
@@ -315,6 +317,17 @@ pub(super) fn broker_user_changed(broker: Broker, kept: &str, sent: &str) -> Pro
         masked(kept)
     );
     Problem::new(409, "broker_user_changed", detail)
+}
+
+/// A broker answered with no holdings, where some are stored.
+pub(super) fn no_holdings_sent(broker: Broker, holdings: usize) -> Problem {
+    let detail = format!(
+        "{} names no holdings, and {holdings} of it are stored here; nothing was changed. Brokers \
+         send an empty list at times when they mean an error. The code is used. If there is \
+         nothing left, log in at the broker again and send replace_with_none with the new code.",
+        broker.name(),
+    );
+    Problem::new(409, "no_holdings_sent", detail)
 }
 
 /// First and last letter: enough for a user who knows both ids, useless to others.

@@ -18,7 +18,7 @@ pub(crate) use outcome::{Change, Difference, Reconciliation};
 pub use outcome::{First, SyncOutcome};
 pub use securities::Listed;
 pub(crate) use securities::Securities;
-pub(crate) use sync::Brokers;
+pub(crate) use sync::{Brokers, unvalued};
 pub use sync::{DayPoint, Derived, MadeOf, PointSource, Repriced, Stood, derive, point};
 pub(crate) use valuation::{Merged, Overflow, Owned, Valued, day_change, owned, valued};
 pub use valuation::{Summary, check, share};

@@ -1,5 +1,6 @@
 //! The revaluation at the close of a trading day: closing prices, progress of the run, pages of
-//! users. Only the leader writes, with its epoch: the store answers `Deposed` if another node has
+//! users. A user of whom nothing is waited for is marked, and a sync that brings a symbol without a
+//! closing price takes the mark away: then the finished run goes on for that user. Only the leader writes, with its epoch: the store answers `Deposed` if another node has
 //! led since.
 
 use jiff::civil::Date;
@@ -59,6 +60,9 @@ pub(crate) struct Valued {
     /// The latest `synced_ms` of the portfolio that was valued.
     pub synced_ms: i64,
     pub point: DayPoint,
+    /// Whether the point of the close's date is written. It is not if the portfolio came on a later
+    /// date, after the close was finished.
+    pub writes_point: bool,
     pub repriced: Repriced,
     /// Points of later dates, if any, get the same totals. In those from this date on, every
     /// holding with a price counts as carried.
@@ -178,7 +182,9 @@ impl Store {
                     continue;
                 }
                 portfolios::reprice(tx, valued.id, &valued.repriced)?;
-                portfolios::keep_point(tx, valued.id, &valued.point)?;
+                if valued.writes_point {
+                    portfolios::keep_point(tx, valued.id, &valued.point)?;
+                }
                 keep_later_points(tx, valued)?;
                 portfolios::count_write(tx, valued.id)?;
                 if valued.is_complete {

@@ -38,6 +38,9 @@ pub enum StoreError {
     /// be logged.
     #[error("the portfolio is of another person at the broker")]
     OtherBrokerUser { kept: String },
+    /// A sync that names no holdings, while this many of the broker are stored.
+    #[error("the broker names no holdings, and {holdings} are stored")]
+    NoHoldings { holdings: usize },
     #[error("too much is waiting for the store")]
     Busy,
     /// The deadline passed. A write may still happen.

@@ -67,6 +67,7 @@ DO UPDATE SET total_invested = excluded.total_invested,
     left_out = excluded.left_out, carried = excluded.carried, suspect = excluded.suspect,
     brokers = excluded.brokers, holdings = excluded.holdings,
     discrepancies = excluded.discrepancies";
+    const OPEN_CLOSED_PORTFOLIO = "DELETE FROM closed_portfolios WHERE user_id = ?1";
     const POINTS = "\
 SELECT date, total_invested, total_current_value, total_pnl, value_without_cost, source, left_out,
     carried, suspect, brokers, holdings, discrepancies
@@ -127,6 +128,8 @@ pub struct NewPortfolio {
     pub derive: Derive,
     /// Whether the rows may belong to another person at the broker than the stored rows.
     pub replaces_broker_user: bool,
+    /// Whether the rows may be no holdings, where there are some.
+    pub replaces_with_none: bool,
 }
 
 impl Store {
@@ -177,11 +180,17 @@ fn replace(tx: &dyn Tx, id: AccountId, new: &NewPortfolio) -> Result<SyncOutcome
     expect_user(tx, id)?;
     let portfolio = of(tx, id)?;
     expect_same_person(&portfolio, new)?;
+    expect_some_holdings(&portfolio, new)?;
     let rows = portfolio.holdings.iter().chain(&synced.holdings);
     let closes = match closes_of {
         Some(date) => closing_prices(tx, *date, rows.filter_map(Holding::symbol))?,
         None => HashMap::new(),
     };
+    let brought = synced.holdings.iter().filter_map(Holding::symbol);
+    if closes_of.is_some() && brought.into_iter().any(|held| !closes.contains_key(&held)) {
+        // A symbol has no closing price yet: the revaluation takes this user again.
+        tx.run(OPEN_CLOSED_PORTFOLIO, &args![id])?;
+    }
     let before = Before { portfolio, closes };
     let derived = derive(&before, synced);
     let whose = args![id, broker];
@@ -213,6 +222,17 @@ fn expect_same_person(stood: &Portfolio, new: &NewPortfolio) -> Result<(), Failu
     let is_another = new.synced.broker_user.as_ref().is_some_and(|user| user != kept);
     match is_another && !new.replaces_broker_user {
         true => Err(StoreError::OtherBrokerUser { kept: kept.clone() }.into()),
+        false => Ok(()),
+    }
+}
+
+/// Refuses to replace a broker's holdings by none, unless it is confirmed: a broker may send an
+/// empty list where it means an error. Who confirmed another person has confirmed what that has.
+fn expect_some_holdings(stood: &Portfolio, new: &NewPortfolio) -> Result<(), Failure> {
+    let holdings = stood.holdings.iter().filter(|row| row.broker == new.broker).count();
+    let confirmed = new.replaces_with_none || new.replaces_broker_user;
+    match holdings > 0 && new.synced.holdings.is_empty() && !confirmed {
+        true => Err(StoreError::NoHoldings { holdings }.into()),
         false => Ok(()),
     }
 }
@@ -260,11 +280,13 @@ fn cost(row: &dyn Cells) -> Result<Option<Cost>, Failure> {
     })
 }
 
+/// A row of an older version may have a profit without a price.
 fn position(row: &dyn Cells) -> Result<Position, Failure> {
-    Ok(record!(row, 0, Position [
+    let position = record!(row, 0, Position [
         broker, kind, exchange, tradingsymbol, product, quantity, multiplier, average_price,
         last_price, close_price, pnl, realised, unrealised, unresolved,
-    ]))
+    ]);
+    Ok(position.with_known_profit())
 }
 
 fn point(row: &dyn Cells) -> Result<DayPoint, Failure> {

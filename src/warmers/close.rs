@@ -6,7 +6,12 @@
 //! users page by page; a page's prices, points and completion marks are one transaction. It walks
 //! over the users several times: first those whose prices are complete, then, once the feeds have
 //! answered about every symbol, all of them. A user who lacks a price is valued again when it
-//! arrives. Memory is bounded by the symbols of a run and one page. The task belongs to the
+//! arrives.
+//!
+//! The store is looked at again and again until the next session, while prices are waited for and
+//! after the end: a portfolio that came since, with symbols that have no closing price yet, is one
+//! whose valuation is not complete. So the same steps give it the close, whoever synced it and on
+//! whichever node. Memory is bounded by the symbols of a run and one page. The task belongs to the
 //! scheduler's thread. The store is read and written on the lane `close`, the feeds are polled on
 //! their own lanes, and only while no request waits for them.
 
@@ -20,8 +25,8 @@ use crate::store::{Store, StoreError};
 use crate::views::health::{HealthClose, WarmerState};
 use crate::views::values::Day;
 use crate::warmers::close::prices::{
-    Done, Due, Looked, Missing, Outcome, PageOrder, Paged, PriceCalls, Reach, Step, Walk, Walked,
-    Work,
+    Done, Due, LOOK_EACH_MS, Looked, Outcome, PageOrder, Paged, PriceCalls, Reach, Step, Walk,
+    Walked, Work,
 };
 use crate::warmers::context::WarmerContext;
 use crate::warmers::quotes::feed_state::{Answer, FeedState};
@@ -38,12 +43,19 @@ const RETRY_MS: u64 = 30_000;
 /// bounded number of calls.
 const STORE_DEADLINE_MS: u64 = 120_000;
 
+/// A date without work left: finished or given up, at this monotonic time.
+#[derive(Clone, Copy)]
+struct Settled {
+    date: Date,
+    at_mono_ms: u64,
+}
+
 /// Owner of the revaluation's state.
 pub(crate) struct CloseTask {
     outcomes: Outcomes<Box<Outcome>>,
     work: Option<Work>,
-    /// The last date without work left: finished or given up.
-    settled: Option<Date>,
+    /// The last such date.
+    settled: Option<Settled>,
     gave_up: bool,
     pub calls: PriceCalls,
     store_in_flight: bool,
@@ -98,8 +110,14 @@ impl CloseTask {
     /// Begins and gives up runs. True while a run is under way.
     fn follow(&mut self, context: &WarmerContext, now_mono_ms: u64) -> bool {
         let due = Due::at(&context.calendar, context.clock.now());
-        let due = due.filter(|due| self.settled != Some(due.date));
         let current = self.work.as_ref().map(|work| work.due.date);
+        let again =
+            due.as_ref().is_some_and(|due| self.settled.is_some_and(|s| s.date == due.date));
+        let rests =
+            |settled: Settled| now_mono_ms.saturating_sub(settled.at_mono_ms) < LOOK_EACH_MS;
+        if current.is_none() && again && self.settled.is_some_and(rests) {
+            return false;
+        }
         let wanted = due.as_ref().map(|due| due.date);
         if current == wanted {
             return current.is_some();
@@ -109,16 +127,21 @@ impl CloseTask {
             return false;
         }
         if let Some(work) = self.work.take() {
-            self.settled = Some(work.due.date);
-            self.gave_up = true;
-            tracing::error!(
-                date = %work.due.date,
-                missing = work.missing.len(),
-                "close not revalued before the next session; given up"
-            );
+            self.settled = Some(Settled { date: work.due.date, at_mono_ms: now_mono_ms });
+            let (date, missing) = (work.due.date, work.missing.len());
+            if work.again {
+                tracing::info!(%date, missing, "the next session begins; what came late waits");
+            } else {
+                self.gave_up = true;
+                tracing::error!(
+                    %date, missing, "close not revalued before the next session; given up"
+                );
+            }
         } else if let Some(due) = due {
-            self.counts = HealthClose { date: Some(Day(due.date)), ..HealthClose::default() };
-            self.work = Some(Work::of(due, now_mono_ms));
+            if !again {
+                self.counts = HealthClose { date: Some(Day(due.date)), ..HealthClose::default() };
+            }
+            self.work = Some(Work { again, ..Work::of(due, now_mono_ms) });
         }
         self.work.is_some()
     }
@@ -129,13 +152,19 @@ impl CloseTask {
         let Some(work) = &mut self.work else { return };
         work.step_on(context, now_mono_ms);
         let date = work.due.date;
+        let looks = match &work.step {
+            Step::Look => true,
+            Step::Price(None) => work.unkept.is_empty() && work.is_look_due(now_mono_ms),
+            _ => false,
+        };
+        if looks {
+            let symbols_max = context.close.symbols_max;
+            return self.submit(context, move |store| {
+                prices::look(store, date, symbols_max).map(Done::Looked)
+            });
+        }
         match &work.step {
-            Step::Look => {
-                let symbols_max = context.close.symbols_max;
-                self.submit(context, move |store| {
-                    prices::look(store, date, symbols_max).map(Done::Looked)
-                });
-            }
+            Step::Look => {}
             Step::Price(_) if !work.unkept.is_empty() => {
                 work.keeping.append(&mut work.unkept);
                 let prices = work.keeping.clone();
@@ -152,7 +181,9 @@ impl CloseTask {
                     users_max: context.close.page_users,
                     reach: walk.reach,
                     closes: Arc::clone(&work.closes),
-                    awaited: Arc::clone(&walk.awaited),
+                    given_up: Arc::clone(&walk.given_up),
+                    cut_off: work.cut_off,
+                    is_late: work.is_late,
                     responses: Arc::clone(&context.responses),
                 };
                 self.submit(context, move |store| prices::page(store, &order).map(Done::Paged));
@@ -201,7 +232,7 @@ impl CloseTask {
             Done::Looked(looked) => self.looked(looked, now_mono_ms),
             Done::Kept => self.kept(),
             Done::Paged(paged) => self.paged(&paged, now_mono_ms),
-            Done::Finished => self.finished(),
+            Done::Finished => self.finished(now_mono_ms),
         }
     }
 
@@ -235,17 +266,22 @@ impl CloseTask {
     fn looked(&mut self, looked: Looked, now_mono_ms: u64) {
         let Some(work) = &mut self.work else { return };
         if looked.finished {
-            return self.settle();
+            return self.settle(now_mono_ms);
         }
-        let (date, missing) = (work.due.date, looked.missing.len());
-        tracing::info!(%date, missing, "revaluing portfolios at the close");
-        if looked.cut_off {
-            tracing::error!("more symbols are held than BHAV_CLOSE_SYMBOLS_MAX");
+        work.looked_mono_ms = now_mono_ms;
+        if matches!(work.step, Step::Look) {
+            let (date, missing) = (work.due.date, looked.missing.len());
+            let late = looked.is_late;
+            tracing::info!(%date, missing, late, "revaluing portfolios at the close");
+            if looked.cut_off {
+                tracing::error!("more symbols are held than BHAV_CLOSE_SYMBOLS_MAX");
+            }
+            work.step = Step::Price(None);
+            work.closes = Arc::new(looked.closes);
+            work.heard_mono_ms = now_mono_ms;
         }
-        work.step = Step::Price(None);
-        work.closes = Arc::new(looked.closes);
-        work.missing = Missing::of(looked.missing, &looked.silent);
-        work.heard_mono_ms = now_mono_ms;
+        (work.is_late, work.cut_off) = (looked.is_late, looked.cut_off);
+        work.add_missing(looked.missing, &looked.silent);
         self.counts.cut_off = looked.cut_off;
         self.counts.priced = work.closes.len();
         self.counts.missing = work.missing.len();
@@ -272,16 +308,17 @@ impl CloseTask {
         }
     }
 
-    fn finished(&mut self) {
+    fn finished(&mut self, now_mono_ms: u64) {
         let HealthClose { date, priced, missing, suspended, pages, points, carried, .. } =
             self.counts;
         let date = date.map(|day| tracing::field::display(day.0));
         tracing::info!(date, priced, missing, suspended, pages, points, carried, "close revalued");
-        self.settle();
+        self.settle(now_mono_ms);
     }
 
-    fn settle(&mut self) {
-        self.settled = self.work.take().map(|work| work.due.date);
+    fn settle(&mut self, now_mono_ms: u64) {
+        let settled = |work: Work| Settled { date: work.due.date, at_mono_ms: now_mono_ms };
+        self.settled = self.work.take().map(settled);
         self.gave_up = false;
     }
 
@@ -301,6 +338,7 @@ impl CloseTask {
             None if self.gave_up => WarmerState::Failing,
             None => WarmerState::Paused,
             Some(work) => match work.step {
+                Step::Look if work.again => WarmerState::Paused,
                 Step::Look => WarmerState::Starting,
                 _ if work.is_pricing() && work.is_unheard(now_mono_ms) => WarmerState::Stale,
                 _ => WarmerState::Ok,

@@ -16,7 +16,9 @@ use crate::market::MarketCalendar;
 use crate::portfolio::{DayPoint, Derived, PointSource, Repriced, SyncOutcome};
 use crate::store::Epoch;
 use crate::store::{AccountId, FILE_NAME, NewPortfolio, NewUser, Store, StoreError, Turn};
-use crate::warmers::close::prices::{PATIENCE_MS, UNHEARD_MS, WALK_REST_MS, look, page};
+use crate::warmers::close::prices::{
+    Closes, LOOK_EACH_MS, PATIENCE_MS, UNHEARD_MS, WALK_REST_MS, look, page,
+};
 
 const EVENING: &str = "2026-11-20T18:00:00+05:30";
 
@@ -91,6 +93,7 @@ fn store_with(users: &[&[&str]]) -> (tempfile::TempDir, Store, Vec<AccountId>) {
                     closes_of: None,
                     derive,
                     replaces_broker_user: false,
+                    replaces_with_none: true,
                 },
             )
             .unwrap();
@@ -123,6 +126,11 @@ fn a_look_finds_what_is_missing_and_stops_at_the_cap() {
     store.finish_close(Epoch::ALONE, date.yesterday().unwrap(), 1, vec![symbol("NSE:C")]).unwrap();
     assert_eq!(look(&store, date, 3).unwrap().silent, [symbol("NSE:C")].into());
     store.finish_close(Epoch::ALONE, date, 2, vec![]).unwrap();
+    let late = look(&store, date, 3).unwrap();
+    assert!(late.is_late && !late.finished, "nobody is valued yet");
+    let answers = Arc::new(Responses::new(1 << 20));
+    let all = PageOrder { cut_off: true, ..order(Reach::Last, AccountId(0), &[], &answers) };
+    assert_eq!(page(&store, &all).unwrap().users, 2);
     assert!(look(&store, date, 3).unwrap().finished);
 }
 
@@ -132,7 +140,8 @@ fn order(
     awaited: &[&str],
     responses: &Arc<Responses>,
 ) -> PageOrder {
-    let awaited: HashSet<Symbol> = awaited.iter().map(|name| symbol(name)).collect();
+    let given_up: HashSet<Symbol> =
+        ["NSE:B"].into_iter().filter(|name| !awaited.contains(name)).map(symbol).collect();
     PageOrder {
         epoch: Epoch::ALONE,
         due: due(),
@@ -140,7 +149,9 @@ fn order(
         users_max: 2,
         reach,
         closes: Arc::new([(symbol("NSE:A"), close("3"))].into()),
-        awaited: Arc::new(awaited),
+        given_up: Arc::new(given_up),
+        cut_off: false,
+        is_late: false,
         responses: Arc::clone(responses),
     }
 }
@@ -189,9 +200,72 @@ fn who_lacks_a_price_that_may_come_is_left_for_later_or_valued_twice() {
     assert_eq!([0, 1, 2].map(carried), [Some(0), None, None]);
     assert_eq!(walk(Reach::Everybody, &["NSE:B"]), 0, "nobody is complete by that");
     assert_eq!([0, 1, 2].map(carried), [Some(0), Some(1), Some(1)]);
-    assert_eq!(walk(Reach::Last, &["NSE:B"]), 2);
+    // The last walk gives it up.
+    assert_eq!(walk(Reach::Last, &[]), 2);
     assert_eq!([0, 1, 2].map(carried), [Some(0), Some(1), Some(1)]);
-    assert_eq!(walk(Reach::Last, &["NSE:B"]), 0);
+    assert_eq!(walk(Reach::Last, &[]), 0);
+}
+
+/// What a sync brings while the last walk is under way was never asked for: it is found by the next
+/// look, and not taken for complete.
+#[test]
+fn a_symbol_that_the_run_does_not_know_leaves_its_user_for_a_late_run() {
+    let (_directory, store, users) = store_with(&[&["A"], &["A", "NEW"]]);
+    let date = due().date;
+    store.keep_closes(Epoch::ALONE, date, &[(symbol("NSE:A"), close("3"))]).unwrap();
+    let answers = Arc::new(Responses::new(1 << 20));
+    let last = order(Reach::Last, AccountId(0), &[], &answers);
+    assert_eq!(page(&store, &last).unwrap().users, 1);
+    store.finish_close(Epoch::ALONE, date, 1, vec![]).unwrap();
+    let looked = look(&store, date, 9).unwrap();
+    assert!(!looked.finished && looked.is_late);
+    assert_eq!(looked.missing, [symbol("NSE:NEW")]);
+    let found =
+        Arc::new(Closes::from([(symbol("NSE:A"), close("3")), (symbol("NSE:NEW"), close("7"))]));
+    let late = PageOrder {
+        closes: found,
+        is_late: true,
+        ..order(Reach::Last, AccountId(0), &[], &answers)
+    };
+    assert_eq!(page(&store, &late).unwrap().users, 1);
+    let row = store.portfolio(users[1]).unwrap().holdings.remove(1);
+    assert_eq!(row.last_price, Some(decimal("7")));
+    assert!(look(&store, date, 9).unwrap().finished);
+    // Too many symbols: those that the run leaves out are not waited for.
+    let (_directory, store, _) = store_with(&[&["A", "NEW"]]);
+    let cut_off = PageOrder { cut_off: true, ..order(Reach::Last, AccountId(0), &[], &answers) };
+    assert_eq!(page(&store, &cut_off).unwrap().users, 1);
+}
+
+/// A run may wait hours for a price that nobody has. What is synced meanwhile is asked for at once.
+#[test]
+fn a_look_while_prices_are_waited_for_adds_what_came() {
+    let mut task = pricing(&["NSE:NOSUCH"]);
+    let mut work = task.work.take().unwrap();
+    assert!(!work.is_look_due(LOOK_EACH_MS - 1) && work.is_look_due(LOOK_EACH_MS));
+    work.missing.answered(Source::BrokerA, &symbol("NSE:NOSUCH"), 5);
+    work.closes = Arc::new([(symbol("NSE:KNOWN"), close("3"))].into());
+    work.unkept = vec![(symbol("NSE:FOUND"), close("4"))];
+    task.work = Some(work);
+    let missing = ["NSE:NOSUCH", "NSE:KNOWN", "NSE:FOUND", "NSE:NEW"].map(symbol).into();
+    let looked = Looked { missing, ..Looked::default() };
+    task.ended(Some(Box::new(Ok(Done::Looked(looked)))), LOOK_EACH_MS);
+    let work = task.work.as_ref().unwrap();
+    assert_eq!(work.missing.batch(Source::BrokerA, true, 9, 6), [symbol("NSE:NEW")]);
+    assert_eq!((work.missing.len(), work.unkept.len(), work.closes.len()), (2, 1, 1));
+    assert!(!work.is_look_due(LOOK_EACH_MS + 1));
+}
+
+#[test]
+fn a_settled_date_is_looked_at_again_and_health_says_paused() {
+    let mut task = pricing(&[]);
+    task.settle(1_000);
+    let settled = task.settled.unwrap();
+    assert_eq!((settled.date, settled.at_mono_ms), (due().date, 1_000));
+    task.work = Some(Work { again: true, ..Work::of(due(), 20_000) });
+    assert_eq!(task.state(20_000).as_str(), "paused");
+    task.ended(Some(Box::new(Ok(Done::Looked(Looked::default())))), 20_001);
+    assert_eq!(task.state(20_001).as_str(), "ok");
 }
 
 #[test]
@@ -233,7 +307,7 @@ fn other_work_of_the_evening_waits_until_the_feeds_were_asked_for_everything() {
 fn pricing(names: &[&str]) -> CloseTask {
     let mut work = Work::of(due(), 0);
     work.step = Step::Price(None);
-    work.missing = Missing::of(names.iter().map(|name| symbol(name)).collect(), &HashSet::new());
+    work.missing.add(names.iter().map(|name| symbol(name)), &HashSet::new());
     let closes = BySource([Outcomes::ignored(), Outcomes::ignored()]);
     CloseTask { work: Some(work), ..CloseTask::new(closes, Outcomes::ignored()) }
 }

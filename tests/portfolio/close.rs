@@ -111,6 +111,7 @@ fn sync(store: &Store, id: AccountId, at_ms: i64, holdings: Vec<Holding>) {
                 closes_of: None,
                 derive,
                 replaces_broker_user: false,
+                replaces_with_none: true,
             },
         )
         .unwrap();

@@ -3,7 +3,9 @@
 mod broker_clients;
 mod broker_sessions;
 pub mod close;
+mod close_late;
 mod close_waiting;
+mod emptied;
 mod equal_rows;
 mod exports;
 mod journal;

@@ -97,6 +97,9 @@ export function show({ main, path, announce }) {
   // Shown once the broker has said that the code is of somebody else.
   const replaces = h('input', { type: 'checkbox', name: 'replace_broker_user' });
   const replace = h('p', { hidden: true }, h('label', null, replaces, ' ', t.replace));
+  // Shown once the broker has named no holdings where there are some.
+  const empties = h('input', { type: 'checkbox', name: 'replace_with_none' });
+  const emptied = h('p', { hidden: true }, h('label', null, empties, ' ', t.replaceWithNone));
   /** @type {AbortController | null} */
   let asking = null;
   const cancel = button(t.cancel, () => asking?.abort(), { class: 'quiet', hidden: true });
@@ -140,6 +143,7 @@ export function show({ main, path, announce }) {
     ),
     problem,
     replace,
+    emptied,
     h('p', { class: 'actions' }, submit, ' ', cancel),
     waiting,
   );
@@ -172,6 +176,7 @@ export function show({ main, path, announce }) {
         api_secret: secret.input.value.trim(),
         [broker.code]: codeIn(code.input.value),
         ...(replaces.checked && { replace_broker_user: true }),
+        ...(empties.checked && { replace_with_none: true }),
       };
       const report = await call(broker.path, { method: 'POST', body, signal: asking.signal, timeoutMs: WAIT_MS });
       put(result, syncReport(report));
@@ -181,6 +186,7 @@ export function show({ main, path, announce }) {
       result.querySelector('h2')?.focus();
     } catch (failed) {
       if (failed.code === 'broker_user_changed') replace.hidden = false;
+      if (failed.code === 'no_holdings_sent') emptied.hidden = false;
       // What can pass is no reason to have all of it typed again; the fields are the user's own page.
       if (!asking.signal.aborted && !failed.passes) empty();
       if (!asking.signal.aborted) throw failed;

@@ -26,6 +26,7 @@ export const sync = {
   secret: 'API secret',
   promise: 'Sent to the broker for this sync, not stored.',
   replace: 'The portfolio here is to be replaced by that of the other user id',
+  replaceWithNone: 'I hold nothing at this broker any more: the holdings here are to go',
   cancel: 'Cancel',
   cancelled: 'The sync was cancelled; nothing has changed unless the broker had answered.',
   asking: { a: 'Asking broker A…', b: 'Asking broker B…' },

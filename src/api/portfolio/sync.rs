@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 
 use crate::api::body::Fields;
 use crate::api::errors::{
-    BrokerRoute, broker_problem, broker_timed_out, broker_user_changed, in_progress, sync_busy,
-    too_many_attempts,
+    BrokerRoute, broker_problem, broker_timed_out, broker_user_changed, in_progress,
+    no_holdings_sent, sync_busy, too_many_attempts,
 };
 use crate::api::portfolio::answer::not_done;
 use crate::api::state::{Call, Handled, State, reply_with};
@@ -60,7 +60,7 @@ pub(crate) fn broker_b(state: &State, call: &Call<'_>, reply: &mut Response<'_>)
 
 fn sync(state: &State, call: &Call<'_>, reply: &mut Response<'_>, broker: Broker) -> Handled {
     let id = call.caller().id;
-    let (credentials, replaces_broker_user) = fields(call, broker)?;
+    let (credentials, confirmed) = fields(call, broker)?;
     let portfolio = &state.portfolio;
     let keys = [Key::User(id.0)];
     portfolio.attempts.admit(&keys).map_err(too_many_attempts)?;
@@ -70,7 +70,7 @@ fn sync(state: &State, call: &Call<'_>, reply: &mut Response<'_>, broker: Broker
         // Dropped with the turn: after the write, for every answer.
         let mut opened = Opened { state, own_key, session: None };
         let synced = fetched(state, broker, turn, (credentials, attempt), &mut opened)?;
-        stored(state, broker, turn, synced, replaces_broker_user)
+        stored(state, broker, turn, synced, confirmed)
     })?;
     if let Some(overflow) = outcome.unvalued {
         tracing::error!(user = id.0, %overflow, "a portfolio could not be valued");
@@ -103,14 +103,23 @@ struct Stored {
     outcome: SyncOutcome,
 }
 
-/// Stores a broker's rows. Rows of another person at the broker than in the previous sync are
-/// stored only if the request allows it.
+/// What a request has confirmed, which a sync otherwise refuses.
+#[derive(Clone, Copy)]
+struct Confirmed {
+    /// The rows may belong to another person at the broker than before.
+    replaces_broker_user: bool,
+    /// The broker's holdings may be replaced by none.
+    replaces_with_none: bool,
+}
+
+/// Stores a broker's rows. Rows of another person at the broker than in the previous sync, and an
+/// empty list in place of holdings, are stored only if the request has confirmed it.
 fn stored(
     state: &State,
     broker: Broker,
     turn: &Turn,
     synced: Synced,
-    replaces_broker_user: bool,
+    Confirmed { replaces_broker_user, replaces_with_none }: Confirmed,
 ) -> Result<Stored, Problem> {
     let now = state.clock.now();
     let (synced_ms, simulated) = (now.as_millisecond(), synced.simulated);
@@ -123,7 +132,15 @@ fn stored(
         let brokers: Brokers = syncs.iter().map(|sync| sync.broker).collect();
         portfolio::derive(broker, &day, Stood { brokers, holdings, positions, closes }, synced)
     });
-    let new = NewPortfolio { broker, synced_ms, synced, closes_of, derive, replaces_broker_user };
+    let new = NewPortfolio {
+        broker,
+        synced_ms,
+        synced,
+        closes_of,
+        derive,
+        replaces_broker_user,
+        replaces_with_none,
+    };
     let outcome = state.store.replace_portfolio(turn, new);
     // Done after a failure too, because an abandoned write may have happened.
     state.portfolio.answers.invalidate(turn.user.0);
@@ -131,13 +148,14 @@ fn stored(
         StoreError::OtherBrokerUser { kept } => {
             broker_user_changed(broker, &kept, broker_user.as_deref().unwrap_or_default())
         }
+        StoreError::NoHoldings { holdings } => no_holdings_sent(broker, holdings),
         error => error.into(),
     })?;
     Ok(Stored { synced_ms, simulated, broker_user, outcome })
 }
 
-/// The credentials, and whether the rows may belong to another person at the broker than before.
-fn fields(call: &Call<'_>, broker: Broker) -> Result<(Credentials, bool), Problem> {
+/// The credentials, and what is confirmed.
+fn fields(call: &Call<'_>, broker: Broker) -> Result<(Credentials, Confirmed), Problem> {
     let mut fields = Fields::of(call.request)?;
     let [_, code] = code_names(broker);
     let credentials = Credentials {
@@ -147,9 +165,12 @@ fn fields(call: &Call<'_>, broker: Broker) -> Result<(Credentials, bool), Proble
         api_secret: fields.secret("api_secret", CREDENTIAL_CHARS_MAX),
         one_time_code: fields.secret(code, CREDENTIAL_CHARS_MAX),
     };
-    let replaces_broker_user = fields.flag("replace_broker_user");
+    let confirmed = Confirmed {
+        replaces_broker_user: fields.flag("replace_broker_user"),
+        replaces_with_none: fields.flag("replace_with_none"),
+    };
     fields.done()?;
-    Ok((credentials, replaces_broker_user))
+    Ok((credentials, confirmed))
 }
 
 /// The session that a sync opened at broker A. On drop a lane ends it, and no request waits for

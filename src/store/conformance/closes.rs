@@ -29,6 +29,7 @@ fn valued(store: &Store, id: AccountId, synced_ms: i64, is_complete: bool) -> Va
         id,
         synced_ms,
         point: point(DAY, "7", PointSource::Close),
+        writes_point: true,
         repriced: Repriced { holdings, changed },
         next_session: DAY.tomorrow().unwrap().tomorrow().unwrap(),
         priced: 9,
@@ -125,6 +126,7 @@ pub(crate) fn rows_points_and_later_points_are_written_where_nothing_came_betwee
                     closes_of: None,
                     derive,
                     replaces_broker_user: false,
+                    replaces_with_none: true,
                 },
             )
             .unwrap();
@@ -148,6 +150,49 @@ pub(crate) fn rows_points_and_later_points_are_written_where_nothing_came_betwee
     assert_eq!(source(1), Some(PointSource::Sync), "synced meanwhile");
     assert!(store.portfolio(users[1]).unwrap().holdings.iter().all(|row| row.as_of_ms == 77));
     assert_eq!((source(2), source(3)), (None, None));
+}
+
+/// A sync that brings a symbol without a closing price has the user valued again, and no other
+/// sync does. The point of a late valuation is left alone if it is told so.
+pub(crate) fn a_symbol_without_a_close_opens_a_closed_portfolio<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
+    let id = user(&store, "a@example.com");
+    sync(&store, id, Broker::A, 10, &["INFY"]);
+    store.keep_closes(Epoch::ALONE, DAY, &[(symbol("NSE:INFY"), close("1.20", 5))]).unwrap();
+    let left = || ids(&store.portfolios_to_close(DAY, AccountId(0), 9).unwrap()).len();
+    let brings = |broker, ticker: &str, closes_of| {
+        let derive: Derive =
+            Box::new(|_, synced| derived(point(DAY, "1", PointSource::Sync), synced));
+        let synced =
+            Synced { holdings: vec![holding(broker, ticker, "10.50")], ..Synced::default() };
+        let new = NewPortfolio {
+            broker,
+            synced_ms: 10,
+            synced,
+            closes_of,
+            derive,
+            replaces_broker_user: false,
+            replaces_with_none: true,
+        };
+        store.replace_portfolio(&Turn::alone(id), new).unwrap();
+    };
+    let close_all = || {
+        let late = Valued { writes_point: false, ..valued(&store, id, 10, true) };
+        store.keep_points(Epoch::ALONE, DAY, vec![late]).unwrap();
+    };
+    close_all();
+    let kept = store.points(id, DAY).unwrap();
+    assert!(kept.iter().all(|point| point.source == PointSource::Sync), "{kept:?}");
+    assert_eq!(left(), 0);
+    brings(Broker::A, "INFY", Some(DAY));
+    assert_eq!(left(), 0, "its close is there");
+    brings(Broker::A, "LATE", None);
+    assert_eq!(left(), 0, "while the market trades");
+    brings(Broker::B, "LATE", Some(DAY));
+    assert_eq!(left(), 1);
+    close_all();
+    assert_eq!(left(), 0);
 }
 
 pub(crate) fn every_write_of_a_portfolio_makes_another_version<E: Engine>() {
@@ -209,6 +254,7 @@ pub(crate) fn a_sync_sees_the_closing_prices_and_writes_the_other_broker_s<E: En
                 closes_of: Some(DAY),
                 derive,
                 replaces_broker_user: false,
+                replaces_with_none: true,
             },
         )
         .unwrap();

@@ -46,6 +46,7 @@ macro_rules! conformance {
                 held_symbols_come_each_once_and_in_order,
                 pages_go_through_those_who_are_not_complete,
                 prices_are_kept_until_the_next_run_has_finished,
+                a_symbol_without_a_close_opens_a_closed_portfolio,
                 rows_points_and_later_points_are_written_where_nothing_came_between;
             journal:
                 a_closed_store_takes_nothing_and_keeps_everything,

@@ -209,6 +209,7 @@ impl Model {
                 closes_of: None,
                 derive,
                 replaces_broker_user: false,
+                replaces_with_none: true,
             },
         );
         assert_eq!(done, Ok(written.outcome));

@@ -58,6 +58,7 @@ pub(crate) fn rows_of_another_person_are_refused_unless_that_is_meant<E: Engine>
             closes_of: None,
             derive,
             replaces_broker_user,
+            replaces_with_none: true,
         };
         store.replace_portfolio(&Turn::alone(id), new)
     };
@@ -104,6 +105,7 @@ pub(crate) fn every_kind_of_cost_is_kept_to_the_digit<E: Engine>() {
                 closes_of: None,
                 derive,
                 replaces_broker_user: false,
+                replaces_with_none: true,
             },
         )
         .unwrap();
@@ -131,7 +133,8 @@ pub(crate) fn the_rows_of_a_sync_are_bounded<E: Engine>() {
                 synced,
                 closes_of: None,
                 derive: derive(),
-                replaces_broker_user: false
+                replaces_broker_user: false,
+                replaces_with_none: true,
             }
         ),
         Err(StoreError::TooMany { what: "holdings", limit })
@@ -147,7 +150,8 @@ pub(crate) fn the_rows_of_a_sync_are_bounded<E: Engine>() {
                 synced,
                 closes_of: None,
                 derive: derive(),
-                replaces_broker_user: false
+                replaces_broker_user: false,
+                replaces_with_none: true,
             }
         ),
         Err(StoreError::TooMany { what: "positions", limit })
@@ -167,6 +171,7 @@ pub(crate) fn a_sync_of_nobody_is_refused_and_derives_nothing<E: Engine>() {
             closes_of: None,
             derive,
             replaces_broker_user: false,
+            replaces_with_none: true,
         },
     );
     assert_eq!(result, Err(StoreError::NoSuchUser));
@@ -196,6 +201,7 @@ pub(crate) fn deriving_sees_what_stood_before_and_may_mark_what_comes<E: Engine>
                 closes_of: None,
                 derive,
                 replaces_broker_user: false,
+                replaces_with_none: true,
             },
         )
         .unwrap();
@@ -221,6 +227,7 @@ pub(crate) fn a_panic_while_deriving_costs_that_sync_alone<E: Engine>() {
             closes_of: None,
             derive,
             replaces_broker_user: false,
+            replaces_with_none: true,
         },
     );
     assert!(matches!(told, Err(StoreError::Unavailable(_))), "{told:?}");

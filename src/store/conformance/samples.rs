@@ -114,6 +114,7 @@ pub(crate) fn sync(store: &Store, id: AccountId, broker: Broker, at_ms: i64, tic
                 closes_of: None,
                 derive,
                 replaces_broker_user: false,
+                replaces_with_none: true,
             },
         )
         .unwrap();

@@ -26,6 +26,7 @@ fn bring(store: &Store, turn: &Turn) -> Result<(), StoreError> {
         closes_of: None,
         derive,
         replaces_broker_user: false,
+        replaces_with_none: true,
     };
     store.replace_portfolio(turn, new).map(drop)
 }

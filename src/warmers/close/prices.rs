@@ -11,7 +11,7 @@ use crate::base::{BySource, ClosingPrice, Holding, MarketDay, Quote, Source, Sym
 use crate::brokers::{Batch, BrokerError, BrokerErrorKind, Readiness};
 use crate::cache::Responses;
 use crate::market::{LastClose, MarketCalendar};
-use crate::portfolio::{Brokers, DayPoint, Overflow, PointSource, Repriced, point, reprice};
+use crate::portfolio::{Brokers, DayPoint, PointSource, Repriced, point, reprice, unvalued};
 use crate::rt::lanes::Outcomes;
 use crate::store::{AccountId, Epoch, Portfolio, PriceOfClose, Store, StoreError, Valued};
 use crate::warmers::context::WarmerContext;
@@ -216,7 +216,10 @@ pub(crate) enum Done {
 /// The store's progress of a date's run.
 #[derive(Default)]
 pub(crate) struct Looked {
+    /// Nothing is left to do.
     pub finished: bool,
+    /// The close was finished before, and some portfolio came since.
+    pub is_late: bool,
     pub closes: Closes,
     /// Held symbols without a stored closing price.
     pub missing: Vec<Symbol>,
@@ -259,15 +262,20 @@ pub(crate) struct PageOrder {
     pub users_max: usize,
     pub reach: Reach,
     pub closes: Arc<Closes>,
-    /// Symbols whose prices may still come.
-    pub awaited: Arc<HashSet<Symbol>>,
+    /// Symbols whose prices are waited for no more, and whether the run takes on no other symbols
+    /// because there are too many.
+    pub given_up: Arc<HashSet<Symbol>>,
+    pub cut_off: bool,
+    /// Whether the close was finished before and this is for what came since.
+    pub is_late: bool,
     /// Cached responses, which a new point invalidates.
     pub responses: Arc<Responses>,
 }
 
 /// Reads the progress of the run of `date`. Takes at most `symbols_max` symbols.
 pub(crate) fn look(store: &Store, date: Date, symbols_max: usize) -> Result<Looked, StoreError> {
-    if store.is_closed(date)? {
+    let is_late = store.is_closed(date)?;
+    if is_late && store.portfolios_to_close(date, AccountId(0), 1)?.portfolios.is_empty() {
         return Ok(Looked { finished: true, ..Looked::default() });
     }
     let closes: Closes = store.closes(date)?.into_iter().collect();
@@ -275,7 +283,7 @@ pub(crate) fn look(store: &Store, date: Date, symbols_max: usize) -> Result<Look
     let (silent, _) = paged(symbols_max, |after, limit| store.silent_symbols(after, limit))?;
     let missing = held.into_iter().filter(|held| !closes.contains_key(held)).collect();
     let silent = silent.into_iter().collect();
-    Ok(Looked { finished: false, closes, missing, silent, cut_off })
+    Ok(Looked { finished: false, is_late, closes, missing, silent, cut_off })
 }
 
 /// Reads at most `most` symbols page by page. True: there are more.
@@ -318,38 +326,50 @@ fn valued(id: AccountId, portfolio: Portfolio, order: &PageOrder) -> Option<Valu
     let synced_ms = portfolio.syncs.iter().map(|sync| sync.synced_ms).max()?;
     let brokers = portfolio.syncs.iter().map(|sync| sync.broker).collect();
     let holdings = portfolio.holdings;
-    let awaits = |row: &Holding| row.symbol().is_some_and(|held| order.awaited.contains(&held));
+    // A symbol that the run does not know came with a sync since it began: a late run asks for it.
+    let awaits = |row: &Holding| {
+        let is_settled = |held: &Symbol| {
+            order.closes.contains_key(held) || order.given_up.contains(held) || order.cut_off
+        };
+        row.symbol().is_some_and(|held| !is_settled(&held))
+    };
     let is_complete = !holdings.iter().any(awaits);
     if !is_complete && order.reach == Reach::Complete {
         return None;
     }
-    let (point, repriced) = at_close(holdings, brokers, order)
-        // Syncs refuse such amounts. Skip the user: one must not stop the run.
-        .inspect_err(|error| tracing::warn!(user = id.0, %error, "user not valued at the close"))
-        .ok()?;
+    let (point, repriced) = at_close(id, holdings, brokers, order);
     let priced = repriced.holdings.iter().filter(|row| row.last_price.is_some()).count();
+    let synced_at = Timestamp::from_millisecond(synced_ms).ok();
+    let synced_on = synced_at.map(|at| clock::zoned(at).date());
     Some(Valued {
         id,
         synced_ms,
         point,
+        writes_point: !order.is_late || synced_on.is_none_or(|on| on <= order.due.date),
         repriced,
         next_session: order.due.next_session,
         priced: u32::try_from(priced).unwrap_or(u32::MAX),
-        is_complete: is_complete || order.reach == Reach::Last,
+        is_complete,
     })
 }
 
 fn at_close(
+    id: AccountId,
     mut holdings: Vec<Holding>,
     brokers: Brokers,
     order: &PageOrder,
-) -> Result<(DayPoint, Repriced), Overflow> {
+) -> (DayPoint, Repriced) {
     let close_of = |symbol: &Symbol| order.closes.get(symbol).copied();
     let changed = reprice(&mut holdings, order.due.date, close_of);
     let has_close = |row: &Holding| row.symbol().is_some_and(|held| close_of(&held).is_some());
     let day = order.due.market_day();
-    let point = point(&day, PointSource::Close, brokers, &holdings, has_close)?;
-    Ok((point, Repriced { holdings, changed }))
+    let point = point(&day, PointSource::Close, brokers, &holdings, has_close);
+    let point = point.unwrap_or_else(|overflow| {
+        // Syncs refuse such amounts. One damaged row must not stop the run.
+        tracing::warn!(user = id.0, %overflow, "user not valued at the close");
+        unvalued(day.today, brokers, holdings.iter())
+    });
+    (point, Repriced { holdings, changed })
 }
 
 // ---- Work
@@ -360,6 +380,10 @@ fn at_close(
 /// Missing prices are asked for this long. An evening's outage ends by then; a symbol that no feed
 /// knows stays unknown.
 pub(crate) const PATIENCE_MS: u64 = 3 * 3_600_000;
+
+/// Interval between two looks for portfolios that came since the last. With a call of a feed and a
+/// page they are at the close within a minute.
+pub(crate) const LOOK_EACH_MS: u64 = 15_000;
 
 /// Interval between two walks over incomplete users. Prices arrive in batches, and each walk reads
 /// the portfolios of all users who lack one.
@@ -377,6 +401,7 @@ pub(crate) struct Work {
     pub due: Due,
     pub(crate) began_mono_ms: u64,
     pub(crate) heard_mono_ms: u64,
+    pub(crate) looked_mono_ms: u64,
     pub closes: Arc<Closes>,
     pub(crate) missing: Missing,
     /// Prices not stored yet; `keeping` are those in the job under way.
@@ -385,6 +410,11 @@ pub(crate) struct Work {
     pub(crate) step: Step,
     /// The last finished walk.
     pub(crate) walked: Option<Walked>,
+    /// The date was settled before: only what came since is looked for.
+    pub(crate) again: bool,
+    /// As in [`Looked`].
+    pub(crate) is_late: bool,
+    pub(crate) cut_off: bool,
 }
 
 pub(crate) enum Step {
@@ -401,7 +431,8 @@ pub(crate) struct Walk {
     pub reach: Reach,
     /// The next page begins after this user.
     pub after: AccountId,
-    pub awaited: Arc<HashSet<Symbol>>,
+    /// As in [`PageOrder`].
+    pub given_up: Arc<HashSet<Symbol>>,
     /// Number of closing prices stored when the walk began.
     pub(crate) prices: usize,
 }
@@ -418,18 +449,36 @@ impl Work {
             due,
             began_mono_ms: now_mono_ms,
             heard_mono_ms: now_mono_ms,
+            looked_mono_ms: now_mono_ms,
             closes: Arc::default(),
             missing: Missing::default(),
             unkept: Vec::new(),
             keeping: Vec::new(),
             step: Step::Look,
             walked: None,
+            again: false,
+            is_late: false,
+            cut_off: false,
         }
     }
 
     /// Whether prices are still asked for.
     pub(crate) fn is_asking(&self) -> bool {
         matches!(self.step, Step::Price(_))
+    }
+
+    /// Whether the store may have portfolios that came since the last look.
+    pub(crate) fn is_look_due(&self, now_mono_ms: u64) -> bool {
+        now_mono_ms.saturating_sub(self.looked_mono_ms) >= LOOK_EACH_MS
+    }
+
+    /// Takes symbols without a stored price, of which some may be known or have one by now.
+    pub(crate) fn add_missing(&mut self, symbols: Vec<Symbol>, silent: &HashSet<Symbol>) {
+        let found: HashSet<&Symbol> =
+            self.unkept.iter().chain(&self.keeping).map(|(symbol, _)| symbol).collect();
+        let closes = &self.closes;
+        let lacks = |symbol: &Symbol| !closes.contains_key(symbol) && !found.contains(symbol);
+        self.missing.add(symbols.into_iter().filter(lacks), silent);
     }
 
     pub(crate) fn is_unheard(&self, now_mono_ms: u64) -> bool {
@@ -471,8 +520,8 @@ impl Work {
         let Some(reach) = self.next_reach(late, now_mono_ms) else { return };
         let (date, missing, priced) = (self.due.date, self.missing.len(), self.closes.len());
         tracing::info!(%date, ?reach, priced, missing, "valuing at the close");
-        let awaited = Arc::new(self.missing.awaited());
-        let walk = Walk { reach, after: AccountId(0), awaited, prices: self.closes.len() };
+        let given_up = Arc::new(self.missing.given_up(reach));
+        let walk = Walk { reach, after: AccountId(0), given_up, prices: self.closes.len() };
         self.step = match reach {
             Reach::Last => Step::Last(walk),
             Reach::Complete | Reach::Everybody => Step::Price(Some(walk)),
@@ -622,14 +671,17 @@ impl Answered {
 }
 
 impl Missing {
-    /// No symbol has been asked for yet. The `silent` ones had no closing price on the previous
-    /// date: suspended, delisted, or unknown to the feeds.
-    pub(crate) fn of(symbols: Vec<Symbol>, silent: &HashSet<Symbol>) -> Self {
-        let answered = |symbol: Symbol| {
+    /// Adds symbols that were not asked for yet. The `silent` ones had no closing price on the
+    /// previous date, or before on this one: suspended, delisted, or unknown to the feeds.
+    pub(crate) fn add(
+        &mut self,
+        symbols: impl IntoIterator<Item = Symbol>,
+        silent: &HashSet<Symbol>,
+    ) {
+        for symbol in symbols {
             let silent = silent.contains(&symbol);
-            (symbol, Answered { silent, ..Answered::default() })
-        };
-        Self(symbols.into_iter().map(answered).collect())
+            self.0.entry(symbol).or_insert(Answered { silent, ..Answered::default() });
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -653,10 +705,12 @@ impl Missing {
         self.0.values().all(|answered| answered.silent && answered.by_any())
     }
 
-    /// Symbols whose closing price may still come.
-    pub(crate) fn awaited(&self) -> HashSet<Symbol> {
-        let awaited = self.0.iter().filter(|(_, answered)| !answered.silent);
-        awaited.map(|(symbol, _)| symbol.clone()).collect()
+    /// Symbols whose closing price is not waited for: in the last walk no more, in those before for
+    /// the silent ones.
+    pub(crate) fn given_up(&self, reach: Reach) -> HashSet<Symbol> {
+        let is_last = reach == Reach::Last;
+        let given_up = self.0.iter().filter(|(_, answered)| is_last || answered.silent);
+        given_up.map(|(symbol, _)| symbol.clone()).collect()
     }
 
     /// Symbols without a closing price from any feed: a feed answered so today, or did on the
@@ -847,7 +901,8 @@ mod missing_tests {
     #[test]
     fn broker_a_is_asked_first_and_nobody_twice_too_soon() {
         let all = symbols(&["NSE:A", "NSE:B", "NSE:C"]);
-        let mut missing = Missing::of(all.clone(), &HashSet::new());
+        let mut missing = Missing::default();
+        missing.add(all.clone(), &HashSet::new());
         assert_eq!(missing.batch(Source::BrokerA, true, 2, 0), all[..2]);
         assert!(missing.batch(Source::Public, true, 2, 0).is_empty());
         assert_eq!(missing.batch(Source::Public, false, 2, 0), all[..2]);
@@ -865,9 +920,11 @@ mod missing_tests {
     #[test]
     fn what_was_silent_before_is_asked_for_and_not_waited_for() {
         let all = symbols(&["NSE:A", "NSE:B", "NSE:C"]);
-        let mut missing = Missing::of(all.clone(), &all[..1].iter().cloned().collect());
+        let mut missing = Missing::default();
+        missing.add(all.clone(), &all[..1].iter().cloned().collect());
         assert_eq!((missing.len(), missing.silent()), (3, 1));
-        assert_eq!(missing.awaited(), all[1..].iter().cloned().collect());
+        assert_eq!(missing.given_up(Reach::Everybody), all[..1].iter().cloned().collect());
+        assert_eq!(missing.given_up(Reach::Last), all.iter().cloned().collect());
         assert_eq!(missing.fell_silent(), all[..1], "the others may never have been asked for");
         assert!(!missing.all_answered() && !missing.is_over());
         assert!(missing.found(&all[1]));
