@@ -1,5 +1,5 @@
-//! Takes the broken rows out of a broker's list in CSV, before it is read. Pure; runs where the list
-//! is read, on lanes or at the start.
+//! Takes the broken rows out of a broker's list in CSV, before it is read. Pure; runs where the
+//! list is read, on lanes or at the start.
 //!
 //! No row of such a list spans lines. A quotation mark that is never closed would swallow the lines
 //! behind it up to the next mark, and every instrument in them.

@@ -197,7 +197,7 @@ diagnoses! {
         => "one each evening: systemctl enable --now bhav-backup.timer; now: start bhav-backup",
     INSTRUMENTS_FAIL "instruments_fail" Note
         "The day's list of instruments could not be fetched or is not believed; the last one serves"
-        => "it is asked for again by itself; market.instruments_failure of /api/health has the cause",
+        => "it is asked for again by itself; market.instruments_failure in health has the cause",
     CLOSE_FAILS "close_fails" Degraded
         "The revaluation at the close fails"
         => "it goes on where it stopped; the log has the reason, mostly the database",

@@ -113,7 +113,7 @@ mod tests {
             // One row in three thousand is broken.
             (0, 1_000, 2_000, 1, None),
             (0, 950, 1_900, 0, None),
-            (0, 902, 2_000, 30, None),
+            (0, 902, 2_000, 29, None),
             (0, 899, 2_000, 0, Some(shorter(Exchange::Nse, 899, 1_000))),
             (0, 453, 2_000, 3, Some(shorter(Exchange::Nse, 453, 1_000))),
             (0, 1_000, 1_799, 0, Some(shorter(Exchange::Bse, 1_799, 2_000))),

@@ -1,7 +1,7 @@
 //! The revaluation at the close of a trading day: closing prices, progress of the run, pages of
 //! users. A user of whom nothing is waited for is marked, and a sync that brings a symbol without a
-//! closing price takes the mark away: then the finished run goes on for that user. Only the leader writes, with its epoch: the store answers `Deposed` if another node has
-//! led since.
+//! closing price takes the mark away: then the finished run goes on for that user. Only the leader
+//! writes, with its epoch: the store answers `Deposed` if another node has led since.
 
 use jiff::civil::Date;
 

@@ -1,5 +1,5 @@
-//! The daily instrument list: decides when it is due, and fetches and judges it in a lane job. A list
-//! that is not believed is asked for again, and the last one stays.
+//! The daily instrument list: decides when it is due, and fetches and judges it in a lane job. A
+//! list that is not believed is asked for again, and the last one stays.
 
 use std::sync::Arc;
 use std::time::Duration;

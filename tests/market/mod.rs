@@ -5,7 +5,6 @@ mod age;
 mod coalescing;
 pub mod days;
 pub mod figures;
-mod instrument_lists;
 mod leading;
 mod movers;
 mod phases;

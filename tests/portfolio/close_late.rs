@@ -1,5 +1,5 @@
-//! What enters a portfolio after the revaluation has begun or ended gets the close as everything else
-//! does, within a minute.
+//! What enters a portfolio after the revaluation has begun or ended gets the close as everything
+//! else does, within a minute.
 
 use sonic_rs::{JsonValueTrait, Value};
 

@@ -260,7 +260,7 @@ fn a_point_says_which_brokers_and_how_many_holdings_it_is_of() {
     days.sync("b");
     days.go_to("2026-11-18T11:00:00+05:30");
     days.holds_at_a("");
-    days.sync("a");
+    assert_eq!(days.try_sync("a", r#""replace_with_none":true,"#).status, 200);
     let of = |date: &str| {
         let point = days.point(date);
         let brokers = sonic_rs::to_string(&point["brokers"]).unwrap();

@@ -105,6 +105,8 @@ fn full_lanes_refuse_at_once_and_what_is_kept_is_served() {
 #[test]
 fn a_portfolio_is_read_while_the_threads_that_compute_are_all_at_work() {
     let user = User::new();
+    // It reads what is held, to judge the list.
+    user.service.await_instruments();
     user.synced("a");
     let state = user.service.0.server().shared().service.state();
     let lane = &state.portfolio.lane;
