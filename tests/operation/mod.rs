@@ -8,6 +8,7 @@ mod metrics;
 mod monitoring;
 mod probes;
 pub mod process;
+mod proxies;
 mod public_demo;
 mod reload;
 mod restart;

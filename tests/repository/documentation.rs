@@ -14,7 +14,7 @@ use crate::support::source::{below, expect_none, root};
 
 /// All pages written by people. Programs write `docs/broker-replies.md` and the results of the load
 /// test.
-const PAGES: [&str; 19] = [
+const PAGES: [&str; 20] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -29,6 +29,7 @@ const PAGES: [&str; 19] = [
     "docs/nodes.md",
     "docs/operating.md",
     "docs/portfolio.md",
+    "docs/proxies.md",
     "docs/signals.md",
     "docs/storage.md",
     "examples/two-nodes/README.md",
@@ -181,8 +182,9 @@ fn missing_paths(page: &str, text: &str) -> Vec<String> {
         };
         bases.iter().any(named)
     };
-    // Files that a run makes.
-    let is_made = |word: &str| word.contains("/target/") || word == "fuzz/corpus/head";
+    // Files that a run makes, and the name of a protocol.
+    let is_made =
+        |word: &str| word.contains("/target/") || ["fuzz/corpus/head", "http/1.1"].contains(&word);
     words(text)
         .filter(|word| is_path(word, &modules) && !word.contains(['*', '{', ':']))
         .filter(|word| !is_made(word) && !exists(word))
