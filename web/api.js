@@ -10,6 +10,19 @@ function wordsOf(status) {
   return [502, 503, 504].includes(status) ? text.problem.away(status) : text.problem.unknown(status);
 }
 
+/** The code of an answer that is not the service's, but of a proxy in front which wants a login of its own. */
+const IN_FRONT = 'login_in_front';
+
+/**
+ * Whether a login page came in place of an answer: the API sends nobody elsewhere, and says everything in JSON. A proxy
+ * that cannot reach the service has a status of its own.
+ */
+function isInFront(answer) {
+  if (answer.type === 'opaqueredirect') return true;
+  const isJson = answer.headers.get('content-type')?.includes('json') ?? false;
+  return !isJson && ((answer.ok && answer.status !== 204) || [401, 403, 407, 511].includes(answer.status));
+}
+
 /** An answer that is not a success, or none at all (status 0). */
 export class Problem extends Error {
   constructor(status, body, retryS) {
@@ -68,14 +81,22 @@ export async function call(path, options = {}) {
       body: body === undefined ? undefined : JSON.stringify(body),
       // Nothing of a user lies in the browser's cache; public documents are revalidated.
       cache: isPrivate(path) ? 'no-store' : 'no-cache',
+      // To a login page, which may be of another site: it would look like no connection.
+      redirect: 'manual',
       signal: signal ? AbortSignal.any([signal, late]) : late,
     });
-    if (raw && answer.ok) answered = await answer.text();
+    if (isInFront(answer)) answered = { code: IN_FRONT, detail: text.problem.inFront };
+    else if (raw && answer.ok) answered = await answer.text();
     else if (answer.headers.get('content-type')?.includes('json')) answered = await answer.json();
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new Problem(0, null, null);
   }
+  if (answered?.code === IN_FRONT) {
+    setSession({ ...session, in_front: true });
+    throw new Problem(answer.status, answered, null);
+  }
+  if (session.in_front) setSession({ ...session, in_front: false });
   // After a machine slept, an answer that waited with it says nothing about now.
   if (performance.now() - asked < 5_000) readClock(answer);
   if (answer.ok || accept.includes(answer.status)) return answered;
@@ -115,6 +136,7 @@ export let session = {
   web: null,
   login_pages: null,
   known: false,
+  in_front: false,
 };
 
 /** @type {Set<() => void>} */
@@ -135,18 +157,26 @@ function setSession(next) {
 
 /** Asks who is logged in: always answered 200, so that a guest's visit is no error. */
 export async function askSession() {
-  setSession({ ...session, ...(await call('/api/auth/session')), known: true });
+  const answer = await call('/api/auth/session');
+  setSession({ ...session, refused: undefined, ...answer, known: true });
+}
+
+/** After a login: the browser has to send the cookie that it got. */
+async function expectUser() {
+  await askSession();
+  if (session.user) return;
+  throw new Problem(401, { code: 'login_not_kept', detail: session.refused ?? text.problem.notKept }, null);
 }
 
 export async function logIn(email, password) {
   await call('/api/auth/login', { method: 'POST', body: { email, password, cookie: true } });
-  await askSession();
+  await expectUser();
 }
 
 export async function register(email, password, name) {
   const body = { email, password, cookie: true, ...(name ? { name } : {}) };
   await call('/api/auth/register', { method: 'POST', body });
-  await askSession();
+  await expectUser();
 }
 
 export async function logOut(everywhere = false) {

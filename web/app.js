@@ -111,7 +111,8 @@ async function waitForSession(name) {
     () => null,
     (problem) => problem,
   );
-  if (failed && wait.isConnected) put(wait, h('p', { class: 'problem', role: 'alert' }, text.app.away));
+  const words = session.in_front ? text.problem.inFront : text.app.away;
+  if (failed && wait.isConnected) put(wait, h('p', { class: 'problem', role: 'alert' }, words));
 }
 
 function notLoaded() {
@@ -153,18 +154,20 @@ function onSessionChange() {
   const user = session.user?.id ?? null;
   const isNew = session.known && session.web !== null && session.web !== ownVersion;
   const update = byId('update');
-  if (isNew && update.hidden)
+  const words = session.in_front ? text.problem.inFront : isNew ? text.app.newVersion : '';
+  if (words && update.dataset.words !== words)
     put(
       update,
       h(
         'p',
         null,
-        text.app.newVersion,
+        words,
         ' ',
         button(text.app.reload, () => location.reload()),
       ),
     );
-  update.hidden = !isNew;
+  update.dataset.words = words;
+  update.hidden = words === '';
   if (session.version) say(byId('version'), `bhav ${session.version} ·`);
   if (user !== shownTo || shownPath !== location.pathname) render(false);
 }

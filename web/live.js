@@ -152,7 +152,8 @@ async function poll() {
       const whyOf = ({ whyNoPrices }) => whyNoPrices();
       note('trouble', await import('./no-prices.js').then(whyOf, () => ''));
       if (!source) setLine('polling');
-    } else if (error.status === 0 || error.status >= 500) setLine('lost');
+    } else if (error.code === 'login_in_front') note('trouble', error.message);
+    else if (error.status === 0 || error.status >= 500) setLine('lost');
     else note('trouble', error.message);
   }
 }

@@ -90,5 +90,9 @@ interface Session {
   version: string | null;
   web: string | null;
   login_pages: { a: string; b: string } | null;
+  /** Why the browser's cookies are refused, where another login would not help. */
+  refused?: string;
   known: boolean;
+  /** A proxy in front has answered in the service's place, with a login of its own. */
+  in_front: boolean;
 }

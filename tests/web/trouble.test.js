@@ -140,3 +140,83 @@ test('the lines that the demo prints lead to stale prices on the page', async ()
   await context.close();
   await stage.demo.mend();
 });
+
+/** Answers of a proxy in front that wants a login of its own, in place of the API's. */
+const LOGIN_PAGES = {
+  'a page instead of the answer': (_asked, answer) => answer.writeHead(200, { 'Content-Type': 'text/html' }).end('<h1>Sign in</h1>'),
+  'sent to its own path': (_asked, answer) => answer.writeHead(302, { Location: '/oauth2/start' }).end(),
+  'sent to another site': (_asked, answer) => answer.writeHead(302, { Location: 'http://login.home.localhost:9/' }).end(),
+  'sent on with 307': (_asked, answer) => answer.writeHead(307, { Location: 'https://login.example/' }).end(),
+  'a page with 401': (_asked, answer) => answer.writeHead(401, { 'Content-Type': 'text/html' }).end('<h1>401</h1>'),
+  'a word with 401': (_asked, answer) => answer.writeHead(401, { 'Content-Type': 'text/plain' }).end('Unauthorized'),
+  'an empty 401': (_asked, answer) => answer.writeHead(401).end(),
+  'a page with 403': (_asked, answer) => answer.writeHead(403, { 'Content-Type': 'text/html; charset=utf-8' }).end('<h1>Access</h1>'),
+  'an empty 200': (_asked, answer) => answer.writeHead(200).end(),
+  'a 511': (_asked, answer) => answer.writeHead(511, { 'Content-Type': 'text/html' }).end('<h1>Wi-Fi</h1>'),
+};
+
+test('a login page that comes in place of an answer is named, and the page goes on once it is gone', async () => {
+  let login = null;
+  const front = await proxy((asked, answer) => {
+    if (!login || !asked.url.startsWith('/api/')) return false;
+    login(asked, answer);
+    return true;
+  });
+  for (const [what, answer] of Object.entries(LOGIN_PAGES)) {
+    login = answer;
+    const { page, context } = await open(stage.browser, { storageState: sessionAt(front.base) });
+    await page.goto(`${front.base}/portfolio`);
+    await page.locator('main').getByText('A proxy in front of this site wants a login').waitFor();
+    await page.locator('#update').getByText('A proxy in front of this site wants a login').waitFor();
+    assert.doesNotMatch(await page.locator('body').innerText(), /NaN|undefined/, what);
+    login = null;
+    await page.locator('#update').getByRole('button', { name: 'Reload' }).click();
+    await page.getByText('Holdings').first().waitFor();
+    assert.equal(await page.locator('#update').isVisible(), false, what);
+    await context.close();
+  }
+  await front.close();
+});
+
+/** The demo under a name below which other services may stand. */
+const named = () => stage.demo.base.replace('127.0.0.1', 'bhav.home.localhost');
+const cookie = (value, domain = '.home.localhost') => ({ name: 'access_token_cookie', value, domain, path: '/' });
+
+/** A token that a program gets. */
+async function tokenOf(action, email) {
+  const headers = { 'Content-Type': 'application/json' };
+  const body = JSON.stringify({ email, password: 'nine green parrots' });
+  const answer = await fetch(`${stage.demo.base}/api/auth/${action}`, { method: 'POST', headers, body });
+  return (await answer.json()).access_token;
+}
+
+test('a cookie that another service of the domain has set locks nobody out', async () => {
+  const { page, context } = await open(stage.browser);
+  await context.addCookies([cookie('other.apps.jwt'), { ...cookie('another'), path: '/api' }]);
+  await page.goto(`${named()}/portfolio`);
+  await tokenOf('register', 'beside@example.com');
+  await page.getByLabel('E-mail').fill('beside@example.com');
+  await page.getByRole('textbox', { name: 'Password' }).fill('nine green parrots');
+  await page.locator('main').getByRole('button', { name: 'Log in' }).click();
+  await page.locator('main h1').getByText('Portfolio').waitFor();
+  await page.reload();
+  await page.locator('main h1').getByText('Portfolio').waitFor();
+  assert.equal((await context.cookies(`${named()}/api/journal`)).length, 2 + 1);
+  await context.close();
+});
+
+test('a login of another account beside it is refused, and the login page says why', async () => {
+  const { page, context } = await open(stage.browser);
+  await tokenOf('register', 'one@example.com');
+  await context.addCookies([cookie(await tokenOf('register', 'two@example.com'))]);
+  await page.goto(`${named()}/login`);
+  await page.getByText('You are logged in as two@example.com').waitFor();
+  await context.addCookies([cookie(await tokenOf('login', 'one@example.com'), 'bhav.home.localhost')]);
+  await page.goto(`${named()}/portfolio`);
+  await page.getByText('logins of different accounts').waitFor();
+  await page.getByLabel('E-mail').fill('one@example.com');
+  await page.getByRole('textbox', { name: 'Password' }).fill('nine green parrots');
+  await page.locator('main').getByRole('button', { name: 'Log in' }).click();
+  await page.locator('form .problem').getByText('access_token_cookie').waitFor();
+  await context.close();
+});

@@ -78,6 +78,7 @@ export function show({ main, path, go }) {
       main,
       h('h1', null, isNew ? t.toCreate : t.logIn),
       path !== '/login' && h('p', { class: 'lead' }, t.needed),
+      session.refused && h('p', { class: 'problem', role: 'alert' }, session.refused),
       form,
       other,
       !isNew && h('p', { class: 'muted' }, t.forgot),
@@ -96,9 +97,10 @@ export function show({ main, path, go }) {
     return undefined;
   }
   // Whether accounts can be made is known with the session's first answer.
-  let was = `${session.known} ${session.registration}`;
+  const state = () => `${session.known} ${session.registration} ${session.refused}`;
+  let was = state();
   return onSession(() => {
-    const is = `${session.known} ${session.registration}`;
+    const is = state();
     if (is === was || session.user) return;
     was = is;
     if (!main.contains(document.activeElement) || document.activeElement === main) draw();
