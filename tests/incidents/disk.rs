@@ -68,6 +68,37 @@ fn a_full_disk_costs_writes_only_and_is_noticed_when_it_has_room_again() {
     assert_eq!(account(&mut client, "register", &fresh_email()).status, 201);
 }
 
+/// A user with two logins and an API key.
+struct Owner {
+    email: String,
+    logins: [String; 2],
+    key_id: String,
+    key: String,
+}
+
+impl Owner {
+    fn register(client: &mut Client, number: usize) -> Self {
+        let email = format!("of{number}@example.com");
+        account(client, "register", &email).with_status(201);
+        let mut login = || bearer(&account(client, "login", &email).field("access_token"));
+        let logins = [login(), login()];
+        let body =
+            format!(r#"{{"name":"a","scopes":["journal:read"],"current_password":"{PASSWORD}"}}"#);
+        let made = client.send_json("POST", "/api/keys", &logins[0], &body).with_status(201);
+        Self { email, logins, key_id: made.field("id"), key: bearer(&made.field("key")) }
+    }
+
+    /// What both logins and the key are answered.
+    fn statuses(&self, client: &mut Client) -> [u16; 3] {
+        let [one, two] = &self.logins;
+        [one, two, &self.key].map(|access| journal(client, access))
+    }
+}
+
+fn journal(client: &mut Client, access: &str) -> u16 {
+    client.request("GET", "/api/journal", access).status
+}
+
 /// What a user ends while nothing can be written is refused at once, and stays so.
 #[test]
 fn tokens_and_keys_that_are_ended_on_a_full_disk_are_refused_at_once_and_stay_so() {
@@ -75,77 +106,47 @@ fn tokens_and_keys_that_are_ended_on_a_full_disk_are_refused_at_once_and_stay_so
     let room = Room::with_disk(&morning.state);
     let mut program = start_in(&room, &morning);
     let mut client = ready(&morning, &program);
-    let actions = [
-        ("DELETE", "/api/keys/{id}", String::new()),
-        ("POST", "/api/auth/logout", r#"{"everywhere":true,"keys":true}"#.to_owned()),
-        ("POST", "/api/auth/logout", r#"{"everywhere":true}"#.to_owned()),
-        (
-            "POST",
-            "/api/auth/password",
-            format!(r#"{{"current_password":"{PASSWORD}","new_password":"nine green parrots"}}"#),
-        ),
-        ("DELETE", "/api/auth/account", format!(r#"{{"password":"{PASSWORD}"}}"#)),
+    let new = format!(r#"{{"current_password":"{PASSWORD}","new_password":"nine green parrots"}}"#);
+    let erase = format!(r#"{{"password":"{PASSWORD}"}}"#);
+    // What both logins and the key are answered afterwards.
+    let actions: [(&str, &str, &str, [u16; 3]); 5] = [
+        ("DELETE", "/api/keys/{id}", "", [200, 200, 401]),
+        ("POST", "/api/auth/logout", r#"{"everywhere":true,"keys":true}"#, [401; 3]),
+        ("POST", "/api/auth/logout", r#"{"everywhere":true}"#, [401, 401, 200]),
+        ("POST", "/api/auth/password", &new, [401, 401, 200]),
+        ("DELETE", "/api/auth/account", &erase, [401; 3]),
     ];
-    let users: Vec<_> = (0..actions.len())
-        .map(|number| {
-            let email = format!("of{number}@example.com");
-            account(&mut client, "register", &email).with_status(201);
-            let [one, two] = [(), ()]
-                .map(|()| bearer(&account(&mut client, "login", &email).field("access_token")));
-            let body = format!(
-                r#"{{"name":"a","scopes":["journal:read"],"current_password":"{PASSWORD}"}}"#
-            );
-            let made = client.send_json("POST", "/api/keys", &one, &body).with_status(201);
-            (email, one, two, made.field("id"), bearer(&made.field("key")))
-        })
-        .collect();
-    let status =
-        |client: &mut Client, access: &str| client.request("GET", "/api/journal", access).status;
+    let owners: Vec<Owner> =
+        (0..actions.len()).map(|number| Owner::register(&mut client, number)).collect();
     until("a write to be refused", || {
         room.sh("cat /dev/zero >>\"$0/ballast\" 2>/dev/null; true", &morning.state);
         let answer = account(&mut client, "register", &fresh_email());
         if answer.status == 503 { Ok(()) } else { Err(format!("{}", answer.status)) }
     });
-    for ((method, target, body), (email, one, two, id, key)) in actions.iter().zip(&users) {
-        let before = [one, two, key].map(|access| status(&mut client, access));
-        assert_eq!(before, [200; 3], "{method} {target}");
-        let target = target.replace("{id}", id);
-        let answer = client.send_json(method, &target, one, body);
+    for ((method, target, body, ended), owner) in actions.iter().zip(&owners) {
+        assert_eq!(owner.statuses(&mut client), [200; 3], "{method} {target}");
+        let target = target.replace("{id}", &owner.key_id);
+        let answer = client.send_json(method, &target, &owner.logins[0], body);
         answer.expect_problem(503, "store_unavailable");
-        let after = [one, two, key].map(|access| status(&mut client, access));
-        let expected = match (*method, body.contains("new_password"), body.contains("keys")) {
-            ("DELETE", ..) if target.contains("keys") => [200, 200, 401],
-            ("DELETE", ..) | (_, _, true) => [401; 3],
-            _ => [401, 401, 200],
-        };
-        assert_eq!(after, expected, "{method} {target} {body}");
+        assert_eq!(owner.statuses(&mut client), *ended, "{method} {target} {body}");
         // A login of afterwards is good, within a second.
         until("a new login", || {
-            let login = account(&mut client, "login", email).with_status(200);
+            let login = account(&mut client, "login", &owner.email).with_status(200);
             let token = bearer(&login.field("access_token"));
-            (status(&mut client, &token) == 200).then_some(())
+            (journal(&mut client, &token) == 200).then_some(())
         });
     }
     room.sh("rm \"$0/ballast\"", &morning.state);
-    let log = "the endings to be written";
-    until(log, || {
-        let listed = client.request("GET", "/api/keys", &users[0].1);
-        (!listed.text().contains(&*users[0].3)).then_some(())
+    until("the endings to be written", || {
+        let listed = client.request("GET", "/api/keys", &owners[0].logins[0]);
+        (!listed.text().contains(&*owners[0].key_id)).then_some(())
     });
     morning.well(&program.address);
     program.kill();
     let program = start_in(&room, &morning);
     let mut client = ready(&morning, &program);
-    for ((_, target, body), (_, one, two, _, key)) in actions.iter().zip(&users) {
-        let after = [one, two, key].map(|access| status(&mut client, access));
-        assert!(after.contains(&401), "{target} {body}: {after:?}");
-        let with_keys = body.contains("keys") || !body.contains("everywhere");
-        if !target.contains("keys") {
-            assert_eq!(after[..2], [401, 401], "{target} {body}");
-        }
-        if with_keys && !body.contains("new_password") {
-            assert_eq!(after[2], 401, "{target} {body}");
-        }
+    for ((method, target, body, ended), owner) in actions.iter().zip(&owners) {
+        assert_eq!(owner.statuses(&mut client), *ended, "restarted: {method} {target} {body}");
     }
 }
 
