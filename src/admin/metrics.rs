@@ -613,7 +613,7 @@ fn snapshot(text: &mut Exposition, watched: &Watched, report: &Report) {
             = u8::from(market.stale.unwrap_or(true));
         state "bhav_market_phase" "Market phase: 1 for the current phase." = market.phase;
         gauge "bhav_market_calendar_known"
-            "Whether the holiday calendar covers this year; if not, the market counts as closed."
+            "Whether the calendar knows today; if not, no close is official."
             = u8::from(market.calendar_known);
     }
     if let Some(after) = market.calendar_until.and_then(|until| until.0.tomorrow().ok()) {

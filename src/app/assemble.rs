@@ -455,7 +455,7 @@ fn warn_of_calendar(calendar: &MarketCalendar, clock: &Clock) {
         Some(last) => tracing::info!(%last, "calendar known to the end of this date"),
         None => tracing::error!(
             %today,
-            "no calendar for this year: the market counts as closed; give BHAV_CALENDAR_FILE"
+            "no calendar for today: no close is official; give BHAV_CALENDAR_FILE"
         ),
     }
     for (date, session) in calendar.unconfirmed_sessions(today) {

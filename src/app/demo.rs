@@ -141,13 +141,14 @@ impl Stage {
 
     fn sim_settings(&self, settings: &SimSettings, number: u64) -> sim::SimSettings {
         let calendar = Arc::clone(&self.calendar);
+        let hours = Arc::clone(&self.calendar);
         sim::SimSettings {
             listen: settings.listen.clone(),
             seed: settings.seed.wrapping_add(number),
             public_delay_s: settings.public_delay_s as i64,
             more_shares: settings.more_shares,
             prices_per_s: settings.prices_per_s as i64,
-            sessions: sim::Sessions::new(move |date| trades(&calendar, date)),
+            sessions: sim::Sessions::new(move |date| trades(&calendar, date)).at_hours_of(hours),
             ..sim::SimSettings::default()
         }
     }

@@ -15,7 +15,7 @@ use crate::cli::operator::{
     Done, checked, flag, group, named_file_faults, plain, print, refuse, report_faults, say, shown,
     with_env_file,
 };
-use crate::cli::{database, evaluate, keys, status, token, users};
+use crate::cli::{calendar, database, evaluate, keys, status, token, users};
 use crate::config::Config;
 use crate::config::check::missing_key;
 use crate::config::cli::{Scope, typed, with_flags};
@@ -97,6 +97,7 @@ fn dispatch(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> Do
             Some(("evaluate", typed)) => evaluate::run(typed),
             _ => unreachable!("clap demands it"),
         },
+        Some(("calendar", typed)) => calendar::run(typed),
         Some(("status", typed)) => status::run(typed),
         Some(("healthcheck", typed)) => Ok(status::healthcheck(typed)),
         Some(("token", typed)) => token::run(typed),
@@ -231,6 +232,7 @@ Examples:
   bhav token a                           log in at broker A and give the service its token
   bhav user add asha@example.com         create an account; asks for the password
   bhav backup /var/backups/bhav --keep 7 copy and check the database, while it is in use
+  bhav calendar                          hours, holidays, and what of them is not known
   bhav config check                      the settings in force and where each came from
   bhav signals evaluate candles/         how well signals predicted, on your own candles
 
@@ -283,6 +285,7 @@ pub fn command() -> Command {
                 ),
         )
         .subcommand(group("signals", "Look at candlestick signals").subcommand(evaluate::command()))
+        .subcommand(calendar::command())
         .subcommand(status::command())
         .subcommand(status::healthcheck_command())
         .subcommand(token::command())

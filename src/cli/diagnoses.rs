@@ -178,10 +178,10 @@ diagnoses! {
         => "give the server a user with a password (docs: A Valkey or Redis server)",
     // The rest.
     CALENDAR_UNKNOWN "calendar_unknown" Degraded
-        "No list of trading holidays for this year: the market counts as closed"
-        => "give the exchange's list as BHAV_CALENDAR_FILE, or install a newer version",
+        "Today is not in the calendar: the phase is a guess by weekday, and no close is official"
+        => "bhav calendar says what is missing; give the exchange's list as BHAV_CALENDAR_FILE",
     CALENDAR_ENDS "calendar_ends" Note
-        "The list of trading holidays ends on {}; after it the market counts as closed"
+        "The calendar does not know: {}; no close of such a date is official"
         => "give the exchange's next list as BHAV_CALENDAR_FILE, or install a newer version",
     RELOAD_REFUSED "reload_refused" Degraded
         "A reload was refused at {}: what was changed since is not in force"

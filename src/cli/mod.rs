@@ -2,6 +2,7 @@
 //!
 //! Runs on the main thread, before and after everything else.
 
+mod calendar;
 pub(crate) mod client;
 pub(crate) mod commands;
 mod database;

@@ -11,7 +11,7 @@ use std::path::Path;
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::market::calendar_entries::{CalendarEntries, Day, Entry, Session};
+use crate::market::calendar_entries::{Auction, CalendarEntries, Day, Entry, Session};
 #[cfg(test)]
 use crate::market::calendar_entries::{Holiday, Regime};
 use crate::market::calendar_file::parse;
@@ -231,6 +231,11 @@ impl MarketCalendar {
         let traded_ms = traded.map(|(_, end_ms)| end_ms.min(at_ms));
         let closed_ms = self.timeline.final_close(at_ms).map(|close| close.final_s * 1_000);
         Timestamp::from_millisecond(traded_ms.max(closed_ms)?).ok()
+    }
+
+    /// The closing auction of normal days at the time of `date`.
+    pub(crate) fn auction(&self, date: Date) -> Option<Auction> {
+        self.entries.regime(date)?.hours.closing
     }
 
     /// The holiday listed for `date`.

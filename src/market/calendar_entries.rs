@@ -161,6 +161,12 @@ impl CalendarEntries {
         self.years.get(&date.year()).is_some_and(|list| date <= list.known_until)
     }
 
+    /// Whether `date` is a trading date at the hours of its regime.
+    pub(crate) fn trades_at_normal_hours(&self, date: Date) -> bool {
+        let is_special = matches!(self.days.get(&date), Some(Entry::Session(_)));
+        !is_special && matches!(self.day(date), Day::Trading(_))
+    }
+
     /// Whether the hours of `date` are known, if it is a trading date.
     pub(crate) fn has_known_hours(&self, date: Date) -> bool {
         match self.days.get(&date) {

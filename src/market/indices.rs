@@ -258,6 +258,8 @@ pub(crate) struct MarketView {
     pub is_open: bool,
     pub phase: Phase,
     pub next_transition_at: Option<Timestamp>,
+    /// Whether the calendar knows the date.
+    pub calendar_known: bool,
     /// Age of the primary index's price. It is stale if the price of any of the three indices is.
     pub age: Age,
     /// Whether some value came from a simulator.
@@ -304,6 +306,7 @@ impl Snapshot {
                 is_open: inputs.status.is_open,
                 phase: inputs.status.phase,
                 next_transition_at: inputs.status.next_transition_at,
+                calendar_known: inputs.status.calendar_known,
                 age: Age { stale, ..index1.age },
                 simulated,
             },

@@ -4,8 +4,9 @@
 //! clock.
 
 pub(crate) mod calendar;
-mod calendar_entries;
+pub(crate) mod calendar_entries;
 mod calendar_file;
+mod calendar_horizon;
 pub(crate) mod data_file;
 pub(crate) mod indices;
 pub mod instruments;

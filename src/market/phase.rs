@@ -19,7 +19,7 @@ words! {
     /// `closed` covers everything outside the hours of a trading date, and the gaps within its
     /// hours: between the two parts of a drill, and between the close and the post-close. A weekend
     /// is `closed`. A weekday holiday is `holiday` from midnight to midnight. A holiday with a
-    /// session.
+    /// muhurat session is a trading date, so it is `closed` outside that session.
     #[derive(Hash)]
     pub enum Phase else Closed {
         /// Pre-open: orders, matching and the buffer before continuous trading.

@@ -296,6 +296,10 @@ fn market(seen: &Scheduler) -> HealthMarket {
         phase: seen.market.status.phase,
         calendar_known: seen.market.status.calendar_known,
         calendar_until: context.calendar.covered_until(today).map(Day),
+        calendar_unknown: {
+            let unknown = context.calendar.unknown_ahead(today);
+            unknown.into_iter().map(Into::into).collect()
+        },
         as_of_ist: age.map(|age| Instant(age.as_of)),
         delay_s: age.and_then(|age| age.delay_s).map(Delay),
         stale: age.map(|age| age.stale),

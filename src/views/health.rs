@@ -193,10 +193,13 @@ read_documents! {
 
     pub(crate) struct HealthMarket {
         pub phase: Phase,
-        /// Whether the calendar covers today.
+        /// Whether the calendar knows today's kind and hours.
         pub calendar_known: bool,
-        /// Last date that the calendar covers.
+        /// Last date that the calendar's lists of holidays cover without a gap.
         pub calendar_until?: Option<Day>,
+        /// What the calendar does not know of today or of the next 30 days, in words with its date.
+        /// Of such a date the phase is what weekday and hours say, and nothing is official.
+        pub calendar_unknown: Vec<Text>,
         /// As in the snapshot, like the three that follow.
         pub as_of_ist: Option<Instant>,
         pub delay_s?: Option<Delay>,

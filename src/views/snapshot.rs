@@ -82,6 +82,9 @@ documents! {
         pub phase: Phase,
         /// When the phase changes next; null if the calendar does not cover that time.
         pub next_transition_at: Option<Instant>,
+        /// Whether the calendar knows today's kind and hours. If not, `phase` and `is_open` are
+        /// what weekday and hours say, and no close is official.
+        pub calendar_known: bool,
         /// Time of the primary index's price. It never goes back.
         pub as_of_ist: Instant,
         pub delay_s?: Option<Delay>,
@@ -166,6 +169,7 @@ impl Market {
             is_open: view.is_open,
             phase: view.phase,
             next_transition_at: view.next_transition_at.map(Instant),
+            calendar_known: view.calendar_known,
             as_of_ist: Instant(as_of),
             delay_s: delay_s.map(Delay),
             stale,

@@ -73,7 +73,7 @@ fn the_body_equals_the_documented_one() {
             r#""sectors":[{"name":"Nifty IT","symbol":"NSE:NIFTY IT","change_pct":-2.7},"#,
             r#"{"name":"Nifty Auto","symbol":"NSE:NIFTY AUTO","change_pct":null}],"#,
             r#""market":{"is_open":true,"phase":"open","#,
-            r#""next_transition_at":"2026-11-20T15:15:00+05:30","#,
+            r#""next_transition_at":"2026-11-20T15:15:00+05:30","calendar_known":true,"#,
             r#""as_of_ist":"2026-11-20T11:00:01+05:30","stale":false,"source":"broker_a"}}"#,
         )
     );
@@ -94,6 +94,7 @@ fn simulated_delayed_and_unknown_values_are_marked() {
     assert!(body.contains(r#""signals":[],"signals_as_of":"2026-12-30","sectors""#), "{body}");
     let tail = concat!(
         r#""market":{"is_open":false,"phase":"closed","next_transition_at":null,"#,
+        r#""calendar_known":true,"#,
         r#""as_of_ist":"2026-11-20T11:00:01+05:30","delay_s":901,"stale":true,"#,
         r#""source":"public","simulated":true}}"#,
     );

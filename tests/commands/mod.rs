@@ -1,5 +1,6 @@
 //! The operator's commands through the real program, next to a running service or on its files.
 
+mod calendar;
 mod database;
 mod documents;
 mod exit_codes;

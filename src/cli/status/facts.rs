@@ -151,6 +151,7 @@ impl Serialize for Service {
             market: object! {
                 phase: market.phase,
                 calendar_known: market.calendar_known,
+                calendar_unknown: &market.calendar_unknown,
                 as_of_ist: market.as_of_ist,
                 delay_s: market.delay_s,
                 stale: market.stale,
@@ -251,9 +252,6 @@ fn backed_up(backup: &HealthBackup, here_now: Timestamp) -> BackupFacts {
 const ENDING_S: i64 = 3_600;
 /// An older backup is reported. The timer makes one each day, and may start late.
 const BACKUP_OLD_S: i64 = 26 * 3_600;
-/// A calendar that ends within this time is reported. Exchanges publish the next year's holidays in
-/// December.
-const CALENDAR_ENDING_DAYS: i32 = 30;
 /// A larger difference of the clocks is reported. The `Date` header has whole seconds, and the
 /// response takes a moment.
 const CLOCK_OFF_MAX_S: i64 = 3;
@@ -286,7 +284,8 @@ fn find_troubles(report: &ServiceReport, tokens: &[TokenFacts], config: &Config)
     if !health.market.calendar_known {
         found.push(diagnoses::CALENDAR_UNKNOWN.trouble(""));
     }
-    found.extend(calendar_ending(report));
+    let unknown = &health.market.calendar_unknown;
+    found.extend(unknown.iter().map(|what| diagnoses::CALENDAR_ENDS.trouble(what)));
     found.extend(
         health
             .reload
@@ -370,13 +369,6 @@ fn snapshot_old(health: &Health) -> Trouble {
         }
         _ => diagnoses::SNAPSHOT_OLD.trouble(""),
     }
-}
-
-fn calendar_ending(report: &ServiceReport) -> Option<Trouble> {
-    let until = report.health.market.calendar_until?.0;
-    let today = clock::zoned(report.service_now.unwrap_or(report.here_now)).date();
-    let left = today.until(until).ok()?.get_days();
-    (left <= CALENDAR_ENDING_DAYS).then(|| diagnoses::CALENDAR_ENDS.trouble(&until.to_string()))
 }
 
 /// The trouble of an old, failed or missing backup. A missing one is reported only for the

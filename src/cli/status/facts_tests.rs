@@ -306,13 +306,17 @@ fn signals_that_fail_and_a_log_that_is_lost_are_named() {
 
 #[test]
 fn a_calendar_that_ends_soon_is_a_note() {
-    for (until, told) in [("2026-12-20", true), ("2026-12-21", false), ("2026-11-20", true)] {
+    for (unknown, count) in [
+        (r#"[]"#, 0),
+        (r#"["trading holidays from 2027-01-01 on"]"#, 1),
+        (r#"["trading hours from 2026-12-07 on","hours of Drill on 2026-12-20"]"#, 2),
+    ] {
         let health = OK.replace(
             r#""calendar_known":true"#,
-            &format!(r#""calendar_known":true,"calendar_until":"{until}""#),
+            &format!(r#""calendar_known":true,"calendar_unknown":{unknown}"#),
         );
         let facts = facts(report(&health));
-        assert_eq!(names(&facts), if told { vec!["calendar_ends"] } else { vec![] }, "{until}");
+        assert_eq!(names(&facts), vec!["calendar_ends"; count], "{unknown}");
         assert_eq!(facts.status.as_str(), "ok");
     }
 }

@@ -17,6 +17,8 @@ use rust_decimal::Decimal;
 use serde::Deserialize;
 
 use crate::base::clock;
+use crate::market::MarketCalendar;
+use crate::market::data_file::DaySpan;
 use crate::sim::exchange::universe;
 use crate::sim::exchange::universe::{Instrument, paise};
 
@@ -34,17 +36,47 @@ static BARS: LazyLock<Mutex<HashMap<BarOf, Bar>>> = LazyLock::new(Mutex::default
 /// The inputs of a daily bar: seed, token, its date and the trading date before, and the split.
 type BarOf = (u64, i64, Date, Date, Scale);
 
-/// The dates on which the exchange trades. The caller gives them, so that they agree with the
-/// service's calendar.
+/// The dates on which the exchange trades, and the calendar that says its hours. The caller gives
+/// them, so that they agree with the service's calendar.
 #[derive(Clone)]
 pub struct Sessions {
     is_trading_date: Arc<dyn Fn(Date) -> bool + Send + Sync>,
+    hours: Arc<MarketCalendar>,
 }
 
+/// The hours of simulators that are given only their dates.
+static EMBEDDED: LazyLock<Arc<MarketCalendar>> =
+    LazyLock::new(|| Arc::new(MarketCalendar::embedded()));
+
 impl Sessions {
-    /// Trades at the regular hours on the dates for which `is_trading_date` returns true.
+    /// Trades at the hours of the embedded calendar on the dates for which `is_trading_date`
+    /// returns true.
     pub fn new(is_trading_date: impl Fn(Date) -> bool + Send + Sync + 'static) -> Self {
-        Self { is_trading_date: Arc::new(is_trading_date) }
+        Self { is_trading_date: Arc::new(is_trading_date), hours: Arc::clone(&EMBEDDED) }
+    }
+
+    /// The same dates, with the closing auctions of `calendar`.
+    pub fn at_hours_of(self, calendar: Arc<MarketCalendar>) -> Self {
+        Self { hours: calendar, ..self }
+    }
+
+    /// When the auction of `date` begins and when its price is known, in seconds of the day, for an
+    /// instrument that takes part in it.
+    fn auction(&self, instrument: &Instrument, date: Date) -> Option<DaySpan> {
+        let auction = self.hours.auction(date).filter(|_| instrument.auction == 1)?;
+        Some(auction.span)
+    }
+
+    /// The end of continuous trading for this instrument, in seconds of the day.
+    fn continuous_end_s(&self, instrument: &Instrument, date: Date) -> i64 {
+        let auction = self.auction(instrument, date);
+        auction.map_or(CLOSE_S, |auction| i64::from(auction.start_s).min(CLOSE_S))
+    }
+
+    /// The time of the day's last price, in seconds of the day.
+    fn end_s(&self, instrument: &Instrument, date: Date) -> i64 {
+        let auction = self.auction(instrument, date);
+        auction.map_or(CLOSE_S, |auction| i64::from(auction.end_s))
     }
 
     /// Monday to Friday, no holidays.
@@ -190,7 +222,7 @@ impl Day {
             }
         }
         let before = self.sessions.before(tick.date);
-        let closed = trading.price_at(instant(before, end_s(instrument, before)));
+        let closed = trading.price_at(instant(before, self.sessions.end_s(instrument, before)));
         let previous_close = trading.previous_close(tick.date).or(closed);
         tick.previous_close = previous_close.unwrap_or(tick.previous_close);
         tick
@@ -206,15 +238,17 @@ impl Day {
         if second < OPEN_S {
             let before = self.sessions.before(date);
             let close = self.previous_close(instrument, date);
-            let as_of = instant(before, end_s(instrument, before));
+            let as_of = instant(before, self.sessions.end_s(instrument, before));
             let (last, previous_close) = (close, close);
             let (open, high, low, volume, part) = (0, 0, 0, 0, 0);
             return Tick { last, previous_close, open, high, low, volume, as_of, part, date };
         }
-        if second >= end_s(instrument, date) {
+        if second >= self.sessions.end_s(instrument, date) {
             return self.closed(instrument, date);
         }
-        let shown = second.min(continuous_end_s(instrument, date));
+        // The level of 15:30:00 is that of the close, which only the auction makes.
+        let last_s = self.sessions.continuous_end_s(instrument, date).min(CLOSE_S - 1);
+        let shown = second.min(last_s);
         let minutes = self.minutes(instrument, date);
         // Prices stand still once an auction has begun.
         let part = if shown == second { self.part_of(at) } else { 0 };
@@ -250,7 +284,7 @@ impl Day {
             high: bar.high,
             low: bar.low,
             volume: bar.volume,
-            as_of: instant(date, end_s(instrument, date)),
+            as_of: instant(date, self.sessions.end_s(instrument, date)),
             part: 0,
             date,
         }
@@ -274,7 +308,7 @@ impl Day {
 
     fn whole(&self, instrument: &Instrument, date: Date, minutes: &Minutes) -> Bar {
         let close = self.close(instrument, date);
-        let last = ((continuous_end_s(instrument, date) - OPEN_S) / 60) as usize;
+        let last = ((self.sessions.continuous_end_s(instrument, date) - OPEN_S) / 60) as usize;
         Bar {
             start: instant(date, OPEN_S),
             open: minutes.price[0],
@@ -293,7 +327,7 @@ impl Day {
         length_minutes: i64,
         until: Timestamp,
     ) -> Vec<Bar> {
-        let end = continuous_end_s(instrument, date);
+        let end = self.sessions.continuous_end_s(instrument, date);
         let seen = (until.as_second() - instant(date, 0).as_second()).min(end);
         if seen < OPEN_S || !self.sessions.trades_on(date) {
             return Vec::new();
@@ -393,24 +427,8 @@ impl Day {
 pub(crate) const OPEN_S: i64 = 9 * 3600 + 15 * 60;
 /// 15:30 IST: the close of continuous trading for instruments without a closing auction.
 pub(crate) const CLOSE_S: i64 = 15 * 3600 + 30 * 60;
-/// 15:15 IST: continuous trading stops before a closing auction.
-pub(crate) const AUCTION_FREEZE_S: i64 = 15 * 3600 + 15 * 60;
-/// 15:35 IST: matching is over and the auction's one price is known.
-pub(crate) const AUCTION_PRINT_S: i64 = 15 * 3600 + 35 * 60;
-/// The closing auction exists from this date (exchange circular of 29 May 2026).
-pub(crate) const AUCTION_SINCE: Date = jiff::civil::date(2026, 8, 3);
 /// Minutes from open to close.
 pub(crate) const DAY_MINUTES: i64 = (CLOSE_S - OPEN_S) / 60;
-
-/// The end of continuous trading for this instrument, in seconds of the day.
-pub(crate) fn continuous_end_s(instrument: &Instrument, date: Date) -> i64 {
-    if instrument.auction == 1 && date >= AUCTION_SINCE { AUCTION_FREEZE_S } else { CLOSE_S }
-}
-
-/// The time of the day's last price, in seconds of the day.
-pub(crate) fn end_s(instrument: &Instrument, date: Date) -> i64 {
-    if instrument.auction == 1 && date >= AUCTION_SINCE { AUCTION_PRINT_S } else { CLOSE_S }
-}
 
 pub(crate) fn day_number(date: Date) -> i64 {
     instant(date, 0).as_second().div_euclid(86_400)

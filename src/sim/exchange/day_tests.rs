@@ -163,3 +163,35 @@ fn prices_that_move_twice_a_second_begin_each_second_as_those_that_move_once() {
     }
     assert!(moved > universe.all().len() / 4, "{moved}");
 }
+
+#[test]
+fn the_closing_auction_follows_the_calendars_regimes() {
+    let universe = Universe::new(7, 0);
+    let text =
+        "[[regime]]\nfrom=\"2026-12-14\"\ncontinuous=\"09:15-15:30\"\nclosing=\"15:20-15:45\"";
+    let calendar = MarketCalendar::with_operator_text(text, "mine.toml").unwrap();
+    let day = Day::new(7, Sessions::weekdays().at_hours_of(Arc::new(calendar)));
+    for (date, frozen, printed) in [
+        ("2026-07-31", "15:30:00", "15:30:00"),
+        ("2026-12-04", "15:15:00", "15:35:00"),
+        ("2026-12-07", "15:29:59", "15:40:00"),
+        ("2026-12-14", "15:20:00", "15:45:00"),
+    ] {
+        for (key, last) in
+            [("NSE:INFY", printed), ("NSE:NIFTY 50", printed), ("NSE:SIM300", "15:30:00")]
+        {
+            let instrument = universe.by_key(key).unwrap();
+            let as_of = |time: &str| day.tick(instrument, at(&format!("{date}T{time}"))).as_of;
+            let time = |time: &str| at(&format!("{date}T{time}"));
+            assert_eq!(as_of("15:14:00"), time("15:14:00"), "{date} {key}");
+            assert_eq!(as_of("23:00:00"), time(last), "{date} {key}");
+            if last != "15:30:00" {
+                assert_eq!(as_of("15:34:59"), time(frozen), "{date} {key}");
+                let before = day.tick(instrument, time("15:34:59")).last;
+                assert_ne!(before, day.tick(instrument, time(last)).last, "{date} {key}");
+            } else {
+                assert_eq!(as_of("15:27:00"), time("15:27:00"), "{date} {key}");
+            }
+        }
+    }
+}

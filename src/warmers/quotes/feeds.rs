@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 
-use crate::base::{BySource, Source};
+use crate::base::{BySource, Source, clock};
 use crate::brokers::MarketFeed;
 use crate::cache::Freshness;
-use crate::market::{MarketStatus, Phase};
+use crate::market::{MarketCalendar, MarketStatus, Phase};
 use crate::nodes::lead::LedFeed;
 use crate::warmers::context::WarmerContext;
 use crate::warmers::follow::FollowTask;
@@ -105,13 +106,15 @@ pub(crate) struct MarketPhase {
     /// By source: the official close, while the market rests and the source can be expected to send
     /// it.
     closes: BySource<Option<Timestamp>>,
+    /// The date and the calendar of which the log says what is not known.
+    noted: Option<(Date, Arc<MarketCalendar>)>,
 }
 
 impl MarketPhase {
     /// Starts with the current phase; [`follow`](Self::follow) applies it.
     pub(crate) fn new(context: &WarmerContext, now_mono_ms: u64) -> Self {
         let status = context.calendar.status(context.clock.now());
-        Self { status, since_mono_ms: now_mono_ms, closes: BySource::default() }
+        Self { status, since_mono_ms: now_mono_ms, closes: BySource::default(), noted: None }
     }
 
     /// Updates the phase, and applies it to each source.
@@ -129,6 +132,7 @@ impl MarketPhase {
             self.since_mono_ms = now_mono_ms;
         }
         self.status = status;
+        self.note_unknown(context);
         for source in Source::ALL {
             let eased = ticking.eased(source, now_mono_ms);
             match standing {
@@ -142,6 +146,23 @@ impl MarketPhase {
                     self.follow_source(source, context, feeds, eased, sparing, now_mono_ms);
                 }
             }
+        }
+    }
+
+    /// Says in the log once a day, and when a calendar is read, what is not known or soon will not
+    /// be.
+    fn note_unknown(&mut self, context: &WarmerContext) {
+        let today = clock::zoned(context.clock.now()).date();
+        let is_noted = |(date, calendar): &(Date, Arc<MarketCalendar>)| {
+            *date == today && Arc::ptr_eq(calendar, &context.calendar)
+        };
+        if self.noted.as_ref().is_some_and(is_noted) {
+            return;
+        }
+        self.noted = Some((today, Arc::clone(&context.calendar)));
+        let unknown = context.calendar.unknown_ahead(today).join(", ");
+        if !unknown.is_empty() {
+            tracing::warn!(unknown, "the calendar does not know; give BHAV_CALENDAR_FILE");
         }
     }
 
