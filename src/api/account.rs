@@ -153,10 +153,6 @@ fn new_password(fields: &mut Fields<'_>, field: &'static str) -> SecretString {
     let chars = visible::composed(password.expose_secret()).chars().count();
     if (1..PASSWORD_CHARS_MIN).contains(&chars) {
         fields.fault(field, format!("At least {PASSWORD_CHARS_MIN} characters."));
-    } else if chars > PASSWORD_CHARS_MAX
-        && password.expose_secret().chars().count() <= PASSWORD_CHARS_MAX
-    {
-        fields.fault(field, format!("At most {PASSWORD_CHARS_MAX} characters."));
     }
     password
 }
