@@ -185,6 +185,7 @@ fn context(
         publication: Publication::default(),
         responses: Arc::new(Responses::new(config.cache.answers_bytes_max)),
         l1: Arc::new(l1),
+        known_closes: Arc::default(),
         movers: Arc::default(),
         l2: levels.l2,
         own_l2: levels.own,

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
+use crate::base::previous_close::{BASE_DAYS, BaseRatio};
 use crate::base::{Symbol, clock, words};
 
 /// One row of a broker's holdings.
@@ -64,21 +65,40 @@ pub enum Cost {
     Part { quantity: Decimal, cost: Decimal },
 }
 
-/// A sign, in a holding's quantity and price, of a split, bonus or consolidation.
+/// A sign, in a holding's quantity and price, of a split, bonus or another corporate action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// IST date on which the sign was first seen.
     pub on: Date,
     pub sign: ActionSign,
+    /// The exchange's base price as a part of the close before it, if the sign is one.
+    pub ratio: Option<BaseRatio>,
 }
 
 impl Mark {
-    /// Whether the holding's value on `date` may be wrong because of the corporate action.
+    /// Whether the holding's figures on `date` may be wrong because of the corporate action.
     pub(crate) fn distorts(&self, date: Date) -> bool {
         match self.sign {
             ActionSign::InverseRatios => self.on == date,
             ActionSign::PriceLeap => self.on <= date,
+            ActionSign::BasePrice | ActionSign::AverageAwaited => {
+                self.on <= date && self.is_awaited(date)
+            }
             ActionSign::SharesArrived => false,
+        }
+    }
+
+    /// Whether quantity and cost may still follow an adjusted base price.
+    pub(crate) fn is_awaited(&self, date: Date) -> bool {
+        let days = date.since(self.on).map_or(i32::MAX, |span| span.get_days());
+        days < self.ratio.map_or(BASE_DAYS, BaseRatio::awaited_days)
+    }
+
+    /// Whether the row shows the mark on `date`.
+    pub(crate) fn is_shown(&self, date: Date) -> bool {
+        match self.sign {
+            ActionSign::BasePrice | ActionSign::AverageAwaited => self.is_awaited(date),
+            ActionSign::InverseRatios | ActionSign::PriceLeap | ActionSign::SharesArrived => true,
         }
     }
 }
@@ -94,6 +114,12 @@ words! {
         /// The quantity grew at unchanged cost and price: the shares that an earlier price leap
         /// announced have arrived, and the value is right again.
         SharesArrived = "shares_arrived",
+        /// The exchange adjusted the base price of a session, and the quantity has not followed
+        /// yet. Until it does, the holding's value is wrong.
+        BasePrice = "base_price",
+        /// The quantity has followed an adjusted base price, and the average cost has not. Until it
+        /// does, the holding's profit is wrong.
+        AverageAwaited = "average_awaited",
     }
 }
 
@@ -258,6 +284,11 @@ pub struct ClosingPrice {
     pub previous_close: Option<Decimal>,
     /// Time of the price, Unix milliseconds: the close, or the last trade before the close.
     pub as_of_ms: i64,
+    /// Whether it is certainly the exchange's official close, and not perhaps the last trade before
+    /// it.
+    pub official: bool,
+    /// If the exchange adjusted the date's base price: that price as a part of the close before.
+    pub base_ratio: Option<BaseRatio>,
 }
 
 /// The market calendar at one instant, as far as the age of prices depends on it.
@@ -276,6 +307,9 @@ pub struct MarketDay {
     /// Instant of the official close before a pre-open; `None` outside one. Until its matching, and
     /// for many shares until trading begins, the last price still is that close.
     pub close_before_open: Option<Timestamp>,
+    /// The trading date before [`trading_date`](Self::trading_date); `None` if the calendar does
+    /// not know it.
+    pub session_before: Option<Date>,
 }
 
 impl MarketDay {

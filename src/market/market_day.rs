@@ -4,7 +4,8 @@
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use crate::base::{MarketDay, Quote, clock};
+use crate::base::previous_close::{self, Known, PreviousClose, Said, SessionOfPrice};
+use crate::base::{ClosingPrice, MarketDay, Quote, Source, clock};
 use crate::market::calendar::MarketCalendar;
 
 /// The last official close, while no newer session has begun.
@@ -16,6 +17,17 @@ pub(crate) struct LastClose {
     /// From this moment on prices may be of the next session. Midnight if the calendar does not
     /// know the next session.
     pub until: Timestamp,
+}
+
+/// What is known of a quote's instrument besides the quote.
+pub(crate) struct Seen<'a> {
+    /// The quote that is shown.
+    pub held: Option<&'a Quote>,
+    /// Its stored close of a trading date.
+    pub close_of: &'a dyn Fn(Date) -> Option<ClosingPrice>,
+    /// Whether the same source says of its index that it did not move in its session; `None` if it
+    /// says nothing of it, or the session is not over.
+    pub index_stands: Option<bool>,
 }
 
 impl MarketCalendar {
@@ -34,22 +46,53 @@ impl MarketCalendar {
     }
 
     /// Keeps to what `quote`, received by `now`, says of its own session: the previous close that
-    /// it may be compared with, and the day's range.
+    /// it may be compared with, and the day's range. Returns what the previous close is.
     ///
     /// On the morning of a trading date a source replaces its previous close by the last session's,
-    /// at some time of its own, while its last price is still of that session. The two are then the
-    /// same close. It empties its range then, or later. So what is sent beside a price of an
-    /// earlier session is ignored, and that of the quote `held` before stays. An answer that was
-    /// under way at midnight counts as one of the new date.
-    pub(crate) fn keep_to_session(&self, quote: &mut Quote, held: Option<&Quote>, now: Timestamp) {
+    /// at some time of its own, while its last price is still of that session. It empties its range
+    /// then, or later. So what is sent beside a price of an earlier session is ignored, and that of
+    /// the quote held before stays. An answer that was under way at midnight counts as one of the
+    /// new date.
+    pub(crate) fn keep_to_session(
+        &self,
+        quote: &mut Quote,
+        seen: &Seen<'_>,
+        now: Timestamp,
+    ) -> PreviousClose {
         let date_of = |at: Timestamp| clock::zoned(at).date();
         let of = date_of(quote.as_of);
-        if of >= self.market_day(now).session {
-            return;
+        let session = self.session_of(quote.as_of, now);
+        let held = seen.held.filter(|held| date_of(held.as_of) == of);
+        let before = self.previous_trading_date(of).and_then(seen.close_of);
+        // The public provider's previous close may be a last trade.
+        let is_exact = quote.source == Source::BrokerA;
+        let before =
+            before.map(|close| ClosingPrice { official: close.official && is_exact, ..close });
+        let known = Known {
+            shown: held.and_then(|held| held.previous_close),
+            close: (seen.close_of)(of),
+            close_before: before,
+            index_stands: seen.index_stands,
+        };
+        let said = Said { last_price: quote.last_price, previous_close: quote.previous_close };
+        let judged = previous_close::previous_close(said, session, known);
+        quote.previous_close = judged.price;
+        if session == SessionOfPrice::Earlier {
+            let day = held.and_then(|held| held.day);
+            quote.day = day.filter(|day| day.contains(quote.last_price));
         }
-        let held = held.filter(|held| date_of(held.as_of) == of);
-        quote.previous_close = held.and_then(|held| held.previous_close);
-        quote.day = held.and_then(|held| held.day).filter(|day| day.contains(quote.last_price));
+        judged
+    }
+
+    /// Which session a price of `as_of` belongs to at `now`.
+    pub(crate) fn session_of(&self, as_of: Timestamp, now: Timestamp) -> SessionOfPrice {
+        let of = clock::zoned(as_of).date();
+        let is_final = || self.official_close(of).is_none_or(|close| close <= now);
+        match () {
+            () if of < self.market_day(now).session => SessionOfPrice::Earlier,
+            () if is_final() => SessionOfPrice::Over,
+            () => SessionOfPrice::Running,
+        }
     }
 
     /// The trading date and the last close that prices are compared with at `now`.
@@ -61,12 +104,15 @@ impl MarketCalendar {
             true => today,
             false => self.previous_trading_date(today).unwrap_or(today),
         };
+        let last_close = self.last_close(now);
+        let trading_date = last_close.map_or(session, |last| last.date);
         MarketDay {
             today,
             session,
             day: status.trading_date.filter(|_| status.calendar_known),
-            last_close: self.last_close(now).map(|last| last.at),
+            last_close: last_close.map(|last| last.at),
             close_before_open: self.close_before_open(now),
+            session_before: self.previous_trading_date(trading_date),
         }
     }
 
@@ -131,10 +177,10 @@ mod tests {
         let friday = quote("2026-11-20T15:30:00", "2026-11-20T16:00:00", Some(99));
         let thursday = quote("2026-11-19T15:30:00", "2026-11-19T16:00:00", Some(90));
         for (as_of, now, held, expected) in [
-            // In its session, and until the next one's date, the source's value counts.
+            // In its session the source's value counts, and after it the one that was shown.
             ("2026-11-20T11:00:00", "2026-11-20T11:00:01", Some(&thursday), Some(100)),
             ("2026-11-20T15:30:00", "2026-11-20T23:59:59", None, Some(100)),
-            ("2026-11-20T15:30:00", "2026-11-22T12:00:00", Some(&friday), Some(100)),
+            ("2026-11-20T15:30:00", "2026-11-22T12:00:00", None, Some(100)),
             // On Monday before the first price, Friday's value counts, or nothing.
             ("2026-11-20T15:30:00", "2026-11-23T00:00:00", Some(&friday), Some(99)),
             ("2026-11-20T15:30:00", "2026-11-23T09:14:59", Some(&friday), Some(99)),
@@ -150,7 +196,8 @@ mod tests {
             let mut given = quote(as_of, now, Some(100));
             let now = given.asked;
             given.asked -= SignedDuration::from_secs(5);
-            calendar.keep_to_session(&mut given, held, now);
+            let seen = Seen { held, close_of: &|_| None, index_stands: None };
+            calendar.keep_to_session(&mut given, &seen, now);
             let expected = (expected.map(Decimal::from), expected.and_then(range));
             assert_eq!((given.previous_close, given.day), expected, "{as_of} received {now}");
         }
@@ -158,7 +205,8 @@ mod tests {
         let mut given = quote("2026-11-20T15:30:00", "2026-11-23T09:00:00", Some(100));
         given.last_price = 120.into();
         let now = given.asked;
-        calendar.keep_to_session(&mut given, Some(&friday), now);
+        let seen = Seen { held: Some(&friday), close_of: &|_| None, index_stands: None };
+        calendar.keep_to_session(&mut given, &seen, now);
         assert_eq!((given.previous_close, given.day), (Some(99.into()), None));
     }
 

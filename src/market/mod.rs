@@ -21,5 +21,5 @@ pub(crate) use indices::Age;
 pub use indices::{Index, IndexList, Priced, Prices, Snapshot, SnapshotInputs};
 pub(crate) use instruments::InstrumentList;
 pub use instruments::{Origin, Sectors, Universe};
-pub(crate) use market_day::LastClose;
+pub(crate) use market_day::{LastClose, Seen};
 pub(crate) use phase::{MarketStatus, Phase, Trading};

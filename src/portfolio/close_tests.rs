@@ -5,7 +5,7 @@ use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
 use super::*;
 use crate::base::{Broker, Cost, MarketDay};
-use crate::portfolio::testing::{any_holding, holding};
+use crate::portfolio::testing::{any_holding, friday, holding};
 use crate::portfolio::valuation::Overflow;
 use crate::portfolio::{DayPoint, MadeOf, PointSource, point, summary, valued};
 
@@ -40,6 +40,8 @@ fn closes(symbol: &Symbol) -> Option<ClosingPrice> {
         price: decimal(price),
         previous_close: previous.map(decimal),
         as_of_ms: close().as_millisecond() - 60_000,
+        official: true,
+        base_ratio: None,
     };
     match symbol.as_str() {
         "NSE:INFY" => Some(at("1500.05", Some("1490"))),
@@ -62,6 +64,7 @@ fn at_close(rows: &[Holding]) -> Result<DayPoint, Overflow> {
         day: Some(date()),
         last_close: Some(close()),
         close_before_open: None,
+        session_before: date().yesterday().ok(),
     };
     let brokers = rows.iter().map(|row| row.broker).collect();
     point(&day, PointSource::Close, brokers, &rows, |row| {
@@ -94,16 +97,26 @@ fn repricing_writes_price_previous_close_and_time_alone() {
     assert_eq!(reprice(&mut rows, date(), closes), [0_usize; 0], "once");
 }
 
+/// The rows as they are dated on `day`, with the stored closes of the session before.
+fn dated(rows: &mut [Holding], day: &MarketDay) {
+    let before = ["NSE:INFY", "NSE:TCS"].map(|name| Symbol::parse(name).unwrap());
+    let before = before.into_iter().filter_map(|name| Some((name.clone(), closes(&name)?)));
+    let (of_date, before) = (HashMap::new(), before.collect());
+    date_prices(rows, day, StoredCloses { of_date: &of_date, before: &before });
+}
+
 #[test]
 fn a_broker_price_sent_after_the_close_is_dated_to_the_close() {
     let at = close().as_millisecond();
-    let mut rows = [holding("INFY", 1, 1), holding("TCS", 1, 1)];
+    let mut rows = [holding("ITC", 1, 1), holding("SBIN", 1, 1)];
     (rows[0].as_of_ms, rows[1].as_of_ms) = (at + DAY_MS, at - 1);
-    date_back(&mut rows, close(), date());
+    (rows[0].close_price, rows[1].close_price) = (Some(decimal("1.25")), Some(decimal("0.9")));
+    let evening = MarketDay { last_close: Some(close()), ..friday() };
+    dated(&mut rows, &evening);
     assert_eq!((rows[0].as_of_ms, rows[1].as_of_ms), (at, at - 1));
     assert!(rows.iter().all(|row| row.close_price.is_some()));
     // On Monday before the open the broker's previous close may be Friday's.
-    date_back(&mut rows, close(), "2026-11-23".parse().unwrap());
+    dated(&mut rows, &MarketDay { session: "2026-11-23".parse().unwrap(), ..evening });
     assert!(rows.iter().all(|row| row.close_price.is_none()));
 }
 
@@ -130,7 +143,8 @@ fn a_pre_open_price_that_is_the_previous_close_is_dated_to_it() {
         Holding { last_price: None, ..row("OTHER", "7", Some("7"), None) },
     ];
     let mut dated = rows.to_vec();
-    date_back_unmoved(&mut dated, close(), closes);
+    let monday = MarketDay { close_before_open: Some(close()), ..friday() };
+    self::dated(&mut dated, &monday);
     let kept_ms = close().as_millisecond() - 60_000;
     let as_of: Vec<i64> = dated.iter().map(|row| row.as_of_ms).collect();
     let close_ms = close().as_millisecond();
@@ -190,7 +204,8 @@ fn a_leap_makes_the_point_suspect_and_a_discrepancy_is_counted_apart() {
     ] {
         let row = held("TCS", "1", Some("1"), Some(last));
         assert_eq!(at_close(std::slice::from_ref(&row)).unwrap().suspect, expected, "{last}");
-        let mark = expected.then_some(Mark { on: date(), sign: ActionSign::PriceLeap });
+        let mark =
+            expected.then_some(Mark { on: date(), sign: ActionSign::PriceLeap, ratio: None });
         let mut rows = repriced(&[row]);
         assert_eq!(rows[0].mark, mark, "{last}");
         // Repricing a second time finds no leap, and the mark stays.

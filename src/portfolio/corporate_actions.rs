@@ -1,11 +1,17 @@
-//! Detects splits, bonuses and consolidations: shares that came or went without money. Pure.
-//! Nothing is adjusted; suspect rows are marked.
+//! Detects splits, bonuses and other corporate actions: prices that the exchange adjusted, and
+//! shares that came or went without money. Pure. Nothing is adjusted; suspect rows are marked.
+
+use std::collections::HashMap;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::base::{ActionSign, ClosingPrice, Holding, Mark, Symbol, clock};
+use crate::base::previous_close::{
+    self, BaseRatio, Known, Reason, Said, SessionOfPrice, base_ratio_of_percent, is_close_before,
+    is_usual_ratio,
+};
+use crate::base::{ActionSign, ClosingPrice, Holding, Mark, MarketDay, Symbol, clock};
 use crate::portfolio::valuation::price_date;
 
 /// Smallest ratio of new to old quantity that can be a corporate action: a bonus of one share for
@@ -21,35 +27,6 @@ const GIVEN_COST_MAX: Decimal = millionths(100_000);
 /// quarter of that move and at most a tenth, because the market moves between two syncs as well.
 const PRICE_TOLERANCE_MAX: Decimal = millionths(100_000);
 const PRICE_TOLERANCE_PART: Decimal = millionths(250_000);
-/// Largest distance of a quantity from a usual ratio. It is rarely exact, because fractions of a
-/// share are paid out in money.
-const USUAL_TOLERANCE: Decimal = millionths(5_000);
-/// Ratios that companies use: bonuses of 1:10 to 9:1, and splits into 2 to 10, 20, 50 and 100.
-const USUAL_RATIOS: [Decimal; 22] = [
-    millionths(1_100_000),
-    millionths(1_125_000),
-    millionths(1_142_857),
-    millionths(1_166_667),
-    millionths(1_200_000),
-    millionths(1_250_000),
-    millionths(1_333_333),
-    millionths(1_400_000),
-    millionths(1_500_000),
-    millionths(1_600_000),
-    millionths(1_666_667),
-    millionths(1_750_000),
-    millionths(2_000_000),
-    millionths(2_500_000),
-    millionths(3_000_000),
-    millionths(4_000_000),
-    millionths(5_000_000),
-    millionths(6_000_000),
-    millionths(8_000_000),
-    millionths(10_000_000),
-    millionths(20_000_000),
-    millionths(100_000_000),
-];
-
 /// A decimal constant from a count of millionths.
 const fn millionths(count: u32) -> Decimal {
     Decimal::from_parts(count, 0, 0, false, 6)
@@ -78,24 +55,126 @@ impl Why {
 }
 
 /// Marks those of one broker's new holdings that look as if split since `before`. `pairs` has for
-/// each row of `after` the row that it continues.
+/// each row of `after` the row that it continues, and `bases` the adjusted base price that was
+/// seen.
 ///
 /// A mark made earlier on the same date stays, because each sync writes the day's point again. The
-/// mark of a price leap stays until the quantity has followed, for at most a week.
+/// mark of a price leap stays until the quantity has followed, for at most a week. That of a base
+/// price stays until quantity and average cost have, for as long as they are waited for.
 pub(crate) fn mark(
     before: &[&Holding],
     after: &mut [Holding],
     pairs: &[Option<usize>],
-    today: Date,
+    bases: &[Option<BaseRatio>],
+    day: &MarketDay,
 ) {
-    for (row, pair) in after.iter_mut().zip(pairs.iter().copied()) {
-        let Some(before) = pair.map(|at| before[at]) else { continue };
-        // If an amount overflows, nothing is suspected.
-        row.mark = match judged(before, row).flatten() {
-            Some(sign) => Some(Mark { on: today, sign }),
-            None => before.mark.filter(|mark| stays(*mark, today)),
-        };
+    for (at, row) in after.iter_mut().enumerate() {
+        let Some(before) = pairs[at].map(|at| before[at]) else { continue };
+        let base = bases.get(at).copied().flatten();
+        row.mark = next_mark(before, row, base, day);
     }
+}
+
+fn next_mark(
+    before: &Holding,
+    after: &Holding,
+    base: Option<BaseRatio>,
+    day: &MarketDay,
+) -> Option<Mark> {
+    let today = day.today;
+    if let Some((mark, ratio)) = awaited(before, today) {
+        return after_base(mark, ratio, before, after, today);
+    }
+    // If an amount overflows, nothing is suspected.
+    let judged = judged(before, after).flatten();
+    let seen = base.filter(|_| is_before_base(before, day.trading_date()));
+    if let Some(ratio) = seen {
+        let mark = Mark { on: day.trading_date(), sign: ActionSign::BasePrice, ratio: Some(ratio) };
+        match followed(before, after, ratio) {
+            Followed::Nothing => return Some(mark),
+            Followed::Quantity => return Some(Mark { sign: ActionSign::AverageAwaited, ..mark }),
+            Followed::Cost | Followed::Both => {}
+        }
+    }
+    match judged {
+        Some(sign) => Some(Mark { on: today, sign, ratio: None }),
+        None => before.mark.filter(|mark| stays(*mark, today)),
+    }
+}
+
+/// The mark of a base price whose quantity or cost is still waited for.
+fn awaited(before: &Holding, today: Date) -> Option<(Mark, BaseRatio)> {
+    let mark = before.mark.filter(|mark| mark.is_awaited(today))?;
+    Some((mark, mark.ratio?))
+}
+
+fn after_base(
+    mark: Mark,
+    ratio: BaseRatio,
+    before: &Holding,
+    after: &Holding,
+    today: Date,
+) -> Option<Mark> {
+    let arrived = Some(Mark { on: today, sign: ActionSign::SharesArrived, ratio: None });
+    if mark.sign == ActionSign::AverageAwaited {
+        return if cost_followed(before, after, ratio) { arrived } else { Some(mark) };
+    }
+    match followed(before, after, ratio) {
+        Followed::Nothing => Some(mark),
+        Followed::Quantity => Some(Mark { sign: ActionSign::AverageAwaited, ..mark }),
+        Followed::Cost => None,
+        Followed::Both => arrived,
+    }
+}
+
+/// Whether a row is of before the base price of `date`: its price is, and no shares have arrived on
+/// that date.
+fn is_before_base(row: &Holding, date: Date) -> bool {
+    let arrived = row.mark.is_some_and(|mark| mark.on == date && mark.ratio.is_none());
+    !arrived && price_date(row).is_none_or(|of| of < date)
+}
+
+/// What of a holding has followed an adjusted base price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Followed {
+    Nothing,
+    /// The shares have come, at the old average cost.
+    Quantity,
+    /// The broker has split the cost and there are no more shares: after a demerger the new ones
+    /// are of another company.
+    Cost,
+    Both,
+}
+
+fn followed(before: &Holding, after: &Holding, ratio: BaseRatio) -> Followed {
+    let (owned, owns) = (before.quantity(), after.quantity());
+    let moved = owns.checked_div(owned).filter(|moved| *moved > Decimal::ZERO);
+    let (Some(moved), Some(size)) = (moved, ratio.quantity_ratio()) else {
+        return Followed::Nothing;
+    };
+    match (is_move_by(moved, size), cost_followed(before, after, ratio)) {
+        (true, true) => Followed::Both,
+        (true, false) => Followed::Quantity,
+        (false, true) if moved == Decimal::ONE && is_known_cost(before, after) => Followed::Cost,
+        (false, _) => Followed::Nothing,
+    }
+}
+
+/// Whether the average cost has followed the base price. An unknown one is not waited for.
+fn cost_followed(before: &Holding, after: &Holding, ratio: BaseRatio) -> bool {
+    let averages = positive(before.average_price()).zip(positive(after.average_price()));
+    averages
+        .is_none_or(|(was, is)| is.checked_div(was).is_some_and(|moved| is_move_by(moved, ratio.0)))
+}
+
+fn is_known_cost(before: &Holding, after: &Holding) -> bool {
+    before.average_price().is_some() && after.average_price().is_some()
+}
+
+/// Whether something moved by about `ratio`: by no more than a quarter of the move more or less.
+fn is_move_by(moved: Decimal, ratio: Decimal) -> bool {
+    let tolerance = (ratio - Decimal::ONE).abs().saturating_mul(PRICE_TOLERANCE_PART);
+    (moved - ratio).abs() <= tolerance
 }
 
 fn stays(mark: Mark, today: Date) -> bool {
@@ -103,6 +182,7 @@ fn stays(mark: Mark, today: Date) -> bool {
     match mark.sign {
         ActionSign::PriceLeap => days < FOLLOWS_WITHIN_DAYS,
         ActionSign::InverseRatios | ActionSign::SharesArrived => days == 0,
+        ActionSign::BasePrice | ActionSign::AverageAwaited => mark.is_awaited(today),
     }
 }
 
@@ -142,10 +222,10 @@ fn judged(before: &Holding, after: &Holding) -> Option<Option<ActionSign>> {
                     cost_stayed && (ratio > Decimal::ONE || price_moved || quantity_follows_leap);
                 // Brokers correct the average days after the quantity, so it may still be the old
                 // one. After a sale it stays the same by design.
-                let kept = ratio > Decimal::ONE && was == is && is_usual(size);
+                let kept = ratio > Decimal::ONE && was == is && is_usual_ratio(size);
                 (given, kept && (price_moved || quantity_follows_leap))
             }
-            _ => ((price_moved || quantity_follows_leap) && is_usual(size), false),
+            _ => ((price_moved || quantity_follows_leap) && is_usual_ratio(size), false),
         };
     Some(match () {
         () if uncorrected || (given && price_moved) => Some(ActionSign::InverseRatios),
@@ -192,11 +272,6 @@ fn price_inverse(before: &Holding, after: &Holding, ratio: Decimal, size: Decima
     value_ratio.is_some_and(|value_ratio| (value_ratio - Decimal::ONE).abs() <= tolerance)
 }
 
-fn is_usual(size: Decimal) -> bool {
-    let near = |usual: &Decimal| (size - usual).abs() <= usual.saturating_mul(USUAL_TOLERANCE);
-    USUAL_RATIOS.iter().any(near)
-}
-
 fn positive(price: Option<Decimal>) -> Option<Decimal> {
     price.filter(|price| *price > Decimal::ZERO)
 }
@@ -206,13 +281,15 @@ fn positive(price: Option<Decimal>) -> Option<Decimal> {
 // Writes the closing prices of a trading date into the rows of a portfolio. Pure.
 
 /// A price at or below this share of the last known one, or at or above its inverse, looks like a
-/// split, a bonus or a consolidation: the common ones at least halve or double the price. A 1:2
-/// bonus takes only a third off, which a very bad month can do too, so it is not detected.
+/// split, a bonus or a consolidation, if nothing is known of the exchange's base price: the common
+/// ones at least halve or double the price. A bonus of 1:2 takes only a third off, which a very bad
+/// month can do too.
 const DROP_SUSPECT: Decimal = Decimal::from_parts(60, 0, 0, false, 2);
 const RISE_SUSPECT: Decimal = Decimal::from_parts(167, 0, 0, false, 2);
 
-/// Replaces the prices of the rows by the closing prices of `date`. Marks a row as suspect if its
-/// price leaps. Returns the indices of the changed rows.
+/// Replaces the prices of the rows by the closing prices of `date`. Marks a row whose base price
+/// was adjusted on that date, or whose price leaps, and ends marks whose time is over. Returns the
+/// indices of the changed rows.
 pub(crate) fn reprice(
     holdings: &mut [Holding],
     date: Date,
@@ -222,9 +299,7 @@ pub(crate) fn reprice(
     for (index, row) in holdings.iter_mut().enumerate() {
         let Some(close) = row.symbol().and_then(|symbol| close_of(&symbol)) else { continue };
         let before = (row.last_price, row.close_price, row.change_pct, row.as_of_ms, row.mark);
-        if row.last_price.is_some_and(|last| is_leap(last, close.price)) {
-            row.mark = Some(Mark { on: date, sign: ActionSign::PriceLeap });
-        }
+        row.mark = mark_at_close(row, date, &close);
         // The broker's previous close belongs to this date only if its price is of this date.
         let of_date = row.close_price.filter(|_| price_date(row) == Some(date));
         row.close_price = close.previous_close.or(of_date);
@@ -238,39 +313,159 @@ pub(crate) fn reprice(
     changed
 }
 
-/// Dates the prices that a broker sent while the market was closed to the last close: none can be
-/// newer, whenever the sync was. On the morning of the next `session` the broker's previous close
-/// may already be that last close. The close before it is then unknown.
-pub(crate) fn date_back(holdings: &mut [Holding], last_close: Timestamp, session: Date) {
-    let is_next_morning = clock::zoned(last_close).date() < session;
-    for row in holdings {
-        row.as_of_ms = row.as_of_ms.min(last_close.as_millisecond());
-        row.close_price = row.close_price.filter(|_| !is_next_morning);
-        row.change_pct = row.change_pct.filter(|_| !is_next_morning);
+fn mark_at_close(row: &Holding, date: Date, close: &ClosingPrice) -> Option<Mark> {
+    let standing = row.mark.filter(|mark| mark.ratio.is_none() || mark.is_awaited(date));
+    if standing.is_some_and(|mark| mark.ratio.is_some()) {
+        return standing;
+    }
+    if let Some(ratio) = close.base_ratio {
+        // A row of the date was judged when it came.
+        let is_new = is_before_base(row, date);
+        let mark = Mark { on: date, sign: ActionSign::BasePrice, ratio: Some(ratio) };
+        return if is_new { Some(mark) } else { standing };
+    }
+    match row.last_price.is_some_and(|last| is_leap(last, close.price)) {
+        true => Some(Mark { on: date, sign: ActionSign::PriceLeap, ratio: None }),
+        false => standing,
     }
 }
 
-/// Dates the prices that a broker sent in a pre-open to the close before it, if they still equal
-/// that close: the stored closing price, or the broker's own previous close. A different price
-/// comes from the pre-open's matching.
-pub(crate) fn date_back_unmoved(
+/// Closing prices that tell what a broker's prices are.
+#[derive(Clone, Copy)]
+pub(crate) struct StoredCloses<'a> {
+    /// Of the trading date of which prices are now.
+    pub of_date: &'a HashMap<Symbol, ClosingPrice>,
+    /// Of the trading date before it.
+    pub before: &'a HashMap<Symbol, ClosingPrice>,
+}
+
+/// Decides what the prices and previous closes are that a broker sent just now, and dates the
+/// prices. Returns for each row the base price that the exchange adjusted, if it did.
+///
+/// While the market is closed, no price can be newer than the last close. In a pre-open, and at any
+/// hour of a session in which the share has not traded, the price still is the close before.
+pub(crate) fn date_prices(
     holdings: &mut [Holding],
-    close_before_open: Timestamp,
-    close_of: impl Fn(&Symbol) -> Option<ClosingPrice>,
-) {
-    for row in holdings {
-        let Some(last) = row.last_price else { continue };
-        let kept = row.symbol().and_then(|symbol| close_of(&symbol));
-        let kept = kept.filter(|close| close.price == last);
-        let is_brokers_close = row.close_price == Some(last)
-            || row.change_pct.is_some_and(|percent| percent.is_zero());
-        if kept.is_none() && !is_brokers_close {
-            continue;
+    day: &MarketDay,
+    closes: StoredCloses<'_>,
+) -> Vec<Option<BaseRatio>> {
+    let judged = |row: &mut Holding| {
+        let symbol = row.symbol();
+        let close = symbol.as_ref().and_then(|symbol| closes.of_date.get(symbol)).copied();
+        let before = symbol.as_ref().and_then(|symbol| closes.before.get(symbol)).copied();
+        match (day.last_close, day.close_before_open) {
+            (Some(at), _) => judge_closed(row, at, day, close, before),
+            (None, Some(at)) => judge_pre_open(row, at, before),
+            (None, None) => judge_running(row, before),
         }
+    };
+    holdings.iter_mut().map(judged).collect()
+}
+
+fn judge_closed(
+    row: &mut Holding,
+    last_close: Timestamp,
+    day: &MarketDay,
+    close: Option<ClosingPrice>,
+    before: Option<ClosingPrice>,
+) -> Option<BaseRatio> {
+    row.as_of_ms = row.as_of_ms.min(last_close.as_millisecond());
+    if close.is_none() && is_still(row, before) {
+        stand_at(row, before?);
+        return None;
+    }
+    // On the morning of the next session the broker's previous close may already be the last one.
+    let is_next_morning = day.trading_date() < day.session;
+    let of = if is_next_morning { SessionOfPrice::Earlier } else { SessionOfPrice::Over };
+    let base = judge(row, of, Known { close, close_before: before, ..Known::default() });
+    close.map_or(base, |close| close.base_ratio)
+}
+
+fn judge_pre_open(
+    row: &mut Holding,
+    close_before_open: Timestamp,
+    before: Option<ClosingPrice>,
+) -> Option<BaseRatio> {
+    let last = row.last_price?;
+    let kept = before.filter(|close| close.price == last);
+    let is_brokers_close =
+        row.close_price == Some(last) || row.change_pct.is_some_and(|percent| percent.is_zero());
+    // A base price shows before the first trade, beside the price before it or in its place.
+    let base = before.and_then(|before| {
+        // Before it is replaced, what the broker says is of the session before.
+        before.previous_close.and_then(|_| base_of(row, &before))
+    });
+    if kept.is_some() || is_brokers_close {
         row.close_price = kept.and_then(|close| close.previous_close);
         row.change_pct = None;
         row.as_of_ms = kept.map_or(close_before_open.as_millisecond(), |close| close.as_of_ms);
     }
+    base
+}
+
+fn judge_running(row: &mut Holding, before: Option<ClosingPrice>) -> Option<BaseRatio> {
+    if is_still(row, before) {
+        stand_at(row, before?);
+        return None;
+    }
+    judge(row, SessionOfPrice::Running, Known { close_before: before, ..Known::default() })
+}
+
+/// Puts the previous close of its session into the row. Returns the base price, if it is one.
+fn judge(row: &mut Holding, of: SessionOfPrice, known: Known) -> Option<BaseRatio> {
+    let last_price = row.last_price?;
+    if let (None, Some(percent)) = (row.close_price, row.change_pct) {
+        return judge_percent(row, (last_price, percent), of, known);
+    }
+    let said = Said { last_price, previous_close: row.close_price };
+    let judged = previous_close::previous_close(said, of, known);
+    row.close_price = judged.price;
+    row.change_pct = None;
+    match judged.reason {
+        Reason::Base(ratio) => Some(ratio),
+        _ => None,
+    }
+}
+
+/// As [`judge`], of a row with the change in percent alone. It stays while it is believed.
+fn judge_percent(
+    row: &mut Holding,
+    (last_price, percent): (Decimal, Decimal),
+    of: SessionOfPrice,
+    known: Known,
+) -> Option<BaseRatio> {
+    let base =
+        known.close_before.and_then(|before| base_ratio_of_percent(last_price, percent, &before));
+    let rolls = of == SessionOfPrice::Earlier || (of == SessionOfPrice::Over && percent.is_zero());
+    if rolls {
+        let said = Said { last_price, previous_close: Some(last_price) };
+        row.close_price = previous_close::previous_close(said, of, known).price;
+        row.change_pct = None;
+        return None;
+    }
+    base
+}
+
+fn base_of(row: &Holding, before: &ClosingPrice) -> Option<BaseRatio> {
+    match (row.close_price, row.last_price.zip(row.change_pct)) {
+        (Some(previous), _) => previous_close::base_ratio(previous, before),
+        (None, Some((last, percent))) => base_ratio_of_percent(last, percent, before),
+        (None, None) => None,
+    }
+}
+
+/// Whether the price is still the close `before`.
+fn is_still(row: &Holding, before: Option<ClosingPrice>) -> bool {
+    let said =
+        row.last_price.map(|last_price| Said { last_price, previous_close: row.close_price });
+    let both = said.zip(before);
+    both.is_some_and(|(said, before)| is_close_before(said, row.change_pct, &before))
+}
+
+fn stand_at(row: &mut Holding, close: ClosingPrice) {
+    row.close_price = close.previous_close;
+    row.change_pct = None;
+    row.as_of_ms = close.as_of_ms;
 }
 
 /// Whether a price moved so far that only a corporate action explains it.

@@ -4,8 +4,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::base::Cost;
+use crate::base::previous_close::USUAL_RATIOS;
 use crate::portfolio::sync::paired;
-use crate::portfolio::testing::{holding, price};
+use crate::portfolio::testing::{friday, holding, price};
 
 fn today() -> Date {
     "2026-11-20".parse().unwrap()
@@ -13,7 +14,7 @@ fn today() -> Date {
 
 fn marked(before: &[&Holding], after: &mut [Holding]) {
     let pairs = paired(before, after);
-    mark(before, after, &pairs, today());
+    mark(before, after, &pairs, &[], &friday());
 }
 
 /// The suspicion for the step from one quantity, average and last price to another.
@@ -86,7 +87,8 @@ fn trades_and_market_moves_are_not_suspected() {
 /// Split 1:5, in which the price moves before the quantity does.
 #[test]
 fn shares_that_follow_a_leap_complete_it() {
-    let leapt = Some(Mark { on: today().yesterday().unwrap(), sign: ActionSign::PriceLeap });
+    let leapt =
+        Some(Mark { on: today().yesterday().unwrap(), sign: ActionSign::PriceLeap, ratio: None });
     let after = |is| seen_after(leapt, (10, "1000", "280"), is);
     let (leap, arrived) = (Some(ActionSign::PriceLeap), Some(ActionSign::SharesArrived));
     assert_eq!(after((10, "1000", "285")), leap, "the quantity still waits");
@@ -121,7 +123,7 @@ fn a_mark_lasts_one_date_and_a_price_leap_one_week() {
         (ActionSign::PriceLeap, "2026-11-14", true),
         (ActionSign::PriceLeap, "2026-11-13", false),
     ] {
-        before.mark = Some(Mark { on: on.parse().unwrap(), sign });
+        before.mark = Some(Mark { on: on.parse().unwrap(), sign, ratio: None });
         let mut after = [holding("INFY", 10, 100)];
         marked(&[&before], &mut after);
         assert_eq!(after[0].mark, before.mark.filter(|_| stays), "{sign:?} {on}");
@@ -131,7 +133,7 @@ fn a_mark_lasts_one_date_and_a_price_leap_one_week() {
 #[test]
 fn a_broker_s_discrepancy_flag_is_a_suspicion() {
     let mut rows = [holding("INFY", 1, 1), holding("TCS", 1, 1), holding("SBIN", 1, 1)];
-    rows[0].mark = Some(Mark { on: today(), sign: ActionSign::InverseRatios });
+    rows[0].mark = Some(Mark { on: today(), sign: ActionSign::InverseRatios, ratio: None });
     rows[2].discrepancy = true;
     let reasons: Vec<_> = suspicions(&rows).iter().map(|(_, why)| why.as_str()).collect();
     assert_eq!(reasons, ["inverse_ratios", "broker_discrepancy"]);
@@ -190,7 +192,8 @@ proptest! {
         last in price(),
         moved_pct in -2_i64..=2,
     ) {
-        let ratio = USUAL_RATIOS[usual];
+        let (new, old) = USUAL_RATIOS[usual];
+        let ratio = Decimal::from(new) / Decimal::from(old);
         let mut before = holding("INFY", owned, 1);
         (before.cost, before.last_price) = (Some(Cost::PerShare(average)), Some(last));
         let mut after = before.clone();

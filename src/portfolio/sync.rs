@@ -13,7 +13,7 @@ use rust_decimal::Decimal;
 use crate::base::{
     Broker, ClosingPrice, Holding, MarketDay, Position, Symbol, Synced, clock, words,
 };
-use crate::portfolio::corporate_actions::{date_back, date_back_unmoved, mark, reprice};
+use crate::portfolio::corporate_actions::{StoredCloses, date_prices, mark, reprice};
 use crate::portfolio::outcome::{SyncOutcome, diff};
 use crate::portfolio::valuation::{Overflow, Valued, price_date, summary, valued};
 
@@ -35,6 +35,8 @@ pub struct Stood<'a> {
     pub positions: &'a [Position],
     /// The stored closing prices of the last close.
     pub closes: &'a HashMap<Symbol, ClosingPrice>,
+    /// Those of the trading date before that of which prices are now.
+    pub closes_before: &'a HashMap<Symbol, ClosingPrice>,
 }
 
 /// The rows that a sync writes, and its outcome for the user.
@@ -55,17 +57,16 @@ pub fn derive(broker: Broker, day: &MarketDay, stood: Stood<'_>, synced: &Synced
         stood.holdings.iter().partition(|row| row.broker == broker);
     let mut holdings = synced.holdings.clone();
     let pairs = paired(&own, &holdings);
-    mark(&own, &mut holdings, &pairs, day.today);
+    let closes = StoredCloses { of_date: stood.closes, before: stood.closes_before };
+    let bases = date_prices(&mut holdings, day, closes);
+    mark(&own, &mut holdings, &pairs, &bases, day);
     let mut repriced =
         Repriced { holdings: others.into_iter().cloned().collect(), changed: Vec::new() };
     let close_of = |symbol: &Symbol| stood.closes.get(symbol).copied();
     if let Some(close) = day.last_close {
         let date = clock::zoned(close).date();
-        date_back(&mut holdings, close, day.session);
         reprice(&mut holdings, date, close_of);
         repriced.changed = reprice(&mut repriced.holdings, date, close_of);
-    } else if let Some(close) = day.close_before_open {
-        date_back_unmoved(&mut holdings, close, close_of);
     }
     let positions_before: Vec<&Position> =
         stood.positions.iter().filter(|row| row.broker == broker).collect();
@@ -343,3 +344,7 @@ pub(super) fn count(rows: usize) -> u32 {
 #[cfg(test)]
 #[path = "sync_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "base_price_tests.rs"]
+mod base_price_tests;

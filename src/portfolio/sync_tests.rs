@@ -44,7 +44,9 @@ fn synced_on(
     after: Vec<Holding>,
 ) -> Derived {
     let brokers = before.iter().map(|row| row.broker).collect();
-    let stood = Stood { brokers, holdings: before, positions: &[], closes };
+    let before_that = HashMap::new();
+    let closes_before = &before_that;
+    let stood = Stood { brokers, holdings: before, positions: &[], closes, closes_before };
     let synced = Synced { holdings: after, ..Synced::default() };
     derive(Broker::A, day, stood, &synced)
 }
@@ -67,6 +69,8 @@ fn while_a_close_stands_both_brokers_rows_are_at_it() {
         price: "420".parse().unwrap(),
         previous_close: "415".parse().ok(),
         as_of_ms: at_ms - 60_000,
+        official: true,
+        base_ratio: None,
     };
     let closes = HashMap::from([(Symbol::parse("NSE:ITC").unwrap(), close)]);
     let derived = synced_on(&evening, &closes, &[other.clone()], vec![own.clone()]);
@@ -116,7 +120,7 @@ fn the_other_brokers_shares_are_in_the_point_and_those_without_a_cost_are_not() 
 fn a_split_is_marked_in_the_row_the_outcome_and_the_point() {
     let before = vec![holding("INFY", 10, 0, "1500", "2000")];
     let derived = synced(&before, vec![holding("INFY", 50, 0, "300", "404")]);
-    let mark = Mark { on: friday().today, sign: ActionSign::InverseRatios };
+    let mark = Mark { on: friday().today, sign: ActionSign::InverseRatios, ratio: None };
     assert!(derived.holdings[0].mark == Some(mark) && derived.point.suspect);
     assert_eq!(derived.outcome.suspected.rows[0].1.as_str(), "inverse_ratios");
 }

@@ -14,6 +14,7 @@ pub(crate) fn friday() -> MarketDay {
         day: Some(date),
         last_close: None,
         close_before_open: None,
+        session_before: date.yesterday().ok(),
     }
 }
 

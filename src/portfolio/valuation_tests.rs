@@ -201,12 +201,13 @@ fn a_point_counts_left_out_carried_and_suspect_holdings() {
         day: Some(date),
         last_close: None,
         close_before_open: None,
+        session_before: date.yesterday().ok(),
     };
     let mut today = holding("INFY", 10, 100);
     today.as_of_ms = at("2026-11-20T00:30:00+05:30").as_millisecond();
     let mut older = holding("TCS", 1, 3_000);
     older.as_of_ms = at("2026-11-19T23:59:59+05:30").as_millisecond();
-    let mark = |on: &str, sign| Some(Mark { on: on.parse().unwrap(), sign });
+    let mark = |on: &str, sign| Some(Mark { on: on.parse().unwrap(), sign, ratio: None });
     older.mark = mark("2026-11-19", ActionSign::InverseRatios);
     let none = |_: &Holding| false;
     let both: Brokers = Broker::ALL.into_iter().collect();

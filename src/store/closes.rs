@@ -45,11 +45,14 @@ INSERT INTO silent_symbols (symbol, date) VALUES (?1, ?2)
 ON CONFLICT (symbol) DO UPDATE SET date = excluded.date";
     const FORGET_SILENT_SYMBOLS = "DELETE FROM silent_symbols WHERE date < ?1";
     const KEEP_CLOSE = "\
-INSERT INTO closes (date, symbol, price, previous_close, as_of_ms) VALUES (?1, ?2, ?3, ?4, ?5)
+INSERT INTO closes (date, symbol, price, previous_close, as_of_ms, official, base_ratio)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
 ON CONFLICT (date, symbol) DO UPDATE SET price = excluded.price,
-    previous_close = excluded.previous_close, as_of_ms = excluded.as_of_ms";
+    previous_close = excluded.previous_close, as_of_ms = excluded.as_of_ms,
+    official = excluded.official, base_ratio = excluded.base_ratio";
     const CLOSES = "\
-SELECT symbol, price, previous_close, as_of_ms FROM closes WHERE date = ?1 ORDER BY symbol";
+SELECT symbol, price, previous_close, as_of_ms, official, base_ratio
+FROM closes WHERE date = ?1 ORDER BY symbol";
 }
 
 /// A user's portfolio, valued at a close. It is written only if the portfolio has not changed
@@ -131,8 +134,9 @@ impl Store {
         let prices = prices.to_vec();
         self.write(Write::leading(epoch), move |tx| {
             let rows = prices.iter().map(|(symbol, close)| {
-                let ClosingPrice { price, previous_close, as_of_ms } = *close;
-                args![date, symbol, price, previous_close, as_of_ms]
+                let ClosingPrice { price, previous_close, as_of_ms, official, base_ratio } = *close;
+                let ratio = base_ratio.map(|ratio| ratio.0);
+                args![date, symbol, price, previous_close, as_of_ms, official, ratio]
             });
             tx.run_each(KEEP_CLOSE, rows).map(drop)
         })

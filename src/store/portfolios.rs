@@ -5,8 +5,10 @@ use std::collections::HashMap;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
+use crate::base::candle::PRICE_DIGITS;
 use crate::base::{
-    ActionSign, Broker, ClosingPrice, Cost, Holding, Mark, Position, Symbol, Synced,
+    ActionSign, BaseRatio, Broker, ClosingPrice, Cost, Holding, Mark, Position, Symbol, Synced,
+    clock,
 };
 use crate::portfolio::{Brokers, DayPoint, Derived, MadeOf, Repriced, SyncOutcome};
 use crate::store::errors::{Result, StoreError};
@@ -28,7 +30,8 @@ SELECT broker, synced_ms, simulated, broker_user FROM syncs WHERE user_id = ?1 O
     const HOLDINGS = "\
 SELECT broker, exchange, tradingsymbol, isin, settled_quantity, t1_quantity, pledged_quantity,
     mtf_quantity, disputed_quantity, average_price, cost, costed_quantity, last_price, close_price,
-    as_of_ms, broker_pnl, discrepancy, unresolved, mark, marked_on, change_pct
+    as_of_ms, broker_pnl, discrepancy, unresolved, mark, marked_on, change_pct,
+    marked_ratio
 FROM holdings WHERE user_id = ?1 ORDER BY broker, ordinal";
     const POSITIONS = "\
 SELECT broker, kind, exchange, tradingsymbol, product, quantity, multiplier, average_price,
@@ -40,16 +43,16 @@ FROM positions WHERE user_id = ?1 ORDER BY broker, ordinal";
 INSERT INTO holdings (user_id, broker, ordinal, exchange, tradingsymbol, symbol, isin,
     settled_quantity, t1_quantity, pledged_quantity, mtf_quantity, disputed_quantity,
     average_price, cost, costed_quantity, last_price, close_price, as_of_ms, broker_pnl,
-    discrepancy, unresolved, mark, marked_on, change_pct)
+    discrepancy, unresolved, mark, marked_on, change_pct, marked_ratio)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-    ?21, ?22, ?23, ?24)";
+    ?21, ?22, ?23, ?24, ?25)";
     const ADD_POSITION = "\
 INSERT INTO positions (user_id, broker, ordinal, kind, exchange, tradingsymbol, product, quantity,
     multiplier, average_price, last_price, close_price, pnl, realised, unrealised, unresolved)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
     const REPRICE_HOLDING = "\
 UPDATE holdings SET last_price = ?4, close_price = ?5, as_of_ms = ?6, mark = ?7, marked_on = ?8,
-    change_pct = ?9
+    change_pct = ?9, marked_ratio = ?10
 WHERE user_id = ?1 AND broker = ?2 AND ordinal = ?3";
     const KEEP_SYNC = "\
 INSERT INTO syncs (user_id, broker, synced_ms, simulated, broker_user) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -76,8 +79,11 @@ FROM points WHERE user_id = ?1 AND date >= ?2 ORDER BY date";
     const DELETE_POSITIONS = "DELETE FROM positions WHERE user_id = ?1";
     const DELETE_POINTS = "DELETE FROM points WHERE user_id = ?1";
     const DELETE_SYNCS = "DELETE FROM syncs WHERE user_id = ?1";
-    const CLOSE_OF =
-        "SELECT price, previous_close, as_of_ms FROM closes WHERE date = ?1 AND symbol = ?2";
+    const CLOSE_OF = "\
+SELECT price, previous_close, as_of_ms, official, base_ratio
+FROM closes WHERE date = ?1 AND symbol = ?2";
+    const CANDLE_CLOSES = "\
+SELECT date, close_e4 FROM candles WHERE symbol = ?1 AND date <= ?2 ORDER BY date DESC LIMIT 2";
     const PORTFOLIO_VERSION = "SELECT portfolio_version FROM users WHERE id = ?1";
     const COUNT_PORTFOLIO_WRITE =
         "UPDATE users SET portfolio_version = portfolio_version + 1 WHERE id = ?1";
@@ -111,6 +117,8 @@ pub struct Before {
     /// Stored closing prices of the date asked for, of all symbols that the user holds or that the
     /// sync brings.
     pub closes: HashMap<Symbol, ClosingPrice>,
+    /// The same of the date before it. Where none is stored, the candle's close.
+    pub closes_before: HashMap<Symbol, ClosingPrice>,
 }
 
 /// Derives the rows that a sync writes and its outcome for the user, from the stored state and the
@@ -125,6 +133,8 @@ pub struct NewPortfolio {
     pub synced: Synced,
     /// The date of the closing prices passed to `derive`.
     pub closes_of: Option<Date>,
+    /// The date of those before, which tell what a previous close is.
+    pub closes_before_of: Option<Date>,
     pub derive: Derive,
     /// Whether the rows may belong to another person at the broker than the stored rows.
     pub replaces_broker_user: bool,
@@ -191,7 +201,12 @@ fn replace(tx: &dyn Tx, id: AccountId, new: &NewPortfolio) -> Result<SyncOutcome
         // A symbol has no closing price yet: the revaluation takes this user again.
         tx.run(OPEN_CLOSED_PORTFOLIO, &args![id])?;
     }
-    let before = Before { portfolio, closes };
+    let synced_symbols = synced.holdings.iter().filter_map(Holding::symbol);
+    let closes_before = match new.closes_before_of {
+        Some(date) => closes_or_candles(tx, date, synced_symbols)?,
+        None => HashMap::new(),
+    };
+    let before = Before { portfolio, closes, closes_before };
     let derived = derive(&before, synced);
     let whose = args![id, broker];
     tx.run(DROP_HOLDINGS, &whose)?;
@@ -254,7 +269,6 @@ pub(super) fn of(tx: &dyn Tx, id: AccountId) -> Result<Portfolio, Failure> {
 }
 
 fn holding(row: &dyn Cells) -> Result<Holding, Failure> {
-    let sign: Option<ActionSign> = row.get(18)?;
     Ok(record!(row, 0, Holding [
         broker, exchange, tradingsymbol, isin, settled_quantity, t1_quantity, pledged_quantity,
         mtf_quantity, disputed_quantity,
@@ -266,9 +280,15 @@ fn holding(row: &dyn Cells) -> Result<Holding, Failure> {
         broker_pnl: row.get(15)?,
         discrepancy: row.get(16)?,
         unresolved: row.get(17)?,
-        mark: sign.zip(row.get(19)?).map(|(sign, on)| Mark { on, sign }),
+        mark: mark(row)?,
         change_pct: row.get(20)?,
     ))
+}
+
+fn mark(row: &dyn Cells) -> Result<Option<Mark>, Failure> {
+    let sign: Option<ActionSign> = row.get(18)?;
+    let ratio = row.get::<Option<Decimal>>(21)?.map(BaseRatio);
+    Ok(sign.zip(row.get(19)?).map(|(sign, on)| Mark { on, sign, ratio }))
 }
 
 fn cost(row: &dyn Cells) -> Result<Option<Cost>, Failure> {
@@ -332,8 +352,13 @@ fn holding_args(id: AccountId, broker: Broker, ordinal: i64, holding: &Holding) 
         holding.mark.map(|mark| mark.sign),
         holding.mark.map(|mark| mark.on),
         holding.change_pct,
+        marked_ratio(holding),
     ]
     .into()
+}
+
+fn marked_ratio(holding: &Holding) -> Option<Decimal> {
+    Some(holding.mark?.ratio?.0)
 }
 
 /// Writes prices and marks into stored rows.
@@ -357,6 +382,7 @@ pub(super) fn reprice(tx: &dyn Tx, id: AccountId, repriced: &Repriced) -> Result
                 row.mark.map(|mark| mark.sign),
                 row.mark.map(|mark| mark.on),
                 row.change_pct,
+                marked_ratio(row),
             ];
             rows.push(args);
         }
@@ -421,10 +447,43 @@ fn closing_prices(
     Ok(found)
 }
 
-/// Reads a closing price from the three columns from `at` on.
+/// The closing prices of the symbols, or the closes of their candles. Those may be a last trade.
+fn closes_or_candles(
+    tx: &dyn Tx,
+    date: Date,
+    symbols: impl Iterator<Item = Symbol>,
+) -> Result<HashMap<Symbol, ClosingPrice>, Failure> {
+    let symbols: Vec<Symbol> = symbols.collect();
+    let mut found = closing_prices(tx, date, symbols.iter().cloned())?;
+    let others: Vec<Symbol> =
+        symbols.into_iter().filter(|symbol| !found.contains_key(symbol)).collect();
+    let mut closes: HashMap<Symbol, ClosingPrice> = HashMap::new();
+    let wanted = others.iter().map(|symbol| args![symbol, date]);
+    tx.query_each(CANDLE_CLOSES, wanted, |at, row| {
+        let (of, price) = (row.get::<Date>(0)?, Decimal::new(row.get(1)?, PRICE_DIGITS));
+        if of == date {
+            let as_of_ms = clock::instant(of.at(15, 30, 0, 0)).as_millisecond();
+            let close = ClosingPrice {
+                price,
+                previous_close: None,
+                as_of_ms,
+                official: false,
+                base_ratio: None,
+            };
+            closes.insert(others[at].clone(), close);
+        } else if let Some(close) = closes.get_mut(&others[at]) {
+            close.previous_close = Some(price);
+        }
+        Ok(())
+    })?;
+    found.extend(closes);
+    Ok(found)
+}
+
+/// Reads a closing price from the five columns from `at` on.
 pub(super) fn close(row: &dyn Cells, at: usize) -> Result<ClosingPrice, Failure> {
-    let (price, previous_close, as_of_ms) = (row.get(at)?, row.get(at + 1)?, row.get(at + 2)?);
-    Ok(ClosingPrice { price, previous_close, as_of_ms })
+    let base_ratio = row.get::<Option<Decimal>>(at + 4)?.map(BaseRatio);
+    Ok(record!(row, at, ClosingPrice [price, previous_close, as_of_ms, official] base_ratio))
 }
 
 pub(super) fn delete(tx: &dyn Tx, id: AccountId) -> Result<DeletedRows, Failure> {

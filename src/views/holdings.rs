@@ -69,8 +69,9 @@ documents! {
         pub unresolved: bool,
         /// The broker itself marks its figures as doubtful.
         pub discrepancy: bool,
-        /// A split, a bonus or a merger is suspected: quantity and price have changed like that, or
-        /// the price has leapt and the quantity has not followed.
+        /// A split, a bonus or another corporate action is suspected: the exchange adjusted the
+        /// base price, or the price has leapt, and quantity or cost have not followed; or quantity
+        /// and price have changed like that.
         pub corporate_action: bool,
         pub(crate) simulated?: Simulated,
     }

@@ -102,7 +102,10 @@ documents! {
         pub row: RowName<'a>,
         /// `inverse_ratios`: quantity and price moved by inverse ratios. `price_leap`: the price
         /// moved that far and the quantity has not followed, so the value is in doubt.
-        /// `shares_arrived`: shares came without money, which completes an earlier leap.
+        /// `base_price`: the exchange adjusted the base price, and the quantity has not followed,
+        /// so the value is in doubt. `average_awaited`: the quantity has followed it, and the
+        /// average cost has not, so the profit is in doubt. `shares_arrived`: shares
+        /// came without money, which completes an earlier leap.
         /// `broker_discrepancy`: the broker calls its own average unreliable.
         pub reason: &'static str,
     }

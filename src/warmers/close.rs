@@ -19,18 +19,19 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 
-use crate::base::{BySource, Source};
+use crate::base::{BySource, ClosingPrice, Source, Symbol};
 use crate::rt::lanes::Outcomes;
 use crate::store::{Store, StoreError};
 use crate::views::health::{HealthClose, WarmerState};
 use crate::views::values::Day;
 use crate::warmers::close::prices::{
-    Done, Due, LOOK_EACH_MS, Looked, Outcome, PageOrder, Paged, PriceCalls, Reach, Step, Walk,
-    Walked, Work,
+    Done, Due, Judges, LOOK_EACH_MS, Looked, Outcome, PageOrder, Paged, PriceCalls, Reach, Step,
+    Walk, Walked, Work,
 };
 use crate::warmers::context::WarmerContext;
 use crate::warmers::quotes::feed_state::{Answer, FeedState};
 use crate::warmers::quotes::feeds::Feeds;
+use crate::warmers::quotes::known_closes::KnownCloses;
 
 pub(crate) mod prices;
 
@@ -158,9 +159,9 @@ impl CloseTask {
             _ => false,
         };
         if looks {
-            let symbols_max = context.close.symbols_max;
+            let (symbols_max, before) = (context.close.symbols_max, work.due.session_before);
             return self.submit(context, move |store| {
-                prices::look(store, date, symbols_max).map(Done::Looked)
+                prices::look(store, date, before, symbols_max).map(Done::Looked)
             });
         }
         match &work.step {
@@ -211,7 +212,12 @@ impl CloseTask {
     }
 
     /// Takes the result of a store job; `None` if it was lost.
-    pub(super) fn ended(&mut self, outcome: Option<Box<Outcome>>, now_mono_ms: u64) {
+    pub(super) fn ended(
+        &mut self,
+        outcome: Option<Box<Outcome>>,
+        known: &KnownCloses,
+        now_mono_ms: u64,
+    ) {
         self.store_in_flight = false;
         let done = match outcome.map(|outcome| *outcome) {
             Some(Ok(done)) => done,
@@ -229,8 +235,8 @@ impl CloseTask {
         };
         self.failure = None;
         match done {
-            Done::Looked(looked) => self.looked(looked, now_mono_ms),
-            Done::Kept => self.kept(),
+            Done::Looked(looked) => self.looked(looked, known, now_mono_ms),
+            Done::Kept => self.kept(known),
             Done::Paged(paged) => self.paged(&paged, now_mono_ms),
             Done::Finished => self.finished(now_mono_ms),
         }
@@ -242,10 +248,11 @@ impl CloseTask {
         source: Source,
         answer: Option<Box<Answer>>,
         feed: Option<&FeedState>,
+        judges: &Judges<'_>,
         now_mono_ms: u64,
     ) {
         let answer = answer.map(|answer| *answer);
-        self.calls.take(self.work.as_mut(), source, answer, feed, now_mono_ms);
+        self.calls.take(self.work.as_mut(), (source, answer), feed, judges, now_mono_ms);
         if let Some(work) = &self.work {
             self.counts.missing = work.missing.len();
             self.counts.suspended = work.missing.silent();
@@ -263,8 +270,12 @@ impl CloseTask {
         self.failure = Some(failure);
     }
 
-    fn looked(&mut self, looked: Looked, now_mono_ms: u64) {
+    fn looked(&mut self, looked: Looked, known: &KnownCloses, now_mono_ms: u64) {
         let Some(work) = &mut self.work else { return };
+        known.note(work.due.date, each(&looked.closes));
+        if let Some(before) = work.due.session_before {
+            known.note(before, each(&looked.closes_before));
+        }
         if looked.finished {
             return self.settle(now_mono_ms);
         }
@@ -288,8 +299,9 @@ impl CloseTask {
         self.counts.suspended = work.missing.silent();
     }
 
-    fn kept(&mut self) {
+    fn kept(&mut self, known: &KnownCloses) {
         let Some(work) = &mut self.work else { return };
+        known.note(work.due.date, work.keeping.iter().map(|(symbol, close)| (symbol, *close)));
         Arc::make_mut(&mut work.closes).extend(work.keeping.drain(..));
         self.counts.priced = work.closes.len();
     }
@@ -345,6 +357,10 @@ impl CloseTask {
             },
         }
     }
+}
+
+fn each(closes: &prices::Closes) -> impl Iterator<Item = (&Symbol, ClosingPrice)> {
+    closes.iter().map(|(symbol, close)| (symbol, *close))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use rust_decimal::Decimal;
 
 use super::prices::{Call, RETRY_MS as CALL_RETRY_MS, STARVED_MS};
 use super::*;
+use crate::base::previous_close::{PreviousClose, Reason};
 use crate::base::{
     Broker, Clock, ClosingPrice, Cost, Holding, Quote, Source, Symbol, Synced, testing,
 };
@@ -91,6 +92,7 @@ fn store_with(users: &[&[&str]]) -> (tempfile::TempDir, Store, Vec<AccountId>) {
                     synced_ms: 1,
                     synced,
                     closes_of: None,
+                    closes_before_of: None,
                     derive,
                     replaces_broker_user: false,
                     replaces_with_none: true,
@@ -105,7 +107,13 @@ fn store_with(users: &[&[&str]]) -> (tempfile::TempDir, Store, Vec<AccountId>) {
 
 fn close(price: &str) -> ClosingPrice {
     let as_of_ms = due().close.as_millisecond();
-    ClosingPrice { price: decimal(price), previous_close: None, as_of_ms }
+    ClosingPrice {
+        price: decimal(price),
+        previous_close: None,
+        as_of_ms,
+        official: true,
+        base_ratio: None,
+    }
 }
 
 #[test]
@@ -116,22 +124,22 @@ fn a_look_finds_what_is_missing_and_stops_at_the_cap() {
     let names = |looked: &Looked| -> BTreeSet<String> {
         looked.missing.iter().map(|symbol| symbol.as_str().to_owned()).collect()
     };
-    let whole = look(&store, date, 3).unwrap();
+    let whole = look(&store, date, None, 3).unwrap();
     assert_eq!((whole.finished, whole.cut_off), (false, false));
     assert_eq!(names(&whole), ["NSE:A", "NSE:C"].map(str::to_owned).into());
     assert_eq!(whole.closes.into_iter().collect::<Vec<_>>(), [(symbol("NSE:B"), close("5.5"))]);
-    let some = look(&store, date, 2).unwrap();
+    let some = look(&store, date, None, 2).unwrap();
     assert!(some.cut_off);
     assert_eq!(names(&some), ["NSE:A"].map(str::to_owned).into());
     store.finish_close(Epoch::ALONE, date.yesterday().unwrap(), 1, vec![symbol("NSE:C")]).unwrap();
-    assert_eq!(look(&store, date, 3).unwrap().silent, [symbol("NSE:C")].into());
+    assert_eq!(look(&store, date, None, 3).unwrap().silent, [symbol("NSE:C")].into());
     store.finish_close(Epoch::ALONE, date, 2, vec![]).unwrap();
-    let late = look(&store, date, 3).unwrap();
+    let late = look(&store, date, None, 3).unwrap();
     assert!(late.is_late && !late.finished, "nobody is valued yet");
     let answers = Arc::new(Responses::new(1 << 20));
     let all = PageOrder { cut_off: true, ..order(Reach::Last, AccountId(0), &[], &answers) };
     assert_eq!(page(&store, &all).unwrap().users, 2);
-    assert!(look(&store, date, 3).unwrap().finished);
+    assert!(look(&store, date, None, 3).unwrap().finished);
 }
 
 fn order(
@@ -217,7 +225,7 @@ fn a_symbol_that_the_run_does_not_know_leaves_its_user_for_a_late_run() {
     let last = order(Reach::Last, AccountId(0), &[], &answers);
     assert_eq!(page(&store, &last).unwrap().users, 1);
     store.finish_close(Epoch::ALONE, date, 1, vec![]).unwrap();
-    let looked = look(&store, date, 9).unwrap();
+    let looked = look(&store, date, None, 9).unwrap();
     assert!(!looked.finished && looked.is_late);
     assert_eq!(looked.missing, [symbol("NSE:NEW")]);
     let found =
@@ -230,7 +238,7 @@ fn a_symbol_that_the_run_does_not_know_leaves_its_user_for_a_late_run() {
     assert_eq!(page(&store, &late).unwrap().users, 1);
     let row = store.portfolio(users[1]).unwrap().holdings.remove(1);
     assert_eq!(row.last_price, Some(decimal("7")));
-    assert!(look(&store, date, 9).unwrap().finished);
+    assert!(look(&store, date, None, 9).unwrap().finished);
     // Too many symbols: those that the run leaves out are not waited for.
     let (_directory, store, _) = store_with(&[&["A", "NEW"]]);
     let cut_off = PageOrder { cut_off: true, ..order(Reach::Last, AccountId(0), &[], &answers) };
@@ -249,7 +257,7 @@ fn a_look_while_prices_are_waited_for_adds_what_came() {
     task.work = Some(work);
     let missing = ["NSE:NOSUCH", "NSE:KNOWN", "NSE:FOUND", "NSE:NEW"].map(symbol).into();
     let looked = Looked { missing, ..Looked::default() };
-    task.ended(Some(Box::new(Ok(Done::Looked(looked)))), LOOK_EACH_MS);
+    task.ended(Some(Box::new(Ok(Done::Looked(looked)))), &KnownCloses::default(), LOOK_EACH_MS);
     let work = task.work.as_ref().unwrap();
     assert_eq!(work.missing.batch(Source::BrokerA, true, 9, 6), [symbol("NSE:NEW")]);
     assert_eq!((work.missing.len(), work.unkept.len(), work.closes.len()), (2, 1, 1));
@@ -264,7 +272,11 @@ fn a_settled_date_is_looked_at_again_and_health_says_paused() {
     assert_eq!((settled.date, settled.at_mono_ms), (due().date, 1_000));
     task.work = Some(Work { again: true, ..Work::of(due(), 20_000) });
     assert_eq!(task.state(20_000).as_str(), "paused");
-    task.ended(Some(Box::new(Ok(Done::Looked(Looked::default())))), 20_001);
+    task.ended(
+        Some(Box::new(Ok(Done::Looked(Looked::default())))),
+        &KnownCloses::default(),
+        20_001,
+    );
     assert_eq!(task.state(20_001).as_str(), "ok");
 }
 
@@ -318,7 +330,12 @@ fn quote(name: &str) -> Quote {
 }
 
 fn answer(task: &mut CloseTask, outcome: Option<Result<Batch, BrokerError>>, now_mono_ms: u64) {
-    task.take_prices(Source::BrokerA, outcome.map(Box::new), None, now_mono_ms);
+    let judges = Judges {
+        index_stands: &|_| None,
+        judge: &|quote, _| PreviousClose { price: quote.previous_close, reason: Reason::Own },
+        is_in_auction: &|_| true,
+    };
+    task.take_prices(Source::BrokerA, outcome.map(Box::new), None, &judges, now_mono_ms);
 }
 
 #[test]
@@ -389,14 +406,14 @@ fn prices_that_could_not_be_stored_are_kept_for_the_next_try() {
     assert_eq!(work.unkept, [(symbol("NSE:A"), close("10"))]);
     work.keeping = std::mem::take(&mut work.unkept);
     for outcome in [Some(Err(StoreError::Busy)), None] {
-        task.ended(outcome.map(Box::new), 20);
+        task.ended(outcome.map(Box::new), &KnownCloses::default(), 20);
         assert_eq!(task.state(20).as_str(), "failing");
         assert_eq!(task.store_retry_mono_ms, 20 + RETRY_MS);
         let work = task.work.as_mut().unwrap();
         work.keeping = std::mem::take(&mut work.unkept);
         assert_eq!(work.keeping.len(), 1);
     }
-    task.ended(Some(Box::new(Ok(Done::Kept))), 30);
+    task.ended(Some(Box::new(Ok(Done::Kept))), &KnownCloses::default(), 30);
     assert_eq!(task.state(30).as_str(), "ok");
     assert_eq!(task.work.as_ref().unwrap().closes[&symbol("NSE:A")], close("10"));
 }

@@ -21,6 +21,7 @@ use crate::nodes::{Lead, Nodes};
 use crate::rt::Lane;
 use crate::store::Store;
 use crate::views::health::HealthExposed;
+use crate::warmers::quotes::known_closes::KnownCloses;
 use crate::warmers::signals::look::Publication;
 
 /// A lane job's deadline is this much longer than its call's. Starting a job takes no time unless
@@ -60,6 +61,8 @@ pub struct WarmerContext {
     /// Cached responses for users. New points invalidate some of them.
     pub responses: Arc<Responses>,
     pub l1: Arc<L1>,
+    /// The newest closes that the store has, by which a quote's previous close is judged.
+    pub(crate) known_closes: Arc<KnownCloses>,
     /// Renewed each second while clients ask for it.
     pub(crate) movers: Arc<Movers>,
     pub l2: Arc<dyn SecondLevel>,

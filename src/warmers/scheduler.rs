@@ -20,6 +20,7 @@ use crate::ops::{Exit, log};
 use crate::rt::{staged, threads};
 use crate::store::{Epoch, StoreError};
 use crate::views::health::Role;
+use crate::warmers::close::prices::Judges;
 use crate::warmers::close::{CloseTask, Turn as CloseTurn};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::follow::{FollowTask, WantedTask};
@@ -28,8 +29,9 @@ use crate::warmers::mailbox::{Event, EventSender, Mailbox, MarketFiles, Placed};
 use crate::warmers::persist;
 use crate::warmers::persist::{PersistTask, StoreCheck};
 use crate::warmers::quotes::apply::{Beside, QuoteSinks, SnapshotTask};
-use crate::warmers::quotes::feed_state::FeedState;
+use crate::warmers::quotes::feed_state::{Answer, FeedState};
 use crate::warmers::quotes::feeds::{MarketPhase, Standing};
+use crate::warmers::quotes::known_closes::{index_stands, judge};
 use crate::warmers::quotes::poll::QuotesTask;
 use crate::warmers::quotes::ticking::TickingTask;
 use crate::warmers::runs::WarmerStats;
@@ -197,12 +199,11 @@ impl Scheduler {
             }
             Event::Persisted(written) => self.persist.ended(written),
             Event::ClosePrices(source, answer) => {
-                let feed = self.quotes.feeds.of(source);
-                self.close.take_prices(source, answer, feed, now_mono_ms);
+                self.take_closes(source, answer, now_mono_ms);
             }
             Event::Close(outcome) => {
                 self.note_fence(outcome.as_deref().and_then(|outcome| outcome.as_ref().err()));
-                self.close.ended(outcome, now_mono_ms);
+                self.close.ended(outcome, &self.context.known_closes, now_mono_ms);
             }
             Event::Candles(source, answer) => {
                 self.signals.take_candles(source, answer, now_mono_ms);
@@ -216,6 +217,18 @@ impl Scheduler {
             Event::Stop => return false,
         }
         true
+    }
+
+    /// Takes a feed's answer about closing prices.
+    fn take_closes(&mut self, source: Source, answer: Option<Box<Answer>>, now_mono_ms: u64) {
+        let Self { context, close, quotes, .. } = self;
+        let now = context.clock.now();
+        let judges = Judges {
+            index_stands: &|quotes| index_stands(context, quotes, now),
+            judge: &|quote, stands| judge(context, quote, stands, now_mono_ms),
+            is_in_auction: &|symbol| context.universe.symbols().contains(symbol),
+        };
+        close.take_prices(source, answer, quotes.feeds.of(source), &judges, now_mono_ms);
     }
 
     /// Counts and logs a write that the store refused because another node has led since.

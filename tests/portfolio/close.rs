@@ -109,6 +109,7 @@ fn sync(store: &Store, id: AccountId, at_ms: i64, holdings: Vec<Holding>) {
                 synced_ms: at_ms,
                 synced,
                 closes_of: None,
+                closes_before_of: None,
                 derive,
                 replaces_broker_user: false,
                 replaces_with_none: true,

@@ -13,6 +13,7 @@ mod journal_search;
 mod live_prices;
 mod money;
 mod money_rows;
+mod previous_closes;
 mod redirects;
 mod short_rows;
 mod sync_limits;

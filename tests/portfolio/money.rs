@@ -381,7 +381,7 @@ fn an_ex_date_is_marked_and_the_day_that_mends_it_is_not() {
     let told = days.sync("a");
     let suspected = rows(&told, "suspected_corporate_actions");
     assert_eq!(suspected.len(), 1, "{told:?}");
-    assert_eq!(suspected[0]["reason"], "price_leap");
+    assert_eq!(suspected[0]["reason"], "base_price");
     assert_eq!(written(&days.point("2026-11-17")["total_current_value"]), "2800");
     assert_eq!(suspects(&days), expected(&[("16", false), ("17", true)]));
     assert_eq!(days.holdings()[0]["corporate_action"].as_bool(), Some(true));

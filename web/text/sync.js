@@ -49,6 +49,8 @@ export const report = {
   reasons: {
     inverse_ratios: 'quantity and price moved by inverse ratios, as at a split or a bonus',
     price_leap: 'the price leapt and the quantity has not followed: the value is in doubt until it does',
+    base_price: 'the exchange adjusted the price and the quantity has not followed: the value is in doubt until it does',
+    average_awaited: 'the shares have come at the old average: the profit is in doubt until the broker corrects it',
     shares_arrived: 'shares came without money, which completes an earlier leap',
   },
   reconciliation: 'Profit, the broker’s figure and ours',

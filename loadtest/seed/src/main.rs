@@ -121,6 +121,7 @@ fn write_users(
                 synced_ms,
                 synced,
                 closes_of: None,
+                closes_before_of: None,
                 derive,
                 replaces_broker_user: false,
             };

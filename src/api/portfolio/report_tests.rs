@@ -43,6 +43,7 @@ fn told(before: &[Holding], after: Vec<Holding>) -> String {
         holdings: before,
         positions: &[],
         closes: &HashMap::new(),
+        closes_before: &HashMap::new(),
     };
     let derived = portfolio::derive(Broker::A, &friday(), stood, &synced);
     let now = SyncedNow {

@@ -127,16 +127,18 @@ fn stored(
     let day = state.market_day(now);
     let closes_of = day.last_close.or(day.close_before_open);
     let closes_of = closes_of.map(|close| clock::zoned(close).date());
-    let derive: Derive = Box::new(move |Before { portfolio, closes }, synced| {
+    let derive: Derive = Box::new(move |Before { portfolio, closes, closes_before }, synced| {
         let Portfolio { holdings, positions, syncs } = portfolio;
         let brokers: Brokers = syncs.iter().map(|sync| sync.broker).collect();
-        portfolio::derive(broker, &day, Stood { brokers, holdings, positions, closes }, synced)
+        let stood = Stood { brokers, holdings, positions, closes, closes_before };
+        portfolio::derive(broker, &day, stood, synced)
     });
     let new = NewPortfolio {
         broker,
         synced_ms,
         synced,
         closes_of,
+        closes_before_of: day.session_before,
         derive,
         replaces_broker_user,
         replaces_with_none,

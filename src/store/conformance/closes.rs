@@ -3,7 +3,7 @@
 
 use super::engine::Engine;
 use super::samples::{DAY, MARK, dec, derived, fields, holding, point, sync, user};
-use crate::base::{Broker, ClosingPrice, Symbol, Synced};
+use crate::base::{BaseRatio, Broker, ClosingPrice, Symbol, Synced};
 use crate::portfolio::{DayPoint, Derived, PointSource, Repriced};
 use crate::store::Epoch;
 use crate::store::{
@@ -15,7 +15,13 @@ fn symbol(name: &str) -> Symbol {
 }
 
 fn close(price: &str, as_of_ms: i64) -> ClosingPrice {
-    ClosingPrice { price: dec(price), previous_close: Some(dec("1.05")), as_of_ms }
+    ClosingPrice {
+        price: dec(price),
+        previous_close: Some(dec("1.05")),
+        as_of_ms,
+        official: true,
+        base_ratio: Some(BaseRatio(dec("0.75"))),
+    }
 }
 
 /// The user's portfolio as a page of the run values it.
@@ -124,6 +130,7 @@ pub(crate) fn rows_points_and_later_points_are_written_where_nothing_came_betwee
                     synced_ms: 10,
                     synced,
                     closes_of: None,
+                    closes_before_of: None,
                     derive,
                     replaces_broker_user: false,
                     replaces_with_none: true,
@@ -171,6 +178,7 @@ pub(crate) fn a_symbol_without_a_close_opens_a_closed_portfolio<E: Engine>() {
             synced_ms: 10,
             synced,
             closes_of,
+            closes_before_of: None,
             derive,
             replaces_broker_user: false,
             replaces_with_none: true,
@@ -252,6 +260,8 @@ pub(crate) fn a_sync_sees_the_closing_prices_and_writes_the_other_broker_s<E: En
                 synced_ms: 2,
                 synced,
                 closes_of: Some(DAY),
+
+                closes_before_of: None,
                 derive,
                 replaces_broker_user: false,
                 replaces_with_none: true,

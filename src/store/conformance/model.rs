@@ -207,6 +207,7 @@ impl Model {
                 synced_ms: now_ms,
                 synced,
                 closes_of: None,
+                closes_before_of: None,
                 derive,
                 replaces_broker_user: false,
                 replaces_with_none: true,

@@ -3,7 +3,9 @@
 use jiff::civil::{Date, date};
 use rust_decimal::Decimal;
 
-use crate::base::{ActionSign, Broker, Cost, Holding, Mark, Position, PositionKind, Synced};
+use crate::base::{
+    ActionSign, BaseRatio, Broker, Cost, Holding, Mark, Position, PositionKind, Synced,
+};
 use crate::portfolio::{DayPoint, Derived, MadeOf, PointSource, Repriced, SyncOutcome};
 use crate::store::{AccountId, Derive, JournalFields, NewPortfolio, NewUser, Side, Store, Turn};
 
@@ -90,7 +92,11 @@ pub(crate) fn derived(point: DayPoint, synced: &Synced) -> Derived {
 }
 
 pub(crate) const DAY: Date = date(2026, 11, 20);
-pub(crate) const MARK: Option<Mark> = Some(Mark { on: DAY, sign: ActionSign::PriceLeap });
+pub(crate) const MARK: Option<Mark> = Some(Mark {
+    on: DAY,
+    sign: ActionSign::BasePrice,
+    ratio: Some(BaseRatio(Decimal::from_parts(75, 0, 0, false, 2))),
+});
 
 pub(crate) fn sync(store: &Store, id: AccountId, broker: Broker, at_ms: i64, tickers: &[&str]) {
     let synced = Synced {
@@ -112,6 +118,7 @@ pub(crate) fn sync(store: &Store, id: AccountId, broker: Broker, at_ms: i64, tic
                 synced_ms: at_ms,
                 synced,
                 closes_of: None,
+                closes_before_of: None,
                 derive,
                 replaces_broker_user: false,
                 replaces_with_none: true,

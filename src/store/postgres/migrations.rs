@@ -34,6 +34,7 @@ const MIGRATIONS: &[(&str, i64)] = &[
     (include_str!("../../../sql/postgres/0012_leases.sql"), 7),
     (include_str!("../../../sql/postgres/0013_api_keys.sql"), 7),
     (include_str!("../../../sql/postgres/0014_watchlists.sql"), 7),
+    (include_str!("../../../sql/postgres/0015_base_prices.sql"), 7),
 ];
 
 const BEGIN: &str = "BEGIN";

@@ -24,6 +24,7 @@ fn bring(store: &Store, turn: &Turn) -> Result<(), StoreError> {
         synced_ms: 9,
         synced,
         closes_of: None,
+        closes_before_of: None,
         derive,
         replaces_broker_user: false,
         replaces_with_none: true,

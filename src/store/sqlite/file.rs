@@ -57,6 +57,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0016_figures", include_str!("../../../sql/store/0016_figures.sql")),
     ("0017_api_keys", include_str!("../../../sql/store/0017_api_keys.sql")),
     ("0018_watchlists", include_str!("../../../sql/store/0018_watchlists.sql")),
+    ("0019_base_prices", include_str!("../../../sql/store/0019_base_prices.sql")),
 ];
 
 /// Names of the migrations that a file of this version lacks.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::base::previous_close::{PreviousClose, Reason};
 use crate::base::{BySource, ClosingPrice, Holding, MarketDay, Quote, Source, Symbol, clock};
 use crate::brokers::{Batch, BrokerError, BrokerErrorKind, Readiness};
 use crate::cache::Responses;
@@ -136,9 +137,9 @@ impl PriceCalls {
     pub(crate) fn take(
         &mut self,
         work: Option<&mut Work>,
-        source: Source,
-        answer: Option<Answer>,
+        (source, answer): (Source, Option<Answer>),
         feed: Option<&FeedState>,
+        judges: &Judges<'_>,
         now_mono_ms: u64,
     ) {
         let call = &mut self.calls[source];
@@ -157,7 +158,7 @@ impl PriceCalls {
                     Some(said) => heard.filter(|heard| heard.last_price == said.last_price),
                     None => heard,
                 };
-                work.take_prices(source, &batch, witness, now_mono_ms);
+                work.take_prices(source, &batch, witness, judges, now_mono_ms);
             }
             // Rate limit, circuit or token: the call is repeated when the feed is ready.
             Some(Err(BrokerError { kind: BrokerErrorKind::NotReady(_), .. })) => {}
@@ -221,6 +222,8 @@ pub(crate) struct Looked {
     /// The close was finished before, and some portfolio came since.
     pub is_late: bool,
     pub closes: Closes,
+    /// Stored closing prices of the trading date before.
+    pub closes_before: Closes,
     /// Held symbols without a stored closing price.
     pub missing: Vec<Symbol>,
     /// Symbols without a closing price on the previous date either, held or not.
@@ -273,17 +276,24 @@ pub(crate) struct PageOrder {
 }
 
 /// Reads the progress of the run of `date`. Takes at most `symbols_max` symbols.
-pub(crate) fn look(store: &Store, date: Date, symbols_max: usize) -> Result<Looked, StoreError> {
+pub(crate) fn look(
+    store: &Store,
+    date: Date,
+    before: Option<Date>,
+    symbols_max: usize,
+) -> Result<Looked, StoreError> {
     let is_late = store.is_closed(date)?;
     if is_late && store.portfolios_to_close(date, AccountId(0), 1)?.portfolios.is_empty() {
         return Ok(Looked { finished: true, ..Looked::default() });
     }
     let closes: Closes = store.closes(date)?.into_iter().collect();
+    let before = before.map(|before| store.closes(before)).transpose()?;
+    let closes_before = before.into_iter().flatten().collect();
     let (held, cut_off) = paged(symbols_max, |after, limit| store.held_symbols(after, limit))?;
     let (silent, _) = paged(symbols_max, |after, limit| store.silent_symbols(after, limit))?;
     let missing = held.into_iter().filter(|held| !closes.contains_key(held)).collect();
     let silent = silent.into_iter().collect();
-    Ok(Looked { finished: false, is_late, closes, missing, silent, cut_off })
+    Ok(Looked { finished: false, is_late, closes, closes_before, missing, silent, cut_off })
 }
 
 /// Reads at most `most` symbols page by page. True: there are more.
@@ -491,11 +501,16 @@ impl Work {
         source: Source,
         batch: &Batch,
         witness: Option<&Quote>,
+        judges: &Judges<'_>,
         now_mono_ms: u64,
     ) {
+        let stands = (judges.index_stands)(&batch.quotes);
         for quote in &batch.quotes {
             self.missing.answered(source, &quote.symbol, now_mono_ms);
-            let Some((symbol, close)) = self.due.closing_price(quote, witness) else { continue };
+            let judge = |quote: &mut Quote| (judges.judge)(quote, stands);
+            let is_auctioned = (judges.is_in_auction)(&quote.symbol);
+            let price = self.due.closing_price(quote, witness, is_auctioned, judge);
+            let Some((symbol, close)) = price else { continue };
             if self.missing.found(&symbol) {
                 self.unkept.push((symbol, close));
                 self.heard_mono_ms = now_mono_ms;
@@ -566,6 +581,17 @@ impl Work {
 // date's close. From the first phase of the next trading date on nothing is valued any more,
 // because prices and holdings may be that date's.
 
+/// What closing prices are judged by.
+pub(crate) struct Judges<'a> {
+    /// Whether the index among quotes of one source did not move in its session.
+    pub index_stands: &'a dyn Fn(&[Quote]) -> Option<bool>,
+    /// Decides what the quote's previous close is, given that.
+    pub judge: &'a dyn Fn(&mut Quote, Option<bool>) -> PreviousClose,
+    /// Whether the share's close is made by the closing auction. The last price after it then is
+    /// the official close; that of another share may be its last trade.
+    pub is_in_auction: &'a dyn Fn(&Symbol) -> bool,
+}
+
 /// A close that can be revalued now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
@@ -574,6 +600,8 @@ pub(crate) struct Due {
     pub close: Timestamp,
     /// The earliest time that its prices can have.
     prices_from: Timestamp,
+    /// The trading date before; `None` if the calendar does not know it.
+    pub session_before: Option<Date>,
     /// From this time on prices may be the next session's.
     pub until: Timestamp,
     /// The date of that session, or the maximum date if the calendar does not know it.
@@ -589,7 +617,15 @@ impl Due {
         let next_session = calendar.next_trading_date(date).unwrap_or(Date::MAX);
         let has_settled = now.duration_since(at)
             >= CLOSE_MARGIN[Source::BrokerA].min(CLOSE_MARGIN[Source::Public]);
-        has_settled.then_some(Self { date, close: at, prices_from, until, next_session })
+        let session_before = calendar.previous_trading_date(date);
+        has_settled.then_some(Self {
+            date,
+            close: at,
+            prices_from,
+            session_before,
+            until,
+            next_session,
+        })
     }
 
     /// The market day of portfolios that are valued at this close.
@@ -601,6 +637,7 @@ impl Due {
             day: Some(date),
             last_close: Some(close),
             close_before_open: None,
+            session_before: self.session_before,
         }
     }
 
@@ -610,25 +647,33 @@ impl Due {
     }
 
     /// The closing price in `quote`, if it is one. `witness`: the same feed's quote of an index,
-    /// which alone shows whether a quote without its own time is a close.
+    /// which alone shows whether a quote without its own time is a close. `is_auctioned`: its close
+    /// is made by the closing auction. `judge` decides what its previous close is.
     pub(crate) fn closing_price(
         &self,
         quote: &Quote,
         witness: Option<&Quote>,
+        is_auctioned: bool,
+        judge: impl FnOnce(&mut Quote) -> PreviousClose,
     ) -> Option<PriceOfClose> {
         let is_last_trade =
             || self.is_of_date(quote) && witness.is_some_and(|index| self.is_after_trading(index));
         let believed = self.has_settled(quote.source, quote.asked)
             && (quote.timed && self.is_after_trading(quote) || is_last_trade());
         believed.then(|| {
+            let judged = judge(&mut quote.clone());
             let close = ClosingPrice {
                 price: quote.last_price,
-                // On the next session's date this value may already be the close itself.
-                previous_close: quote
-                    .previous_close
-                    .filter(|_| clock::zoned(quote.asked).date() < self.next_session),
+                previous_close: judged.price,
                 // Some feeds stamp it with the time of their answer.
                 as_of_ms: quote.as_of.min(self.close).as_millisecond(),
+                official: is_auctioned
+                    && quote.source == Source::BrokerA
+                    && self.is_after_trading(quote),
+                base_ratio: match judged.reason {
+                    Reason::Base(ratio) => Some(ratio),
+                    _ => None,
+                },
             };
             (quote.symbol.clone(), close)
         })
@@ -815,6 +860,10 @@ mod due_tests {
         assert_eq!(date_due("2026-01-26T18:00:00+05:30").as_deref(), Some("2026-01-23"));
     }
 
+    fn unjudged(quote: &Quote) -> PreviousClose {
+        PreviousClose { price: quote.previous_close, reason: Reason::Own }
+    }
+
     fn quote(source: Source, as_of: &str, received: &str) -> Quote {
         let quote = testing::quote("NSE:INFY", "100", as_of.parse().unwrap());
         Quote { asked: received.parse().unwrap(), source, ..quote }
@@ -845,8 +894,8 @@ mod due_tests {
             ("2026-11-21T12:00:00+05:30", "2026-11-21T12:00:00+05:30", None, false),
         ] {
             let witness = witness_as_of.map(|at| quote(Source::BrokerA, at, received));
-            let got =
-                friday.closing_price(&quote(Source::BrokerA, as_of, received), witness.as_ref());
+            let quote = quote(Source::BrokerA, as_of, received);
+            let got = friday.closing_price(&quote, witness.as_ref(), true, |quote| unjudged(quote));
             assert_eq!(got.is_some(), expected, "{as_of} {received} {witness_as_of:?}");
         }
     }
@@ -870,7 +919,7 @@ mod due_tests {
             let at = |time: &str| format!("2026-12-07T{time}+05:30");
             let witness = witness_time.map(|time| quote(Source::BrokerA, &at(time), evening));
             let given = quote(Source::BrokerA, &at(time), evening);
-            let got = monday.closing_price(&given, witness.as_ref());
+            let got = monday.closing_price(&given, witness.as_ref(), true, |quote| unjudged(quote));
             assert_eq!(got.is_some(), expected, "{time} {witness_time:?}");
         }
     }

@@ -13,6 +13,7 @@ use crate::views::snapshot as views;
 use crate::warmers::context::{Serving, WarmerContext};
 use crate::warmers::persist::PersistTask;
 use crate::warmers::quotes::feed_state::{FeedState, MarketView};
+use crate::warmers::quotes::known_closes::{index_stands, judge};
 use crate::warmers::tell::TellTask;
 
 /// A symbol that no source knows is remembered as such for this long. Exchanges list new symbols
@@ -68,9 +69,9 @@ pub(crate) fn apply(
     if let Some(witness) = feed.heard_witness() {
         context.l1.freshness().note_vouched(source, witness.vouched);
     }
-    let now = context.clock.now();
+    let stands = index_stands(context, read.iter().map(|(quote, _)| quote), context.clock.now());
     for (quote, _) in &mut read {
-        context.calendar.keep_to_session(quote, shown(&quote.symbol).as_ref(), now);
+        judge(context, quote, stands, now_mono_ms);
     }
     let brought = read.iter().map(|(quote, _)| quote.symbol.clone()).collect();
     take_in(read, sinks, now_mono_ms);

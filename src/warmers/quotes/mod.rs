@@ -7,5 +7,6 @@ pub(crate) mod apply;
 pub(crate) mod feed_state;
 pub(crate) mod feed_time;
 pub(crate) mod feeds;
+pub(crate) mod known_closes;
 pub(crate) mod poll;
 pub(crate) mod ticking;
