@@ -8,12 +8,13 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use jiff::civil::Date;
 use parking_lot::Mutex;
 
 use crate::api::body::{invalid, one, parameter, whole};
 use crate::api::portfolio::compute;
 use crate::api::state::{Call, Handled, State, send_tagged};
-use crate::base::{BoundedMap, Symbol};
+use crate::base::{BoundedMap, Symbol, clock};
 use crate::http::document::variants::{Coding, PUBLIC, preferred_coding};
 use crate::http::{CachePolicy, Problem, Response, Variants};
 use crate::ops::Counter;
@@ -105,16 +106,31 @@ fn made(state: &State, symbol: &Symbol) -> Result<Option<Arc<CandlesDocument>>, 
     let Some(stored) = state.store.candle_history(symbol, DAYS_MAX)? else {
         return Ok(None);
     };
+    let last = stored.candles.last().map(|candle| candle.date);
+    let suspect = stored.suspect || is_behind(state, last);
     let symbol = symbol.clone();
     compute(state, move || {
         let head = CandlesHead {
             symbol: &symbol,
             source: stored.source,
             simulated: Simulated(stored.simulated),
-            suspect: Mark(stored.refetch),
+            suspect: Mark(suspect),
         };
         Ok(Some(Arc::new(CandlesDocument::of(&head, &stored.candles))))
     })
+}
+
+/// Whether candles that end on `last` lack more than the session that closed last. Its own candle
+/// comes in the course of the evening.
+fn is_behind(state: &State, last: Option<Date>) -> bool {
+    let (calendar, now) = (state.calendar(), state.clock.now());
+    let today = clock::zoned(now).date();
+    let closed = match calendar.official_close(today) {
+        Some(close) if close <= now => Some(today),
+        _ => calendar.previous_trading_date(today),
+    };
+    let before = closed.and_then(|closed| calendar.previous_trading_date(closed));
+    before.is_some_and(|before| last < Some(before))
 }
 
 fn asked(query: &[u8]) -> Result<(Symbol, usize), Problem> {

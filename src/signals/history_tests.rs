@@ -140,21 +140,65 @@ fn splits_bonuses_and_consolidations_are_suspected() {
         let candles = split_at(9, ratio, |volume| volume * new / old);
         let checked = judged(&candles, 40);
         assert!(checked.faults.is_empty());
-        assert_eq!(checked.suspected, [Suspected { date: candles[9].date, ratio }]);
+        assert_eq!(checked.suspected, [Suspected { date: candles[9].date, ratio: Some(ratio) }]);
         assert!(!checked.is_clean());
     }
 }
 
 #[test]
-fn large_moves_without_a_split_are_not_suspected() {
-    // A crash to half the price on forty times the volume, and one to seven tenths.
-    assert_eq!(suspected(&split_at(9, (2, 1), |volume| volume * 40)), []);
-    assert_eq!(suspected(&split_at(9, (2, 1), |volume| volume / 40)), []);
-    assert_eq!(suspected(&split_at(9, (10, 7), |volume| volume * 10 / 7)), []);
-    for new in [100, 105, 110, 115, 118, 85, 90, 95] {
-        assert_eq!(suspected(&split_at(9, (new, 100), |volume| volume)), [], "{new}");
+fn a_gap_beyond_what_a_share_opens_at_is_suspected_whatever_its_ratio() {
+    let date = history(40)[9].date;
+    // A demerger, a special dividend, an unusual bonus, a wrong candle.
+    for (new, old) in
+        [(10, 7), (100, 89), (100, 85), (7, 6), (100, 118), (100, 115), (100, 30), (9, 5), (6, 5)]
+    {
+        let suspected = suspected(&split_at(9, (new, old), |volume| volume));
+        assert_eq!(suspected.len(), 1, "{new}:{old}");
+        assert_eq!(suspected[0].date, date);
+    }
+    // On volumes that no split has, the ratio is not believed, and the gap is.
+    let gap = [Suspected { date, ratio: None }];
+    assert_eq!(suspected(&split_at(9, (2, 1), |volume| volume * 40)), gap);
+    assert_eq!(suspected(&split_at(9, (10, 7), |volume| volume * 10 / 7)), gap);
+    // The pre-open finds prices within a tenth.
+    for old in [100, 105, 109, 110, 95, 91] {
+        assert_eq!(suspected(&split_at(9, (100, old), |volume| volume)), [], "{old}");
     }
     assert_eq!(suspected(&[]), []);
+}
+
+/// Falls of more than a quarter on one day, after an opening within the limit, and a share that
+/// opens far away every other day.
+#[test]
+fn falls_in_trading_and_wild_shares_are_not_suspected() {
+    let mut fallen = history(60);
+    let day = &mut fallen[30];
+    (day.low_e4, day.close_e4) = (day.open_e4 * 7 / 10, day.open_e4 * 72 / 100);
+    let close_e4 = day.close_e4;
+    for candle in &mut fallen[31..] {
+        *candle = self::candle(candle.date, close_e4, candle.volume);
+    }
+    assert_eq!(suspected(&fallen), []);
+    let mut wild = history(60);
+    for (at, candle) in wild.iter_mut().enumerate() {
+        let price = if at % 2 == 0 { 1_000_000 } else { 1_130_000 };
+        *candle = self::candle(candle.date, price, candle.volume);
+    }
+    let early = suspected(&wild).into_iter().all(|suspected| suspected.date < wild[22].date);
+    assert!(early, "twenty gaps tell what is usual");
+}
+
+#[test]
+fn a_base_price_tells_which_candles_are_not_adjusted() {
+    let (before, day) = (day(MONDAY, 1), day(MONDAY, 2));
+    let before = candle(before, 4_000_000, 9);
+    let opens = |open_e4| candle(day, open_e4, 9);
+    // A demerger of five hundredths, an ordinary day, a vendor that has adjusted.
+    assert!(is_unadjusted(&before, &opens(3_810_000), 3_800_000));
+    assert!(!is_unadjusted(&before, &opens(3_810_000), 4_000_000));
+    assert!(!is_unadjusted(&before, &opens(3_990_000), 3_950_000));
+    // The day did not open there, so the base price is of something else.
+    assert!(!is_unadjusted(&before, &opens(3_995_000), 3_800_000));
 }
 
 #[test]
@@ -198,7 +242,7 @@ fn changed_or_inserted_dates_are_conflicts() {
     assert_eq!(merge(&[], &all), Err(Conflict::NoOverlap));
     assert_eq!(merge(&all[..8], &[]), Err(Conflict::NoOverlap));
     let split = split_at(12, (2, 1), |volume| volume * 2);
-    let suspected = Suspected { date: split[12].date, ratio: (2, 1) };
+    let suspected = Suspected { date: split[12].date, ratio: Some((2, 1)) };
     assert_eq!(merge(&split[..12], &split[9..]), Err(Conflict::Suspected(suspected)));
     // A suspected split among stored candles is no conflict for the days after it.
     assert!(merge(&split[..14], &split[9..]).is_ok());

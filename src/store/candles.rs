@@ -19,12 +19,17 @@ statements! {
     const CANDLES = "\
 SELECT date, open_e4, high_e4, low_e4, close_e4, volume
 FROM candles WHERE symbol = ?1 ORDER BY date";
+    const NEWEST_CANDLES = "\
+SELECT date, open_e4, high_e4, low_e4, close_e4, volume
+FROM candles WHERE symbol = ?1 ORDER BY date DESC LIMIT ?2";
     const KEEP_CANDLE = "\
 INSERT INTO candles (symbol, date, open_e4, high_e4, low_e4, close_e4, volume)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     const FORGET_CANDLES = "DELETE FROM candles WHERE symbol = ?1 AND date < ?2";
     const HISTORY = "\
-SELECT h.source, h.simulated, h.refetch, c.date, c.open_e4, c.high_e4, c.low_e4, c.close_e4, \
+SELECT h.source, h.simulated, h.refetch OR EXISTS (
+        SELECT 1 FROM split_suspicions s WHERE s.symbol = h.symbol AND NOT s.confirmed
+    ), c.date, c.open_e4, c.high_e4, c.low_e4, c.close_e4, \
     c.volume
 FROM candle_histories h LEFT JOIN candles c ON c.symbol = h.symbol
 WHERE h.symbol = ?1 ORDER BY c.date DESC LIMIT ?2";
@@ -38,11 +43,12 @@ ON CONFLICT (symbol) DO UPDATE
 SET source = excluded.source, simulated = excluded.simulated, refetch = FALSE";
     const REFETCH = "UPDATE candle_histories SET refetch = TRUE WHERE symbol = ?1";
     const SUSPICIONS =
-        "SELECT date, confirmed FROM split_suspicions WHERE symbol = ?1 ORDER BY date";
+        "SELECT date, confirmed, base_e4 FROM split_suspicions WHERE symbol = ?1 ORDER BY date";
     const KEEP_SUSPICION = "\
-INSERT INTO split_suspicions (symbol, date, confirmed) VALUES (?1, ?2, ?3)
+INSERT INTO split_suspicions (symbol, date, confirmed, base_e4) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (symbol, date)
-DO UPDATE SET confirmed = split_suspicions.confirmed OR excluded.confirmed";
+DO UPDATE SET confirmed = split_suspicions.confirmed OR excluded.confirmed,
+    base_e4 = coalesce(excluded.base_e4, split_suspicions.base_e4)";
     const FORGET_SUSPICIONS = "DELETE FROM split_suspicions WHERE symbol = ?1";
 }
 
@@ -66,18 +72,21 @@ pub(crate) struct StoredCandles {
     /// The source of all candles.
     pub source: Source,
     pub simulated: bool,
-    /// Whether the candles cannot be trusted until all are fetched again.
-    pub refetch: bool,
+    /// Whether the candles cannot be trusted: all are to be fetched again, or a day among them
+    /// looks like one before which they are not adjusted.
+    pub suspect: bool,
     /// Oldest first.
     pub candles: Vec<Candle>,
 }
 
-/// A date that looks like an unadjusted split.
+/// A date before which the candles look as if they were not adjusted for a corporate action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitSuspicion {
     pub date: Date,
-    /// Whether a later fetch of the whole history had the same prices, so that it was a real move.
+    /// Whether so many sessions have passed since that no pattern looks back over it.
     pub confirmed: bool,
+    /// The exchange's base price of the date, in ten-thousandths, if it is known.
+    pub base_e4: Option<i64>,
 }
 
 /// A whole history that replaces the stored one.
@@ -102,7 +111,11 @@ impl Store {
                 let of_page: Vec<Symbol> = page.iter().map(|found| found.symbol.clone()).collect();
                 let symbols = of_page.iter().map(|symbol| args![symbol]);
                 tx.query_each(SUSPICIONS, symbols, |at, row| {
-                    let suspicion = SplitSuspicion { date: row.get(0)?, confirmed: row.get(1)? };
+                    let suspicion = SplitSuspicion {
+                        date: row.get(0)?,
+                        confirmed: row.get(1)?,
+                        base_e4: row.get(2)?,
+                    };
                     page[at].suspicions.push(suspicion);
                     Ok(())
                 })?;
@@ -132,11 +145,11 @@ impl Store {
                 Ok((about, date.map(|date| candle(row, date, 4)).transpose()?))
             })?;
             rows.reverse();
-            let Some(((source, simulated, refetch), _)) = rows.first().copied() else {
+            let Some(((source, simulated, suspect), _)) = rows.first().copied() else {
                 return Ok(None);
             };
             let candles = rows.into_iter().filter_map(|(_, candle)| candle).collect();
-            Ok(Some(StoredCandles { source, simulated, refetch, candles }))
+            Ok(Some(StoredCandles { source, simulated, suspect, candles }))
         })
     }
 
@@ -148,6 +161,25 @@ impl Store {
         })
     }
 
+    /// The newest candles of these symbols, at most `max` each, oldest first.
+    pub(crate) fn newest_candles(
+        &self,
+        symbols: Vec<Symbol>,
+        max: usize,
+    ) -> Result<Vec<(Symbol, Vec<Candle>)>> {
+        self.read(PAGE_DEADLINE_MS, move |tx| {
+            let mut found: Vec<(Symbol, Vec<Candle>)> =
+                symbols.iter().map(|symbol| (symbol.clone(), Vec::new())).collect();
+            let wanted = symbols.iter().map(|symbol| args![symbol, max]);
+            tx.query_each(NEWEST_CANDLES, wanted, |at, row| {
+                found[at].1.push(candle(row, row.get(0)?, 1)?);
+                Ok(())
+            })?;
+            found.iter_mut().for_each(|(_, candles)| candles.reverse());
+            Ok(found)
+        })
+    }
+
     /// Replaces the stored history of a symbol.
     pub fn replace_candles(&self, epoch: Epoch, history: NewHistory) -> Result<()> {
         self.write(Write::leading(epoch), move |tx| {
@@ -156,8 +188,9 @@ impl Store {
             keep(tx, symbol, candles)?;
             tx.run(KEEP_HISTORY, &args![symbol, *source, *simulated])?;
             tx.run(FORGET_SUSPICIONS, &args![symbol])?;
-            let suspicions =
-                suspicions.iter().map(|found| args![symbol, found.date, found.confirmed]);
+            let suspicions = suspicions
+                .iter()
+                .map(|found| args![symbol, found.date, found.confirmed, found.base_e4]);
             tx.run_each(KEEP_SUSPICION, suspicions).map(drop)
         })
     }
@@ -182,12 +215,12 @@ impl Store {
         &self,
         epoch: Epoch,
         symbol: &Symbol,
-        suspected: Option<Date>,
+        suspected: Option<SplitSuspicion>,
     ) -> Result<()> {
         let symbol = symbol.clone();
         self.write(Write::leading(epoch), move |tx| {
-            if let Some(date) = suspected {
-                tx.run(KEEP_SUSPICION, &args![&symbol, date, false])?;
+            if let Some(SplitSuspicion { date, confirmed, base_e4 }) = suspected {
+                tx.run(KEEP_SUSPICION, &args![&symbol, date, confirmed, base_e4])?;
             }
             tx.run(REFETCH, &args![&symbol]).map(drop)
         })

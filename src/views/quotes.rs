@@ -143,8 +143,9 @@ documents! {
         pub symbol: &'a Symbol,
         pub source: Source,
         pub(crate) simulated?: Simulated,
-        /// Present, and true, while the candles are to be fetched again, because prices look as if
-        /// they were not adjusted for a split or another corporate action.
+        /// Present, and true, while no signals are made of the candles: prices look as if they were
+        /// not adjusted for a split or another corporate action, all are to be fetched again, or
+        /// more than the last session is missing.
         pub suspect?: Mark,
     }
 }

@@ -8,16 +8,21 @@
 //! belongs to the scheduler's thread. Feeds are called on their lanes; store access and computation
 //! run on the lane `signals`. Must never delay a poll of quotes.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::civil::Date;
 
+use crate::base::candle::price_e4;
 use crate::base::{BySource, Candle, Source, Symbol, clock};
 use crate::brokers::Readiness;
+use crate::cache::Peek;
 use crate::market::{IndexList, MarketCalendar, Universe};
 use crate::rt::lanes::Outcomes;
 use crate::signals::backtest::{History, Universe as RebuildUniverse};
-use crate::signals::history::{Conflict, HOLES_MAX, Suspected, Window, check, merge};
+use crate::signals::history::{
+    Checked, Conflict, HOLES_MAX, SPANNED_SESSIONS, Window, check, is_unadjusted, merge,
+};
 use crate::signals::{ListedSignal, Look};
 use crate::store::{
     CandleHistory, Epoch, NewHistory, PricedSignal, SplitSuspicion, Store, StoreError,
@@ -27,6 +32,7 @@ use crate::views::signals::ShownSignals;
 use crate::views::values::{Day, Instant};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::follow::HeardRunning;
+use crate::warmers::quotes::known_closes::{DATES_KEPT, KnownCloses};
 use crate::warmers::signals::fetch::{
     Answer, Arrived, CandleCalls, DueDate, availability, running_date, settled_date, window_from,
 };
@@ -113,7 +119,8 @@ impl SignalsTask {
     pub(super) fn restore(&mut self, context: &WarmerContext) {
         let expected = self.expected(context);
         let drawn_max = self.histories.drawn_max;
-        let outcome = load(&context.store, &context.publication, &expected, drawn_max);
+        let (publication, known) = (&context.publication, &context.known_closes);
+        let outcome = load(&context.store, publication, &expected, known, drawn_max);
         self.ended(Some(Box::new(outcome)), context.clock.monotonic_ms());
     }
 
@@ -207,8 +214,8 @@ impl SignalsTask {
     /// Reads the stored histories, and publishes the last published signals again.
     fn load(&mut self, context: &WarmerContext) {
         let (expected, publication) = (self.expected(context), context.publication.clone());
-        let drawn_max = self.histories.drawn_max;
-        self.submit(context, move |store| load(store, &publication, &expected, drawn_max));
+        let (drawn_max, known) = (self.histories.drawn_max, Arc::clone(&context.known_closes));
+        self.submit(context, move |store| load(store, &publication, &expected, &known, drawn_max));
     }
 
     /// Takes the result of a call for candles; `None` if it was lost.
@@ -276,11 +283,13 @@ impl SignalsTask {
         let publication = context.publication.clone();
         if !self.loaded {
             self.load(context);
-        } else if let Some(arrived) = self.calls.arrived.pop_front() {
+        } else if let Some(mut arrived) = self.calls.arrived.pop_front() {
             let calendar = Arc::clone(&context.calendar);
+            let known = Arc::clone(&context.known_closes);
+            arrived.base_e4 = base_e4(context, &arrived, now_mono_ms);
             let epoch = self.epoch;
             self.submit(context, move |store| {
-                take_in(store, epoch, &calendar, arrived).map(Done::Taken)
+                take_in(store, epoch, &calendar, &known, arrived).map(Done::Taken)
             });
         } else if let Some(date) = self.date_to_publish() {
             let symbols = self.histories.iter().filter_map(trusted).collect();
@@ -440,8 +449,11 @@ impl SignalsTask {
     }
 
     fn taken(&mut self, taken: Taken, now_mono_ms: u64) {
-        let Taken { at, source, verdict } = taken;
+        let Taken { at, source, whole, verdict } = taken;
         let tracked = &mut self.histories.tracked[at];
+        if let (true, Some(date)) = (whole, self.target) {
+            tracked.has_whole_of(date);
+        }
         tracked.in_flight = false;
         match verdict {
             Verdict::Stored { held, gap } => {
@@ -539,9 +551,14 @@ pub(super) fn load(
     store: &Store,
     publication: &Publication,
     expected: &Expected,
+    known: &KnownCloses,
     drawn_max: usize,
 ) -> Outcome {
     let histories = store.candle_histories()?;
+    let symbols = histories.iter().map(|held| held.symbol.clone()).collect();
+    for (symbol, candles) in store.newest_candles(symbols, DATES_KEPT + 1)? {
+        known.note_candles(&symbol, &candles);
+    }
     let record = walk(store, &Closes::new(), expected)?;
     let held = store.held_symbols(None, drawn_max)?;
     Ok(Done::Loaded(histories, show(store, publication, &record)?, held))
@@ -609,6 +626,8 @@ fn found(histories: &[History], order: &RebuildOrder) -> Vec<PricedSignal> {
 pub(super) struct Taken {
     pub at: usize,
     pub source: Source,
+    /// The whole history was asked for.
+    pub whole: bool,
     pub verdict: Verdict,
 }
 
@@ -625,14 +644,16 @@ pub(crate) fn take_in(
     store: &Store,
     epoch: Epoch,
     calendar: &MarketCalendar,
+    known: &KnownCloses,
     arrived: Arrived,
 ) -> Result<Taken, StoreError> {
-    let (at, source) = (arrived.at, arrived.source);
+    let (at, source, whole) = (arrived.at, arrived.source, arrived.whole);
+    known.note_candles(&arrived.symbol, &arrived.read.candles);
     let verdict = match &arrived.held {
         Some(held) if !arrived.whole => append(store, epoch, calendar, &arrived, held.clone())?,
         _ => replace(store, epoch, calendar, arrived)?,
     };
-    Ok(Taken { at, source, verdict })
+    Ok(Taken { at, source, whole, verdict })
 }
 
 fn replace(
@@ -651,7 +672,7 @@ fn replace(
         return Ok(Verdict::Patchy { missing: holes, faults: checked.faults.len() });
     }
     let before = arrived.held.map(|held| held.suspicions).unwrap_or_default();
-    let suspicions = suspicions(&checked.suspected, &before, to);
+    let suspicions = suspicions(&checked, &before, arrived.base_e4.map(|base| (to, base)));
     let last = checked.candles.last().map(|candle| candle.date);
     let simulated = read.simulated;
     let held = CandleHistory {
@@ -667,17 +688,53 @@ fn replace(
     Ok(Verdict::Stored { held, gap: false })
 }
 
-/// A suspected day is confirmed as a real move if it is suspected again after the whole history was
-/// fetched anew on a later date.
-fn suspicions(suspected: &[Suspected], before: &[SplitSuspicion], to: Date) -> Vec<SplitSuspicion> {
-    let dates = suspected.iter().map(|suspected| suspected.date);
+/// The days before which the candles are not adjusted: those that look like it, and those whose
+/// base price says so. `base`: the base price of a date, in ten-thousandths. A day on which nothing
+/// was adjusted after all looks the same, so it silences its share for no longer than a pattern
+/// looks back.
+fn suspicions(
+    checked: &Checked,
+    before: &[SplitSuspicion],
+    base: Option<(Date, i64)>,
+) -> Vec<SplitSuspicion> {
+    let candles = &checked.candles;
+    let known = before.iter().filter_map(|known| Some((known.date, known.base_e4?)));
+    let bases: BTreeMap<Date, i64> = known.chain(base).collect();
+    let is_unadjusted_at = |(date, base_e4): (&Date, &i64)| {
+        let at = candles.binary_search_by_key(date, |candle| candle.date).ok()?;
+        let before = candles.get(at.checked_sub(1)?)?;
+        is_unadjusted(before, &candles[at], *base_e4).then_some(*date)
+    };
+    let dates = checked.suspected.iter().map(|suspected| suspected.date);
+    let dates: BTreeSet<Date> = dates.chain(bases.iter().filter_map(is_unadjusted_at)).collect();
     dates
+        .into_iter()
         .map(|date| {
-            let known = before.iter().find(|suspicion| suspicion.date == date);
-            let confirmed = known.is_some_and(|known| known.confirmed || date < to);
-            SplitSuspicion { date, confirmed }
+            let after = candles.len() - candles.partition_point(|candle| candle.date < date);
+            let confirmed = after > SPANNED_SESSIONS;
+            SplitSuspicion { date, confirmed, base_e4: bases.get(&date).copied() }
         })
         .collect()
+}
+
+/// The previous close that the shown quote of the arrived candles' last date has: on the ex-date of
+/// a corporate action the exchange's base price.
+fn base_e4(context: &WarmerContext, arrived: &Arrived, now_mono_ms: u64) -> Option<i64> {
+    let seen = context.l1.peek(arrived.symbol.as_str(), now_mono_ms);
+    let Peek::Known { quote, .. } = seen else { return None };
+    let is_of_date = clock::zoned(quote.as_of).date() == arrived.to;
+    price_e4(quote.previous_close.filter(|_| is_of_date)?)
+}
+
+/// Why candles without a conflict of their own are not appended.
+const OTHER_CANDLES: &str = "another kind of source, or an adjusted base price";
+
+/// Whether the last of the candles to append opens at a base price that those before are not
+/// adjusted for.
+fn opens_at_base(stored: &[Candle], append: &[Candle], arrived: &Arrived) -> bool {
+    let Some(day) = append.last().filter(|day| day.date == arrived.to) else { return false };
+    let before = append.len().checked_sub(2).map_or(stored.last(), |at| append.get(at));
+    before.zip(arrived.base_e4).is_some_and(|(before, base)| is_unadjusted(before, day, base))
 }
 
 fn append(
@@ -692,16 +749,26 @@ fn append(
     let checked = check(&arrived.read.candles, window, &trades_on);
     let stored = store.candles(&arrived.symbol)?;
     let merged = match merge(&stored, &checked.candles, &trades_on) {
-        Ok(merged) if arrived.read.simulated == held.simulated => merged,
+        Ok(merged)
+            if arrived.read.simulated == held.simulated
+                && !opens_at_base(&stored, &merged.append, arrived) =>
+        {
+            merged
+        }
         conflict => {
             let suspected = match &conflict {
                 Err(Conflict::Suspected(suspected)) => Some(suspected.date),
+                Ok(merged) if opens_at_base(&stored, &merged.append, arrived) => Some(arrived.to),
                 _ => None,
             };
-            let why = conflict.err().map_or("another kind of source".into(), |c| c.to_string());
+            let why = conflict.err().map_or(OTHER_CANDLES.into(), |c| c.to_string());
             tracing::warn!(symbol = %arrived.symbol, why, "fetching its whole history again");
-            store.want_refetch(epoch, &arrived.symbol, suspected)?;
-            let new = suspected.map(|date| SplitSuspicion { date, confirmed: false });
+            let new = suspected.map(|date| SplitSuspicion {
+                date,
+                confirmed: false,
+                base_e4: arrived.base_e4.filter(|_| date == arrived.to),
+            });
+            store.want_refetch(epoch, &arrived.symbol, new)?;
             held.suspicions.extend(new);
             held.refetch = true;
             return Ok(Verdict::Stored { held, gap: false });

@@ -199,7 +199,7 @@ fn a_split_is_seen_whether_the_vendor_has_rewritten_history_or_not() {
     bench.control("split", r#"{"symbol":"NSE:INFY","new":2,"old":1,"adjusted":false}"#);
     let raw = bench.judged(&bench.broker_a(INFY, FROM).unwrap().candles, FROM);
     assert_eq!(raw.suspected.len(), 1, "{:?}", raw.suspected);
-    assert_eq!((raw.suspected[0].date, raw.suspected[0].ratio), (FRIDAY, (2, 1)));
+    assert_eq!((raw.suspected[0].date, raw.suspected[0].ratio), (FRIDAY, Some((2, 1))));
     let upto = stored.len() - 1;
     let conflict = merge(&stored[..upto], &raw.candles[upto - 5..], &bench.trades_on());
     assert_eq!(conflict, Err(Conflict::Suspected(raw.suspected[0])));

@@ -132,6 +132,52 @@ fn candles_that_must_be_fetched_again_are_marked() {
     assert!(other.status == 200 && !other.text().contains("suspect"), "{}", other.text());
 }
 
+/// A demerger, splits, a bonus and a consolidation that the vendor does not apply backwards.
+#[test]
+fn candles_of_a_silenced_symbol_are_marked_whatever_the_gap() {
+    for (new, old) in [(10, 7), (10, 1), (6, 5), (4, 3), (2, 3)] {
+        let stage = Stage::on("2026-11-19");
+        stage.publish("2026-11-19");
+        stage.go_to(FRIDAY);
+        let order = format!(r#"{{"symbol":"NSE:INFY","new":{new},"old":{old},"adjusted":false}}"#);
+        assert_eq!(stage.scene.control("POST", "split", &order).status, 200);
+        let service = stage.start();
+        let list = stage.await_signals(&service, ON_FRIDAY);
+        assert!(!list.text().contains("NSE:INFY"), "{new}:{old} {}", list.text());
+        stage.health_where("one silenced", &service, |json| {
+            json["signals"]["silenced"].as_u64() == Some(1)
+        });
+        // Whether they are to be fetched again, or were.
+        for symbol in ["NSE:INFY", "NSE:TCS"] {
+            let answer = service.get(&format!("{CANDLES}?symbol={symbol}"));
+            let is_marked = answer.text().contains(r#""suspect":true"#);
+            assert_eq!(is_marked, symbol == "NSE:INFY", "{new}:{old} {symbol}");
+        }
+    }
+}
+
+#[test]
+fn candles_that_end_sessions_ago_are_marked() {
+    let stage = Stage::on(ON_FRIDAY);
+    let service = stage.start();
+    await_candles(&stage, &service, "symbol=NSE:INFY", ON_FRIDAY);
+    service.stop();
+    stage.scene.refuse_all();
+    for (now, is_marked) in [
+        // Monday's candle may still come. Tuesday is a holiday.
+        ("2026-11-23T18:00:00+05:30", false),
+        ("2026-11-25T11:00:00+05:30", false),
+        ("2026-11-25T18:00:00+05:30", true),
+    ] {
+        let at: jiff::Timestamp = now.parse().unwrap();
+        stage.scene.advance_ms(at.as_millisecond() - stage.scene.clock.now_ms());
+        let service = stage.start();
+        let answer = service.get(&format!("{CANDLES}?symbol=NSE:INFY"));
+        assert_eq!(answer.text().contains(r#""suspect":true"#), is_marked, "{now}");
+        service.stop();
+    }
+}
+
 #[test]
 fn symbols_without_candles_and_bad_queries_are_refused() {
     let stage = Stage::on(ON_FRIDAY);

@@ -66,9 +66,10 @@ documents! {
     /// A day that looks like a split that older candles are not adjusted for.
     pub(super) struct Split {
         pub date: String,
-        /// Shares after the split for `old` shares before.
-        pub new: i64,
-        pub old: i64,
+        /// Shares after the split for `old` shares before; null if the gap is no such ratio, as
+        /// after a demerger.
+        pub new: Option<i64>,
+        pub old: Option<i64>,
     }
 
     /// The signals with an outcome.
@@ -275,7 +276,8 @@ fn suspects(folder: &Folder, silences: &[Silence]) -> Vec<Suspect> {
 }
 
 fn split(suspected: &Suspected) -> Split {
-    let Suspected { date, ratio: (new, old) } = *suspected;
+    let Suspected { date, ratio } = *suspected;
+    let (new, old) = ratio.unzip();
     Split { date: date.to_string(), new, old }
 }
 
@@ -513,7 +515,10 @@ fn table<const N: usize>(
 }
 
 fn suspect_row(suspect: &Suspect) -> [String; 4] {
-    let split = |Split { date, new, old }: &Split| format!("{date} {new}:{old}");
+    let split = |Split { date, new, old }: &Split| match new.zip(*old) {
+        Some((new, old)) => format!("{date} {new}:{old}"),
+        None => format!("{date} gap"),
+    };
     let splits: Vec<String> = suspect.suspected_splits.iter().map(split).collect();
     let (missing, silent) = (suspect.missing.to_string(), suspect.silent.to_string());
     [suspect.symbol.clone(), missing, silent, splits.join("  ")]

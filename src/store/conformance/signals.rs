@@ -42,7 +42,7 @@ pub(crate) fn histories_are_replaced_appended_and_marked<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     assert_eq!(store.candle_histories().unwrap(), []);
-    let confirmed = SplitSuspicion { date: date(2026, 11, 18), confirmed: true };
+    let confirmed = SplitSuspicion { date: date(2026, 11, 18), confirmed: true, base_e4: None };
     store
         .replace_candles(Epoch::ALONE, history(vec![candle(17, 1), candle(18, 2)], vec![confirmed]))
         .unwrap();
@@ -61,16 +61,22 @@ pub(crate) fn histories_are_replaced_appended_and_marked<E: Engine>() {
     assert_eq!(newest(600).candles, [candle(18, 2), candle(19, 3)]);
     assert_eq!(newest(1).candles, [candle(19, 3)]);
     let about = newest(600);
-    assert_eq!((about.source, about.simulated, about.refetch), (Source::Public, true, false));
+    assert_eq!((about.source, about.simulated, about.suspect), (Source::Public, true, false));
     let other = Symbol::parse("NSE:TCS").unwrap();
     assert_eq!(store.candle_history(&other, 600).unwrap(), None);
     let suspected = date(2026, 11, 19);
-    store.want_refetch(Epoch::ALONE, &infy(), Some(suspected)).unwrap();
-    store.want_refetch(Epoch::ALONE, &infy(), Some(confirmed.date)).unwrap();
+    let unconfirmed =
+        SplitSuspicion { date: suspected, confirmed: false, base_e4: Some(1_983_700) };
+    store.want_refetch(Epoch::ALONE, &infy(), Some(unconfirmed)).unwrap();
+    let again = SplitSuspicion { confirmed: false, ..confirmed };
+    store.want_refetch(Epoch::ALONE, &infy(), Some(again)).unwrap();
     let marked = store.candle_histories().unwrap().remove(0);
-    assert!(marked.refetch && newest(600).refetch);
-    let unconfirmed = SplitSuspicion { date: suspected, confirmed: false };
+    assert!(marked.refetch && newest(600).suspect);
     assert_eq!(marked.suspicions, [confirmed, unconfirmed], "what is confirmed stays so");
+    store.replace_candles(Epoch::ALONE, history(vec![candle(19, 4)], vec![unconfirmed])).unwrap();
+    assert!(newest(600).suspect, "fetched again, and still not adjusted");
+    store.replace_candles(Epoch::ALONE, history(vec![candle(19, 4)], vec![confirmed])).unwrap();
+    assert!(!newest(600).suspect);
     store.replace_candles(Epoch::ALONE, history(vec![candle(19, 4)], Vec::new())).unwrap();
     let again = store.candle_histories().unwrap().remove(0);
     assert_eq!((again.refetch, again.suspicions.len()), (false, 0));

@@ -68,6 +68,8 @@ pub(crate) struct Arrived {
     pub from: Date,
     pub to: Date,
     pub held: Option<CandleHistory>,
+    /// The exchange's base price of the last day, in ten-thousandths, if a quote has it.
+    pub base_e4: Option<i64>,
 }
 
 /// The calls to both sources, and the answers that wait to be stored.
@@ -259,6 +261,7 @@ impl CandleCalls {
                     from,
                     to,
                     held: tracked.history.clone(),
+                    base_e4: None,
                 });
             }
             Some(Ok(None)) => {

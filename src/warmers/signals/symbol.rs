@@ -68,6 +68,8 @@ pub(crate) struct TrackedSymbol {
     pub in_flight: bool,
     /// The next call asks for the whole history although a sound one is stored.
     whole_next: bool,
+    /// The date for which the whole history was fetched last.
+    whole_of: Option<Date>,
     /// The candle of the date is not expected any more.
     pub given_up: bool,
     /// A whole history with holes was refused once; holes are accepted from then on.
@@ -85,6 +87,7 @@ impl TrackedSymbol {
             history: None,
             in_flight: false,
             whole_next: false,
+            whole_of: None,
             given_up: false,
             patchy: false,
             failures: BySource::default(),
@@ -133,11 +136,18 @@ impl TrackedSymbol {
             .is_some_and(|held| held.refetch || held.suspicions.iter().any(unconfirmed))
     }
 
-    /// Whether to ask for the whole history. A suspicion waits for a later date: by then the vendor
-    /// has rewritten the earlier candles, or never will.
+    /// Notes that its whole history was fetched for `date`.
+    pub(crate) fn has_whole_of(&mut self, date: Date) {
+        self.whole_of = Some(date);
+    }
+
+    /// Whether to ask for the whole history. A suspicion waits for a later date, on which the
+    /// vendor may have rewritten the earlier candles, and is asked about once a date.
     pub(crate) fn wants_whole(&self, date: Date, source: Source) -> bool {
         let Some(held) = &self.history else { return true };
-        let open = |suspicion: &SplitSuspicion| !suspicion.confirmed && suspicion.date < date;
+        let is_asked = self.whole_of == Some(date);
+        let open =
+            |suspicion: &SplitSuspicion| !suspicion.confirmed && suspicion.date < date && !is_asked;
         self.whole_next
             || held.last.is_none()
             || held.refetch

@@ -91,11 +91,16 @@ fn a_candle_that_does_not_come_is_given_up_and_a_hole_before_it_asks_for_everyth
 #[test]
 fn a_suspicion_silences_until_a_later_date_has_been_asked_about() {
     let mut suspect = held(Source::BrokerA, DATE);
-    suspect.suspicions = vec![SplitSuspicion { date: DATE, confirmed: false }];
+    suspect.suspicions = vec![SplitSuspicion { date: DATE, confirmed: false, base_e4: None }];
     let mut tracked = tracked(Some(suspect));
     assert!(tracked.is_silenced() && tracked.is_settled(DATE), "the vendor has one night");
     let next = date(2026, 11, 23);
     assert!(tracked.wants_whole(next, Source::BrokerA) && !tracked.is_settled(next));
+    // Once a day, however long it stays.
+    tracked.has_whole_of(next);
+    assert!(tracked.is_silenced() && !tracked.wants_whole(next, Source::BrokerA));
+    tracked.begin_date();
+    assert!(tracked.wants_whole(next, Source::BrokerA));
     tracked.history.as_mut().unwrap().suspicions[0].confirmed = true;
     assert!(!tracked.is_silenced() && !tracked.wants_whole(next, Source::BrokerA));
     tracked.history.as_mut().unwrap().refetch = true;
