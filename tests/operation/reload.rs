@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use sonic_rs::{JsonValueTrait, Value};
+use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
 use super::supervised::Ear;
 use crate::support::scrape::Scrape;
@@ -277,6 +277,10 @@ fn tokens_and_administrators_come_from_their_files_anew() {
 
 const HOLIDAY: &str = "[[holiday]]\ndate = \"2026-11-20\"\nname = \"Made up\"\n";
 
+/// Hours of a week, whose auction is under way all day.
+const AUCTION: &str = "[[regime]]\nfrom = \"2026-11-16\"\nknown_until = \"2026-11-21\"\n\
+                       continuous = \"00:01-23:58\"\nclosing = \"00:02-23:59\"\n";
+
 #[test]
 fn a_calendar_and_a_universe_change_and_a_bad_one_changes_nothing() {
     let mut subject = Subject::start(&[("calendar", "")], "BHAV_CALENDAR_FILE=@calendar\n");
@@ -286,6 +290,26 @@ fn a_calendar_and_a_universe_change_and_a_bad_one_changes_nothing() {
     subject.reload_well("BHAV_CALENDAR_FILE=@calendar\nBHAV_UNIVERSE_FILE=@universe\n");
     subject.until_market("the holiday", |market| market["phase"] == "holiday");
     subject.logged("symbol universe reloaded");
+    // A whole regime with its auction, in the middle of the day; then hours that have an end.
+    subject.write("calendar", AUCTION);
+    subject.reload_well("BHAV_CALENDAR_FILE=@calendar\nBHAV_UNIVERSE_FILE=@universe\n");
+    subject.until_market("the auction", |market| market["phase"] == "closing");
+    subject.write("calendar", &AUCTION.replace("known_until", "# known_until"));
+    subject.reload_well("BHAV_CALENDAR_FILE=@calendar\nBHAV_UNIVERSE_FILE=@universe\n");
+    subject.until_health("hours without an end", |health| {
+        let market = &health["market"];
+        market["phase"] == "closing"
+            && market["calendar_unknown"].as_array().is_some_and(sonic_rs::Array::is_empty)
+    });
+    subject.write("calendar", &AUCTION.replace("11-21", "11-19"));
+    subject.reload_well("BHAV_CALENDAR_FILE=@calendar\nBHAV_UNIVERSE_FILE=@universe\n");
+    subject.until_market("hours past their end", |market| {
+        market["calendar_known"] == false && market["phase"] == "closing"
+    });
+    subject.logged("trading hours from 2026-11-20 on");
+    subject.write("calendar", HOLIDAY);
+    subject.reload_well("BHAV_CALENDAR_FILE=@calendar\nBHAV_UNIVERSE_FILE=@universe\n");
+    subject.until_market("the holiday again", |market| market["phase"] == "holiday");
 
     // Line 6 has no valid date, so none of the new settings is used.
     subject.write("calendar", &format!("{HOLIDAY}\n[[holiday]]\ndate = \"2026-13-45\"\n"));

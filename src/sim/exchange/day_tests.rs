@@ -187,8 +187,11 @@ fn the_closing_auction_follows_the_calendars_regimes() {
             assert_eq!(as_of("23:00:00"), time(last), "{date} {key}");
             if last != "15:30:00" {
                 assert_eq!(as_of("15:34:59"), time(frozen), "{date} {key}");
+                // A second before the close the simulated line may have come to its level.
+                let is_apart = frozen != "15:29:59";
                 let before = day.tick(instrument, time("15:34:59")).last;
-                assert_ne!(before, day.tick(instrument, time(last)).last, "{date} {key}");
+                let printed = day.tick(instrument, time(last)).last;
+                assert!(!is_apart || before != printed, "{date} {key}");
             } else {
                 assert_eq!(as_of("15:27:00"), time("15:27:00"), "{date} {key}");
             }
