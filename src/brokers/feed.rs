@@ -11,7 +11,8 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use sonic_rs::LazyValue;
 
-use crate::base::{Clock, DayRange, Quote, Source, Symbol, json, words};
+use crate::base::{Clock, Quote, Source, Symbol, json, words};
+use crate::brokers::quote_checks::{Claim, Judgement, Kind, Unproven};
 
 /// A source of quotes that answers in batches.
 ///
@@ -43,6 +44,8 @@ pub struct Batch {
     pub quotes: Vec<Quote>,
     /// Symbols the upstream does not know (left out of its answer).
     pub unknown: Vec<Symbol>,
+    /// Quotes that need evidence before they are believed, besides what their rows say.
+    pub unproven: Vec<Unproven>,
     /// Symbols with an implausible price: zero, in another currency, or too old.
     pub implausible: Vec<Symbol>,
     /// The newest price time that is too far ahead of our clock.
@@ -60,6 +63,15 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// Takes in what an upstream says about one symbol.
+    pub(super) fn add(&mut self, kind: Kind, symbol: &Symbol, source: Source, claim: &Claim) {
+        match claim.judged(kind, symbol, &self.times, source, self.simulated) {
+            Ok(Judgement::Believed(quote)) => self.quotes.push(*quote),
+            Ok(Judgement::Unproven(unproven)) => self.unproven.push(*unproven),
+            Err(_) => self.disbelieve(symbol.clone(), claim.as_of),
+        }
+    }
+
     /// Records a symbol whose price is implausible, and the price's time.
     pub(super) fn disbelieve(&mut self, symbol: Symbol, as_of: Option<Timestamp>) {
         let answered = self.times.answered;
@@ -304,137 +316,6 @@ impl fmt::Display for BrokerError {
 
 impl std::error::Error for BrokerError {}
 
-// ---- Quote checks
-//
-// Plausibility checks of prices, for every source in one place. Pure.
-//
-// The limits are wide on purpose: real days are wild, and a refused true price is as wrong as a
-// shown false one. They catch zeros, other instruments' prices, lost decimal points and dead feeds.
-
-/// Oldest price that is still "the last session's". The longest closures are long weekends of four
-/// or five days; twice that leaves room for shares that did not trade on a day or two.
-const AGE_MAX: SignedDuration = SignedDuration::from_hours(10 * 24);
-
-/// Highest believable price. No share or index comes near; a higher one has lost a decimal point.
-const PRICE_MAX: Decimal = Decimal::from_parts(100_000_000, 0, 0, false, 0);
-
-/// Kind of an instrument, which decides how far it may move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Shares with derivatives have no fixed price band, and index members fell by 26 to 28 % on
-    /// days of 2023 and 2025; others are banded at 20 % except on listing and relisting days.
-    Share,
-    /// The market-wide breaker halts the day at 20 %; sector indices go a little further.
-    Index,
-    /// An index of implied volatility, which rose by half in a day more than once.
-    Volatility,
-}
-
-impl Kind {
-    /// Whether such a change from the previous close is believable, either way.
-    fn allows(self, price: Decimal, previous_close: Decimal) -> bool {
-        let pct_max = match self {
-            Self::Share => 50,
-            Self::Index => 25,
-            Self::Volatility => 200,
-        };
-        let pct = json::percent_change(price, previous_close);
-        pct.is_some_and(|pct| pct.abs() <= Decimal::from(pct_max))
-    }
-
-    /// The kind of `symbol`, which is an index or a share.
-    pub(super) fn of(symbol: &Symbol, is_index: bool) -> Self {
-        match is_index {
-            false => Self::Share,
-            true if symbol.ticker().contains("VIX") => Self::Volatility,
-            true => Self::Index,
-        }
-    }
-}
-
-/// An upstream's data about one instrument.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Claim {
-    pub last_price: Decimal,
-    pub previous_close: Option<Decimal>,
-    /// Lowest and highest price of the price's session.
-    pub low: Option<Decimal>,
-    pub high: Option<Decimal>,
-    /// Time of the price; `None` if the upstream sent none.
-    pub as_of: Option<Timestamp>,
-}
-
-/// The reason for refusing a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Doubt {
-    /// The price is not positive, or absurdly large.
-    Price,
-    /// Price time ahead of our clock.
-    Future,
-    /// Price time older than any market closure.
-    Old,
-    /// Change from the previous close above the limit of the kind.
-    Change,
-}
-
-impl Claim {
-    /// Checks the claim. Returns the previous close to show with the price, if it is positive.
-    ///
-    /// # Errors
-    /// The first [`Doubt`].
-    fn believed(&self, kind: Kind, now: Timestamp) -> Result<Option<Decimal>, Doubt> {
-        if self.last_price <= Decimal::ZERO || self.last_price > PRICE_MAX {
-            return Err(Doubt::Price);
-        }
-        if self.as_of.is_some_and(|as_of| Quote::is_ahead(as_of, now)) {
-            return Err(Doubt::Future);
-        }
-        let age = self.as_of.map(|as_of| now.duration_since(as_of)).unwrap_or_default();
-        if age > AGE_MAX {
-            return Err(Doubt::Old);
-        }
-        let previous_close = self.previous_close.filter(|close| *close > Decimal::ZERO);
-        if previous_close.is_some_and(|close| !kind.allows(self.last_price, close)) {
-            return Err(Doubt::Change);
-        }
-        Ok(previous_close)
-    }
-
-    /// The range of the session, if it is as plausible as the price. The price is believed without
-    /// it.
-    fn day(&self, kind: Kind, previous_close: Option<Decimal>) -> Option<DayRange> {
-        let range = DayRange::around(self.last_price, self.low, self.high)?;
-        let is_near = |price| previous_close.is_none_or(|close| kind.allows(price, close));
-        let is_believed =
-            range.high() <= PRICE_MAX && is_near(range.low()) && is_near(range.high());
-        is_believed.then_some(range)
-    }
-
-    /// The claim as a quote of `symbol`, if it is plausible.
-    pub(crate) fn quote(
-        &self,
-        kind: Kind,
-        symbol: &Symbol,
-        times: &CallTimes,
-        source: Source,
-        simulated: bool,
-    ) -> Option<Quote> {
-        let previous_close = self.believed(kind, times.answered).ok()?;
-        Some(Quote {
-            symbol: symbol.clone(),
-            last_price: self.last_price,
-            previous_close,
-            day: self.day(kind, previous_close),
-            as_of: self.as_of.unwrap_or(times.asked),
-            timed: self.as_of.is_some(),
-            asked: times.asked,
-            delay_s: None,
-            source,
-            simulated,
-        })
-    }
-}
-
 // ---- Number
 //
 // Parses numbers as the brokers write them: with or without quotes, whole or not, null, or a text
@@ -482,94 +363,6 @@ pub(super) fn read(raw: &str) -> Option<Number> {
         return None;
     }
     json::parse_decimal(text).map(|number| Number(Some(number)))
-}
-
-#[cfg(test)]
-mod quote_checks_tests {
-    use super::*;
-
-    fn claim(last: &str, close: &str) -> Claim {
-        Claim {
-            last_price: last.parse().unwrap(),
-            previous_close: Some(close.parse().unwrap()),
-            low: None,
-            high: None,
-            as_of: Some(now()),
-        }
-    }
-
-    fn now() -> Timestamp {
-        "2026-11-20T10:00:00Z".parse().unwrap()
-    }
-
-    #[test]
-    fn prices_and_changes() {
-        let of_index = |name| Kind::of(&Symbol::parse(name).unwrap(), true);
-        for (kind, last, close, expected) in [
-            (Kind::Share, "1412.95", "1389.65", Ok(())),
-            (Kind::Share, "0", "10", Err(Doubt::Price)),
-            (Kind::Share, "-1", "10", Err(Doubt::Price)),
-            (Kind::Share, "100000001", "0", Err(Doubt::Price)),
-            (Kind::Share, "71.8", "100", Ok(())),
-            (Kind::Share, "150", "100", Ok(())),
-            (Kind::Share, "150.01", "100", Err(Doubt::Change)),
-            (Kind::Share, "49.99", "100", Err(Doubt::Change)),
-            (Kind::Index, "80", "100", Ok(())),
-            (Kind::Index, "74", "100", Err(Doubt::Change)),
-            (of_index("NSE:INDIA VIX"), "22.8", "13.8", Ok(())),
-            (of_index("NSE:NIFTY 50"), "22.8", "13.8", Err(Doubt::Change)),
-        ] {
-            let got = claim(last, close).believed(kind, now()).map(|_| ());
-            assert_eq!(got, expected, "{kind:?} {last} {close}");
-        }
-    }
-
-    #[test]
-    fn a_range_that_cannot_be_true_is_dropped_and_its_price_is_not() {
-        let times = CallTimes { answered: now(), ..CallTimes::default() };
-        let symbol = Symbol::parse("NSE:INFY").unwrap();
-        // With a previous close of 100, and without one.
-        for (low, high, is_believed) in [
-            ("99", "140", [true, true]),
-            ("50", "150", [true, true]),
-            ("99", "150.01", [false, true]),
-            ("49.99", "140", [false, true]),
-            ("99", "100000001", [false, false]),
-            ("101", "140", [false, false]),
-            ("99", "99.5", [false, false]),
-            ("0", "0", [false, false]),
-        ] {
-            for (close, is_believed) in ["100", "0"].into_iter().zip(is_believed) {
-                let (low, high) = (low.parse().ok(), high.parse().ok());
-                let claim = Claim { low, high, ..claim("100", close) };
-                let quote = claim.quote(Kind::Share, &symbol, &times, Source::Public, false);
-                let quote = quote.unwrap();
-                assert_eq!(quote.last_price, 100.into());
-                assert_eq!(quote.day.is_some(), is_believed, "{low:?} {high:?} {close}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_close_that_is_not_positive_is_no_close() {
-        for close in ["0", "-5"] {
-            assert_eq!(claim("10", close).believed(Kind::Share, now()), Ok(None));
-        }
-    }
-
-    #[test]
-    fn times() {
-        for (as_of, expected) in [
-            ("2026-11-20T10:00:05Z", Ok(())),
-            ("2026-11-20T10:00:06Z", Err(Doubt::Future)),
-            ("2026-11-10T10:00:00Z", Ok(())),
-            ("2026-11-10T09:59:59Z", Err(Doubt::Old)),
-        ] {
-            let claim = Claim { as_of: as_of.parse().ok(), ..claim("10", "10") };
-            let believed = claim.believed(Kind::Share, now()).map(|_| ());
-            assert_eq!(believed, expected, "{as_of}");
-        }
-    }
 }
 
 #[cfg(test)]

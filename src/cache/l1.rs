@@ -357,6 +357,14 @@ impl L1 {
         }
     }
 
+    /// A copy of the quote of `symbol`, stale or not. Does not count as asked for.
+    pub(crate) fn held(&self, symbol: &Symbol, now_mono_ms: u64) -> Option<Quote> {
+        match self.peek(symbol.as_str(), now_mono_ms) {
+            Peek::Known { quote, .. } => Some(quote),
+            Peek::Unknown | Peek::Missing => None,
+        }
+    }
+
     /// Counts `symbol` as asked for, if it has an entry.
     #[inline(never)]
     pub(crate) fn touch(&self, symbol: &str, now_mono_ms: u64) {

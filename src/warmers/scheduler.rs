@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crossbeam_channel::Receiver;
 
-use crate::base::{Clock, Source};
+use crate::base::{Clock, Source, Symbol};
 use crate::cache::movers::Moment;
 use crate::nodes::lead::Fence;
 use crate::nodes::relay::Evening;
@@ -198,9 +198,7 @@ impl Scheduler {
                 }
             }
             Event::Persisted(written) => self.persist.ended(written),
-            Event::ClosePrices(source, answer) => {
-                self.take_closes(source, answer, now_mono_ms);
-            }
+            Event::ClosePrices(source, answer) => self.take_closes(source, answer, now_mono_ms),
             Event::Close(outcome) => {
                 self.note_fence(outcome.as_deref().and_then(|outcome| outcome.as_ref().err()));
                 self.close.ended(outcome, &self.context.known_closes, now_mono_ms);
@@ -219,9 +217,14 @@ impl Scheduler {
         true
     }
 
-    /// Takes a feed's answer about closing prices.
-    fn take_closes(&mut self, source: Source, answer: Option<Box<Answer>>, now_mono_ms: u64) {
+    /// Takes a feed's answer about closing prices, after those far from their previous close are
+    /// judged.
+    fn take_closes(&mut self, source: Source, mut answer: Option<Box<Answer>>, now_mono_ms: u64) {
         let Self { context, close, quotes, .. } = self;
+        if let Some(Ok(batch)) = answer.as_deref_mut() {
+            let shown = |symbol: &Symbol| context.l1.held(symbol, now_mono_ms);
+            quotes.evidence.weigh(source, batch, &shown, now_mono_ms);
+        }
         let now = context.clock.now();
         let judges = Judges {
             index_stands: &|quotes| index_stands(context, quotes, now),

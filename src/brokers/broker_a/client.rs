@@ -33,8 +33,9 @@ use crate::brokers::call::gate::{ClassReading, Gate, Penalty, RouteChoice};
 use crate::brokers::call::transport::{
     BadUrl, CallLimits, Redirects, Reply, Transport, push_query,
 };
-use crate::brokers::feed::{Batch, CallTimes, Kind, MarketFeed, Push, Readiness};
+use crate::brokers::feed::{Batch, CallTimes, MarketFeed, Push, Readiness};
 use crate::brokers::portfolio::{DailyCandles, Days};
+use crate::brokers::quote_checks::Kind;
 use crate::brokers::session::token::{SharedToken, Token, TokenStatus, expiry};
 use crate::brokers::settings::{AppKeys, BrokerASettings, UpstreamSettings};
 use crate::brokers::{BrokerError, BrokerErrorKind, Credentials, SyncCounts, portfolio};
@@ -368,16 +369,12 @@ fn batch(
             batch.unknown.push(symbol.clone());
             continue;
         };
-        let quote = row.as_ref().and_then(|row| {
-            let kind = Kind::of(symbol, row.is_index());
-            row.claim.quote(kind, symbol, &times, Source::BrokerA, simulated)
-        });
-        match quote {
-            Some(quote) => batch.quotes.push(quote),
-            None => {
-                let as_of = row.as_ref().and_then(|row| row.claim.as_of);
-                batch.disbelieve(symbol.clone(), as_of);
+        match row {
+            Some(row) => {
+                let kind = Kind::of(symbol, row.is_index());
+                batch.add(kind, symbol, Source::BrokerA, &row.claim);
             }
+            None => batch.disbelieve(symbol.clone(), None),
         }
     }
     batch

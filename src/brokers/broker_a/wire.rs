@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 use crate::base::{clock, json};
 use crate::brokers::call::transport::Reply;
-use crate::brokers::feed::Claim;
+use crate::brokers::quote_checks::Claim;
 use crate::brokers::{BrokerError, BrokerErrorKind as Kind};
 
 /// The name in errors and logs.
@@ -153,12 +153,18 @@ struct WireQuote<'a> {
     timestamp: Option<String>,
     #[serde(borrow)]
     ohlc: Option<WireOhlc<'a>>,
+    #[serde(borrow)]
+    lower_circuit_limit: Option<LazyValue<'a>>,
+    #[serde(borrow)]
+    upper_circuit_limit: Option<LazyValue<'a>>,
 }
 
-/// A low or a high that is no number spoils neither the price nor the close.
+/// An open, a low or a high that is no number spoils neither the price nor the close.
 #[derive(Deserialize)]
 struct WireOhlc<'a> {
     close: Option<RawNumber>,
+    #[serde(borrow)]
+    open: Option<LazyValue<'a>>,
     #[serde(borrow)]
     low: Option<LazyValue<'a>>,
     #[serde(borrow)]
@@ -195,8 +201,14 @@ fn quote(text: &str) -> Option<QuoteRow> {
         previous_close: ohlc
             .and_then(|ohlc| ohlc.close.as_ref())
             .and_then(|close| json::parse_decimal(close.as_str())),
+        open: ohlc.and_then(|ohlc| ohlc.open.as_ref()).and_then(number),
         low: ohlc.and_then(|ohlc| ohlc.low.as_ref()).and_then(number),
         high: ohlc.and_then(|ohlc| ohlc.high.as_ref()).and_then(number),
+        limits: wire
+            .lower_circuit_limit
+            .as_ref()
+            .and_then(number)
+            .zip(wire.upper_circuit_limit.as_ref().and_then(number)),
         as_of: wire.timestamp.as_deref().and_then(naive_ist),
     };
     Some(QuoteRow { instrument_token: wire.instrument_token, claim })

@@ -20,10 +20,11 @@ use crate::brokers::call::gate::{ClassReading, Gate, Penalty, RouteChoice};
 use crate::brokers::call::transport::{
     BadUrl, CallLimits, Redirects, Reply, Transport, push_encoded,
 };
-use crate::brokers::feed::{Batch, CallTimes, Kind, MarketFeed, Readiness};
+use crate::brokers::feed::{Batch, CallTimes, MarketFeed, Readiness};
 use crate::brokers::portfolio::{DailyCandles, Days};
 use crate::brokers::public::wire;
 use crate::brokers::public::wire::{Chart, NAME, RANGE, Said, Spark, SymbolMap, malformed};
+use crate::brokers::quote_checks::Kind;
 use crate::brokers::settings::{PublicSettings, UpstreamSettings};
 use crate::brokers::{BrokerError, BrokerErrorKind, portfolio};
 
@@ -220,10 +221,7 @@ impl Public {
                 Some(Said::Nonsense) => batch.disbelieve((*symbol).clone(), None),
                 Some(Said::Price(claim)) => {
                     let kind = Kind::of(symbol, self.symbols.is_index(symbol));
-                    match claim.quote(kind, symbol, &batch.times, Source::Public, simulated) {
-                        Some(quote) => batch.quotes.push(quote),
-                        None => batch.disbelieve((*symbol).clone(), claim.as_of),
-                    }
+                    batch.add(kind, symbol, Source::Public, claim);
                 }
             }
         }

@@ -14,7 +14,7 @@ use sonic_rs::{LazyValue, RawNumber};
 
 use crate::base::{Exchange, Symbol, json};
 use crate::brokers::call::transport::Reply;
-use crate::brokers::feed::Claim;
+use crate::brokers::quote_checks::Claim;
 use crate::brokers::{BrokerError, BrokerErrorKind};
 
 /// The name in errors and logs.
@@ -274,7 +274,8 @@ fn said(chart: &LazyValue<'_>) -> Said {
     let high = end(meta.regular_market_day_high.as_ref());
     match positive(meta.regular_market_price.as_ref()) {
         Some(last_price) if as_of.is_some() => {
-            Said::Price(Claim { last_price, previous_close, low, high, as_of })
+            let (open, limits) = (None, None);
+            Said::Price(Claim { last_price, previous_close, open, low, high, limits, as_of })
         }
         _ => Said::Nonsense,
     }
@@ -308,8 +309,10 @@ fn said_flat(row: &Flat) -> Said {
         last_price: positive(row.fullday_price.as_ref()).unwrap_or(close),
         previous_close: positive(row.previous_close.as_ref())
             .or_else(|| positive(row.chart_previous_close.as_ref())),
+        open: None,
         low: None,
         high: None,
+        limits: None,
         as_of: Some(as_of),
     })
 }

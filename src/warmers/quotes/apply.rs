@@ -46,10 +46,7 @@ pub(crate) fn apply(
     let context = sinks.context;
     let source = feed.source();
     context.l1.count_ahead(batch.ahead_count);
-    let shown = |symbol: &Symbol| match context.l1.peek(symbol.as_str(), now_mono_ms) {
-        Peek::Known { quote, .. } => Some(quote),
-        Peek::Unknown | Peek::Missing => None,
-    };
+    let shown = |symbol: &Symbol| context.l1.held(symbol, now_mono_ms);
     let market = MarketView {
         calendar: &context.calendar,
         indices: &context.indices,

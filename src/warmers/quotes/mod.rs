@@ -4,6 +4,7 @@
 //! or pushed, is taken in by [`apply`](apply::apply).
 
 pub(crate) mod apply;
+pub(crate) mod evidence;
 pub(crate) mod feed_state;
 pub(crate) mod feed_time;
 pub(crate) mod feeds;

@@ -6,13 +6,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::base::{BySource, Source, Symbol};
+use crate::base::{BySource, Quote, Source, Symbol};
 use crate::brokers::{Batch, BrokerErrorKind};
 use crate::cache::pending::{Room, Taken};
 use crate::market::Index;
 use crate::rt::lanes::Outcomes;
 use crate::warmers::context::WarmerContext;
 use crate::warmers::quotes::apply::{QuoteSinks, apply};
+use crate::warmers::quotes::evidence::Evidence;
 use crate::warmers::quotes::feed_state::{Answer, Ended, FeedState};
 use crate::warmers::quotes::feeds::{Feeds, Standing};
 
@@ -27,6 +28,8 @@ const STANDBY_RETRY_MS: u64 = 10_000;
 /// Owner of the feeds.
 pub(crate) struct QuotesTask {
     pub feeds: Feeds,
+    /// What makes prices far from their previous close believed.
+    pub evidence: Evidence,
     /// By source.
     outcomes: BySource<Outcomes<Box<Answer>>>,
     /// Since when this node polls. Broker A gets its `FIRST_ANSWER_MS` from then on.
@@ -39,7 +42,12 @@ impl QuotesTask {
         outcomes: BySource<Outcomes<Box<Answer>>>,
         now_mono_ms: u64,
     ) -> Self {
-        Self { feeds: Feeds::new(context), outcomes, started_mono_ms: now_mono_ms }
+        Self {
+            feeds: Feeds::new(context),
+            evidence: Evidence::new(),
+            outcomes,
+            started_mono_ms: now_mono_ms,
+        }
     }
 
     /// Whether requests wait for a feed: symbols are pending, even if the clients have left (they
@@ -71,8 +79,10 @@ impl QuotesTask {
         if !taken(Source::BrokerA) && self.feeds.broker_a.is_due(now_mono_ms, wanted) {
             self.ask(Source::BrokerA, context, now_mono_ms);
         }
+        let has_questions = self.evidence.has_questions();
         let is_due = |public: &FeedState| {
             (!self.broker_a_serves(context, now_mono_ms)
+                || has_questions
                 || public.failed_before(STANDBY_RETRY_MS, now_mono_ms))
                 && !taken(Source::Public)
                 && public.is_due(now_mono_ms, waits)
@@ -102,7 +112,11 @@ impl QuotesTask {
     /// Sends a poll to the feed's lane.
     fn ask(&mut self, source: Source, context: &WarmerContext, now_mono_ms: u64) {
         let Some(feed) = self.feeds.of_mut(source) else { return };
-        let (symbols, taken) = compose(feed, context, now_mono_ms);
+        let questions = match source {
+            Source::Public => self.evidence.take_questions(now_mono_ms),
+            Source::BrokerA => Vec::new(),
+        };
+        let (symbols, taken) = compose(feed, context, &questions, now_mono_ms);
         feed.began(taken, now_mono_ms);
         let call = Arc::clone(&feed.feed);
         let (outcomes, deadline_ms) = (&self.outcomes[source], context.call_deadline_ms());
@@ -124,7 +138,8 @@ impl QuotesTask {
         let Some(feed) = self.feeds.of_mut(source) else { return Ended::NotAsked };
         let (taken, reclaimed) = feed.release();
         let ended = match answer.map(|answer| *answer) {
-            Some(Ok(batch)) => {
+            Some(Ok(mut batch)) => {
+                self.evidence.weigh(source, &mut batch, &shown(sinks, now_mono_ms), now_mono_ms);
                 let (brought, doubt) = apply(feed, batch, sinks, now_mono_ms);
                 if reclaimed || doubt.is_some() {
                     sinks.context.pending.settle(&brought);
@@ -164,11 +179,12 @@ impl QuotesTask {
     pub(crate) fn pushed(
         &mut self,
         source: Source,
-        batch: Batch,
+        mut batch: Batch,
         sinks: &mut QuoteSinks<'_>,
         now_mono_ms: u64,
     ) {
         let Some(feed) = self.feeds.of_mut(source) else { return };
+        self.evidence.weigh(source, &mut batch, &shown(sinks, now_mono_ms), now_mono_ms);
         let (brought, _) = apply(feed, batch, sinks, now_mono_ms);
         // Requests that wait for one of these symbols find it in L1.
         sinks.context.pending.settle(&brought);
@@ -179,6 +195,12 @@ impl QuotesTask {
         let reclaimed = self.feeds.iter_mut().filter_map(|feed| feed.reclaim(now_mono_ms));
         reclaimed.for_each(Taken::put_back);
     }
+}
+
+/// The quote that requests read now.
+fn shown<'a>(sinks: &QuoteSinks<'a>, now_mono_ms: u64) -> impl Fn(&Symbol) -> Option<Quote> + 'a {
+    let l1 = &sinks.context.l1;
+    move |symbol| l1.held(symbol, now_mono_ms)
 }
 
 // ---- Poll batch
@@ -214,6 +236,7 @@ const ROUND_CALLS_MAX: usize = 8;
 pub(crate) fn compose(
     feed: &mut FeedState,
     context: &WarmerContext,
+    questions: &[Symbol],
     now_mono_ms: u64,
 ) -> (Vec<Symbol>, Option<Taken>) {
     let (max, source) = (feed.feed.batch_max(), feed.source());
@@ -230,6 +253,7 @@ pub(crate) fn compose(
         push_new(&mut symbols, &sectors, max);
         return (symbols, None);
     }
+    push_new(&mut symbols, questions, max);
     let places = max - symbols.len();
     let period_s = u32::try_from(context.interval_ms[source].div_ceil(1_000)).unwrap_or(u32::MAX);
     let mut wanted = context.l1.wanted(now_mono_ms, period_s, max * (ROUND_CALLS_MAX + 1));

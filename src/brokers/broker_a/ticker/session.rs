@@ -17,7 +17,8 @@ use crate::base::{Clock, Source, Symbol, wipe};
 use crate::brokers::broker_a::ticker::dial::{Dialer, Endpoint, Way, Worker};
 use crate::brokers::broker_a::ticker::reading::{Bad, Reason, State, Verdict, Watch};
 use crate::brokers::broker_a::ticker::subscriptions::{Changes, Subscriptions, Wanted};
-use crate::brokers::feed::{Batch, CallTimes, Claim, Kind};
+use crate::brokers::feed::{Batch, CallTimes};
+use crate::brokers::quote_checks::{Claim, Kind};
 use crate::brokers::session::token::Token;
 use crate::rt::outbound::{Stream, Timed, is_wait};
 
@@ -397,19 +398,20 @@ impl Window {
             let claim = Claim {
                 last_price: tick.last_price,
                 previous_close: Some(day.previous_close),
+                open: own.map(|day| day.open),
                 low: own.map(|day| day.low),
                 high: own.map(|day| day.high),
+                limits: None,
                 as_of: tick.at,
             };
-            match claim.quote(kind, symbol, &times, Source::BrokerA, simulated) {
-                Some(quote) => {
-                    believed(symbol, *at_mono_ms);
-                    batch.quotes.push(quote);
-                }
-                None => batch.disbelieve(symbol.clone(), tick.at),
+            let count = batch.quotes.len();
+            batch.add(kind, symbol, Source::BrokerA, &claim);
+            if batch.quotes.len() > count {
+                believed(symbol, *at_mono_ms);
             }
         }
-        let is_empty = batch.quotes.is_empty() && batch.implausible.is_empty();
+        let is_empty =
+            batch.quotes.is_empty() && batch.unproven.is_empty() && batch.implausible.is_empty();
         (!is_empty).then_some(batch)
     }
 }
@@ -668,8 +670,9 @@ mod window_tests {
         for far in [u32::MAX, 1 << 31] {
             window.clear();
             window.add(tick(INFY, i64::from(far), 139_000, &clock), &clock);
-            let batch = window.batch(&subscriptions, true, false, &clock, |_, _| {}).unwrap();
-            assert_eq!(batch.implausible.len(), 1, "{far}");
+            let believed = |_: &Symbol, _| panic!("{far} counts as a tick");
+            let batch = window.batch(&subscriptions, true, false, &clock, believed).unwrap();
+            assert_eq!((batch.quotes.len(), batch.unproven.len()), (0, 1), "{far}");
         }
     }
 
