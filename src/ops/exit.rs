@@ -58,6 +58,7 @@ Exit codes:
    1  status: degraded; healthcheck: not alive or not ready
    2  status only: down or not reachable
   64  wrong command line or settings, a database that a newer version or another program wrote,
+      one that is missing where one stood,
       or a limit on address space that is too low; restarting cannot help
   65  the candles to evaluate, the login code, the new password or the backup cannot be used
   69  the address or the state directory is in use by another instance, or the service or a

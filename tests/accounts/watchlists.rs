@@ -103,7 +103,7 @@ fn lists_keep_their_order_their_ids_and_their_owner() {
     );
     let export = asha.get("/api/portfolio/export");
     assert!(
-        export.text().contains(r#""watchlists":[{"id":4,"name":"B","symbols":[]}],"journal":"#)
+        export.text().contains(r#""watchlists":[{"id":4,"name":"B","symbols":[]}],"api_keys":"#)
     );
     assert_eq!(service.client().request("DELETE", "/api/portfolio/data", &asha.auth).status, 200);
     let auth = asha.auth.clone();

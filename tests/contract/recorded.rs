@@ -55,6 +55,8 @@ fn without(text: &str, opening: &str, word: &str) -> String {
 fn steady(text: &str) -> String {
     let out = without(text, "\"access_token\":\"", "<token>");
     let out = without(&out, "\"revision\":\"", "<revision>");
+    // A hash under a key of the run.
+    let out = without(&out, "\"network\":\"", "<network>");
     let evening = "T20:";
     let mut steady = String::with_capacity(out.len());
     let mut rest = out.as_str();
