@@ -82,12 +82,12 @@ pub(super) struct Judged {
 
 impl Fault {
     /// Whether the route can be asked for its own refusal.
-    pub fn is_for_route(&self) -> bool {
+    pub(super) fn is_for_route(&self) -> bool {
         self.parameter.is_some()
     }
 
     /// The refusal: the route's own if there is one, with the name of the argument in any case.
-    pub fn refused(self, own: Option<Problem>) -> Problem {
+    pub(super) fn refused(self, own: Option<Problem>) -> Problem {
         let problem = own
             .unwrap_or_else(|| Problem::new(400, "validation_failed", "An argument is not valid."));
         match problem.errors.iter().any(|error| error.field == self.name) {
