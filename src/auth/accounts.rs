@@ -314,6 +314,7 @@ impl Auth {
         client: Option<IpAddr>,
     ) -> Result<(StoredKey, Zeroizing<String>), AccountError> {
         self.verify_caller(caller, password, client)?;
+        self.settle_incarnation();
         let (id, text, hash) = api_keys::generated()?;
         let created_ms = self.clock.now_ms();
         let (user, used_ms, used_from) = (caller.id, None, None);
@@ -473,6 +474,7 @@ impl Auth {
 
     /// Makes a session with a token of `epoch`, which the store has just returned.
     fn session(&self, user: User, epoch: i64) -> Result<Session, AccountError> {
+        self.settle_incarnation();
         let tokens = self.tokens().ok_or_else(|| StoreError::Unavailable(UNREADY.to_owned()))?;
         self.revoked.seen(user.id, epoch);
         let now_ms = self.clock.now_ms();

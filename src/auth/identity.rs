@@ -54,7 +54,8 @@ pub(crate) const COOKIES_VERIFIED_MAX: usize = 16;
 
 /// Time between two attempts of requests to read the store after a failure.
 const LOAD_INTERVAL_MS: u64 = 1_000;
-/// Time between two looks for an API key that another node may have made just now.
+/// Time between two looks for an API key, or for an incarnation of the database, that another node
+/// may have made just now.
 const LOOK_INTERVAL_MS: u64 = 100;
 
 /// The user of a request, as identified by its token.
@@ -457,7 +458,15 @@ impl Auth {
             let is_ours = tokens::signed_by_any(&self.keys.lock(), token);
             return Err(if is_ours { Undecided::Unloaded } else { INVALID });
         };
-        let token = tokens.verify(token, self.clock.now_ms()).ok_or(INVALID)?;
+        let now_ms = self.clock.now_ms();
+        let Some(token) = tokens.verify(token, now_ms) else {
+            // Another node may have found out before this one that the database went back.
+            let may_be_newer = self.is_shared()
+                && tokens.earlier(token, now_ms).is_none()
+                && tokens::signed_by_any(&self.keys.lock(), token)
+                && self.key_looks.admit(self.clock.monotonic_ms()).is_ok();
+            return Err(if may_be_newer { Undecided::Unknown } else { INVALID });
+        };
         match self.revoked.judge(&token) {
             Verdict::Refused => return Err(INVALID),
             _ if self.is_outdated() => return Err(Undecided::Outdated),
@@ -703,6 +712,17 @@ impl Auth {
         }
         if let Err(error) = self.store.notice_changes(applied) {
             tracing::warn!(%error, "cannot record that changes of accounts were applied");
+        }
+    }
+
+    /// Finds out whether another server has taken the database's place and lacks what was read of
+    /// it, which ends every login. A token that is issued after that is not ended by it. One that
+    /// is issued where this cannot be read may be. Blocks or parks.
+    pub(super) fn settle_incarnation(&self) {
+        if self.is_shared()
+            && let Err(error) = self.read_changes()
+        {
+            tracing::debug!(%error, "a token is issued without a reading of the changes");
         }
     }
 
