@@ -274,7 +274,7 @@ pub(super) fn in_turn<T>(
     let turn = take(state, id, until_ms)?;
     let done = work(&turn);
     if let Err(error) = state.store.end_turn(&turn) {
-        tracing::warn!(user = id.0, %error, "a turn was not ended and will run out");
+        tracing::warn!(user = id.0, %error, "user's write lock not released; it expires by itself");
     }
     done
 }

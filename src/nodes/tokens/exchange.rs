@@ -323,7 +323,11 @@ impl Worker {
             self.parts.tokens.counts.increment(TokenEvent::Dead);
             self.asked_mono_ms = None;
             let broker = refused.broker.name();
-            tracing::warn!(broker, from = node, "the broker refused the shared token there");
+            tracing::warn!(
+                broker,
+                from = node,
+                "another node reports that the broker refused the shared token"
+            );
         }
     }
 }

@@ -27,7 +27,7 @@ pub enum BadAddress {
     Password,
     #[error("is no usable socket path")]
     SocketPath,
-    #[error("names no number of a database")]
+    #[error("the path must be a database number, such as /0")]
     Database,
 }
 
