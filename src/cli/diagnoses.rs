@@ -170,6 +170,9 @@ diagnoses! {
     SHARED_SERVER_REFUSES "shared_server_refuses" Degraded
         "The shared server says no: {}"
         => "set the server's user or the setting right (docs: A Valkey or Redis server)",
+    SHARED_SERVER_FOREIGN "shared_server_written_by_others" Note
+        "Somebody other than the nodes has written {} on the shared server; the nodes replaced it"
+        => "give the server a user with a password, and no other (docs: A Valkey or Redis server)",
     CLEAR_TEXT "clear_text" Note
         "What {} has sent to another machine can be read on the way"
         => "use https:// for a broker, rediss:// or sslmode=verify-full for the others",

@@ -95,6 +95,11 @@ impl LeaseTimes {
         let fifth = lease_ms / 5;
         Self { lease_ms, margin_ms: fifth, renew_ms: fifth, retry_ms: fifth, answer_ms: 2 * fifth }
     }
+
+    /// Longest that a holder acts on a lease after he asked for it.
+    pub(crate) const fn acts_ms(&self) -> u64 {
+        self.lease_ms.saturating_sub(self.margin_ms)
+    }
 }
 
 /// One authority as this node sees it.
@@ -237,7 +242,7 @@ impl LeaseState {
         else {
             return;
         };
-        let until_mono_ms = asked_ms + self.times.lease_ms.saturating_sub(self.times.margin_ms);
+        let until_mono_ms = asked_ms + self.times.acts_ms();
         match (std::mem::replace(&mut self.stage, Stage::Follower), which) {
             (Stage::Leader { holder, epoch }, _) => {
                 let epoch = self.renewed(which, epoch, answer, until_mono_ms);
@@ -413,6 +418,8 @@ pub struct Holder(String);
 impl Holder {
     /// Longest name of a node.
     pub(crate) const NODE_BYTES_MAX: usize = 64;
+    /// Longest text of a holder.
+    pub(crate) const BYTES_MAX: usize = Self::NODE_BYTES_MAX + 1 + 16;
 
     /// A holder that differs from all others, since `attempt` is random. A name over the limit is
     /// cut.

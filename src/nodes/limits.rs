@@ -16,6 +16,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::Sha256;
 
 use crate::base::limiter::{Rate, SharedCounts, SharedTally, TooEarly};
+use crate::nodes::valkey::keys::BUCKETS;
 use crate::nodes::valkey::{
     Client, Deadlines, Installation, Room, Server, ValkeyError, derive, script,
 };
@@ -49,7 +50,7 @@ impl SharedLimits {
             client: Client::new(server, DEADLINES),
             installation: Arc::clone(installation),
             hash: Mutex::new((in_force, hash)),
-            admit: script(include_str!("scripts/admit.lua")),
+            admit: script(include_str!("scripts/admit.lua"), &[BUCKETS]),
             tally: Mutex::default(),
         }
     }
@@ -64,7 +65,9 @@ impl SharedLimits {
                 script.key(self.bucket(&room, kind, value));
             }
             script.arg(rate.interval_ms()).arg(rate.tolerance_ms()).arg(cost);
-            self.client.call(|to| script.invoke(to))
+            let (wait_ms, foreign): (u64, Vec<usize>) = self.client.call(|to| script.invoke(to))?;
+            self.client.note_foreign(&[BUCKETS], &foreign);
+            Ok(wait_ms)
         };
         match ask() {
             Ok(0) => Some(Ok(())),

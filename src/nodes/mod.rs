@@ -18,6 +18,9 @@
 #[cfg(feature = "engines")]
 pub mod authorities;
 pub(crate) mod cluster;
+#[cfg(feature = "engines")]
+#[cfg(test)]
+mod foreign_writes_tests;
 pub(crate) mod lead;
 pub mod lease;
 #[cfg(feature = "engines")]

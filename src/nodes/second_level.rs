@@ -16,12 +16,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
-use redis::Script;
+use redis::{RedisResult, Script};
 
 use crate::cache::l2::{Kind, L2Error, L2Stats, Record, SecondLevel, check_sizes};
+use crate::nodes::valkey::keys::{FENCE, RECORDS_MS, rows_of};
 use crate::nodes::valkey::{
-    Client, Deadlines, Distrust, Installation, Key, Room, SIGNED_BYTES, Server, Signed,
-    ValkeyError, script,
+    Client, Connection, Deadlines, Distrust, Installation, KeptKey, Key, Room, SIGNED_BYTES,
+    Server, Signed, ValkeyError, script,
 };
 use crate::store::Epoch;
 
@@ -30,11 +31,20 @@ use crate::store::Epoch;
 const DEADLINES: Deadlines = Deadlines { connect_ms: 1_000, call_ms: 3_000 };
 /// Records asked for at once, so that one answer does not hold up the server's other clients.
 const PAGE_RECORDS: usize = 500;
-/// Lifetime of records after the last store. It is longer than any closure of the exchanges, and
-/// ends records of an abandoned namespace.
-const KEPT_MS: u64 = 14 * 24 * 3_600_000;
+/// Tries of a store: more than one for an epoch that somebody else wrote.
+const TRIES_MAX: usize = 3;
+/// Code, dropped and kept records, fence, and what no node has written.
+type Told = (u64, u64, u64, Vec<u8>, Vec<usize>);
+/// Answer of the storing script.
+const STORED: u64 = 1;
 /// Keys and values of records.
 type Page = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// The rows of the storing script's keys.
+const fn rows(kind: Kind) -> [&'static KeptKey; 3] {
+    let [records, ages] = rows_of(kind);
+    [records, ages, FENCE]
+}
 
 /// The shared second level.
 pub(crate) struct ValkeyL2 {
@@ -42,6 +52,7 @@ pub(crate) struct ValkeyL2 {
     installation: Arc<Installation>,
     records_max: usize,
     store: Script,
+    check: Script,
     epoch: AtomicU64,
     counters: Mutex<Counters>,
 }
@@ -65,7 +76,8 @@ impl ValkeyL2 {
             client: Client::new(server, DEADLINES),
             installation: Arc::clone(installation),
             records_max: records_max.max(1),
-            store: script(include_str!("scripts/store.lua")),
+            store: script(include_str!("scripts/store.lua"), &rows(Kind::Quote)),
+            check: script(include_str!("scripts/check.lua"), &rows_of(Kind::Quote)[..1]),
             epoch: AtomicU64::new(Epoch::ALONE.0),
             counters: Mutex::default(),
         }
@@ -74,6 +86,14 @@ impl ValkeyL2 {
     /// Makes this node store as the leader of this epoch from now on.
     pub(crate) fn set_epoch(&self, epoch: Epoch) {
         self.epoch.store(epoch.0, Relaxed);
+    }
+
+    /// Removes a key of another type, whose commands would all fail.
+    fn check(&self, room: &Room, kind: Kind, to: &mut Connection) -> RedisResult<()> {
+        let foreign: Vec<usize> =
+            self.check.prepare_invoke().key(room.keys.records(kind)).invoke(to)?;
+        self.client.note_foreign(&rows_of(kind), &foreign);
+        Ok(())
     }
 
     /// The record that a node of ours stored under this key.
@@ -119,7 +139,10 @@ impl SecondLevel for ValkeyL2 {
         let room = self.installation.room()?;
         let mut command = redis::cmd("HGET");
         command.arg(room.keys.records(kind)).arg(key);
-        let value = self.client.call(|to| command.query::<Option<Vec<u8>>>(to))?;
+        let value = self.client.call(|to| {
+            self.check(&room, kind, to)?;
+            command.query::<Option<Vec<u8>>>(to)
+        })?;
         let found = value.and_then(|value| self.believed(&room, kind, key.as_bytes(), value));
         self.counters.lock().found.count_found(usize::from(found.is_some()));
         Ok(found)
@@ -131,6 +154,7 @@ impl SecondLevel for ValkeyL2 {
         // A record may come twice while others are stored.
         let mut found: HashMap<String, Record> = HashMap::new();
         self.client.call(|to| {
+            self.check(&room, kind, to)?;
             let mut cursor = 0_u64;
             loop {
                 let mut command = redis::cmd("HSCAN");
@@ -157,21 +181,34 @@ impl SecondLevel for ValkeyL2 {
         check_sizes(items)?;
         let room = self.installation.room()?;
         let epoch = Epoch(self.epoch.load(Relaxed));
-        let mut script = self.store.prepare_invoke();
-        script
-            .key(room.keys.records(kind))
-            .key(room.keys.ages(kind))
-            .key(room.keys.key(Key::Fence));
-        script.arg(epoch.0).arg(now_ms).arg(self.records_max).arg(KEPT_MS);
-        for (key, bytes) in items {
-            let place = (epoch, now_ms.unsigned_abs());
-            script.arg(key).arg(room.sign(Signed::Record(kind), key, place, bytes));
+        let mut forged = Vec::new();
+        for _ in 0..TRIES_MAX {
+            let mut script = self.store.prepare_invoke();
+            let keys = &room.keys;
+            script.key(keys.records(kind)).key(keys.ages(kind)).key(keys.key(Key::Fence));
+            script.arg(room.sign(Signed::Fence, "", (epoch, 0), b"")).arg(&forged);
+            script.arg(now_ms).arg(self.records_max).arg(RECORDS_MS);
+            for (key, bytes) in items {
+                let place = (epoch, now_ms.unsigned_abs());
+                script.arg(key).arg(room.sign(Signed::Record(kind), key, place, bytes));
+            }
+            let (code, evicted, kept, fence, foreign): Told =
+                self.client.call(|to| script.invoke(to))?;
+            self.client.note_foreign(&rows(kind), &foreign);
+            if code == STORED {
+                self.counters.lock().found.evictions += evicted;
+                self.measure(&room, kind, kept);
+                return Ok(());
+            }
+            if room.open(Signed::Fence, b"", &fence).is_some() {
+                return Err(L2Error::Deposed);
+            }
+            self.installation.distrust(Distrust::Forged, Signed::Fence);
+            self.client.note_foreign(&[FENCE], &[1]);
+            forged = fence;
         }
-        let stored: Vec<u64> = self.client.call(|to| script.invoke(to))?;
-        let [1, evicted, kept] = stored[..] else { return Err(L2Error::Deposed) };
-        self.counters.lock().found.evictions += evicted;
-        self.measure(&room, kind, kept);
-        Ok(())
+        let detail = "somebody writes on the server as fast as this node".to_owned();
+        Err(L2Error::Unavailable { detail })
     }
 
     fn stats(&self) -> L2Stats {

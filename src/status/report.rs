@@ -119,11 +119,10 @@ fn health(seen: &Scheduler) -> Health {
         broker_a: feed(seen, Some(&seen.quotes.feeds.broker_a)),
         public: feed(seen, seen.quotes.feeds.public.as_ref()),
     };
-    let refused = context.refusals.in_force();
     let stores_work = cache_l2.backend != CacheBackend::None
         && store.state == StoreState::Ok
         && !context.auth.changes().is_some_and(|reading| reading.is_outdated)
-        && refused.is_empty();
+        && context.refusals.in_force().is_empty();
     let (leader, epoch) = leadership(seen).unzip();
     let waiting =
         [Class::Listed, Class::Unlisted].map(|class| context.pending.stats(class).waiters);
@@ -170,10 +169,7 @@ fn health(seen: &Scheduler) -> Health {
             .admin_failure
             .clone()
             .map(|failure| HealthAdminListener { failure }),
-        shared_server: (!refused.is_empty()).then(|| {
-            let refused = refused.iter().map(ToString::to_string);
-            HealthSharedServer { refused: refused.collect() }
-        }),
+        shared_server: shared_server(context),
         exposed: context.reloads.exposed().to_vec(),
         disclaimer: DISCLAIMER.into(),
     }
@@ -193,6 +189,15 @@ fn keys(keys: &ApiKeys) -> HealthKeys {
             key_in_query: refused(KeyRefusal::Query),
         },
     }
+}
+
+/// What an operator has to set right on the server that nodes share.
+fn shared_server(context: &WarmerContext) -> Option<HealthSharedServer> {
+    let (refused, foreign) = (context.refusals.in_force(), context.refusals.foreign());
+    (!refused.is_empty() || !foreign.is_empty()).then(|| HealthSharedServer {
+        refused: refused.iter().map(ToString::to_string).collect(),
+        foreign: foreign.into_iter().map(str::to_owned).collect(),
+    })
 }
 
 fn service_state(

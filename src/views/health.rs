@@ -303,10 +303,13 @@ read_documents! {
         pub reason: ExposedReason,
     }
 
-    /// The server that nodes share; present only while it refuses something.
+    /// The server that nodes share; present only while there is something to set right on it.
     pub(crate) struct HealthSharedServer {
         /// Each cause, with the setting to look at.
         pub refused: Vec<String>,
+        /// Keys of the nodes that somebody else wrote within ten minutes, without the namespace.
+        /// The nodes replace them; absent where there is none.
+        pub foreign?: Vec<String>,
     }
 }
 

@@ -173,19 +173,19 @@ impl Scheduler {
                 });
                 self.context.ticker.published(ticked_mono_ms);
             }
-            // A node that leads ignores an update: it is its own or an earlier leader's.
-            Event::Heard(_) if self.context.lead.epoch().is_some() => {}
             Event::Heard(Placed { item: update, .. }) => {
+                if let Some(own) = self.context.lead.epoch() {
+                    // A node that leads hears itself, and earlier leaders.
+                    if update.epoch <= own {
+                        return true;
+                    }
+                    self.step_down();
+                }
                 self.take_quotes(|_, follow, sinks| follow.hear(*update, sinks, now_mono_ms));
             }
             Event::Told(sent) => {
                 if self.tell.ended(sent) {
-                    tracing::warn!(
-                        "the shared server knows of a later leadership; this node follows, and \
-                         takes a new one when it may"
-                    );
-                    self.context.lead.fenced(Fence::Relay);
-                    self.context.lead.refused();
+                    self.step_down();
                 }
             }
             Event::WantTold => self.follow.want_in_flight = false,
@@ -232,6 +232,16 @@ impl Scheduler {
             is_in_auction: &|symbol| context.universe.symbols().contains(symbol),
         };
         close.take_prices(source, answer, quotes.feeds.of(source), &judges, now_mono_ms);
+    }
+
+    /// Ends this node's lead, because another has led since.
+    fn step_down(&self) {
+        tracing::warn!(
+            "another node leads in a later epoch; this node follows and will stand for election \
+             again"
+        );
+        self.context.lead.fenced(Fence::Relay);
+        self.context.lead.refused();
     }
 
     /// Counts and logs a write that the store refused because another node has led since.

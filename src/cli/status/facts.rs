@@ -336,7 +336,11 @@ fn servers(health: &Health) -> impl Iterator<Item = Trouble> {
         row.trouble(&exposed.setting)
     });
     let refused = health.shared_server.iter().flat_map(|server| &server.refused);
-    exposed.chain(refused.map(|cause| diagnoses::SHARED_SERVER_REFUSES.trouble(cause)))
+    let foreign = health.shared_server.iter().filter(|server| !server.foreign.is_empty());
+    let foreign = foreign.map(|server| server.foreign.join(", "));
+    exposed
+        .chain(refused.map(|cause| diagnoses::SHARED_SERVER_REFUSES.trouble(cause)))
+        .chain(foreign.map(|keys| diagnoses::SHARED_SERVER_FOREIGN.trouble(&keys)))
 }
 
 /// Troubles of the snapshot and of the second cache level.

@@ -163,6 +163,11 @@ fn each_word_of_health_has_its_trouble() {
 fn servers_that_refuse_degrade_and_connections_that_are_open_are_notes() {
     for (more, status, expected) in [
         (r#""shared_server":{"refused":["x"]}"#, "degraded", "shared_server_refuses"),
+        (
+            r#""shared_server":{"refused":[],"foreign":["leader"]}"#,
+            "ok",
+            "shared_server_written_by_others",
+        ),
         (r#""exposed":[{"setting":"A","reason":"clear_text"}]"#, "ok", "clear_text"),
         (r#""exposed":[{"setting":"A","reason":"no_password"}]"#, "ok", "shared_server_open"),
     ] {

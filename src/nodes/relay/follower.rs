@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use redis::{ConnectionLike, RedisResult};
+use redis::{ConnectionLike, RedisResult, Script};
 
 use crate::base::{BoundedMap, Clock, Symbol};
 use crate::cache::l2;
@@ -20,9 +20,10 @@ use crate::nodes::cluster::RelayReading;
 use crate::nodes::relay::update::{
     Aged, MESSAGE_BYTES_MAX, SYMBOLS_MAX, Update, decode, decode_wanted,
 };
+use crate::nodes::valkey::keys::{RELAY, RELAY_QUOTES};
 use crate::nodes::valkey::{
-    Client, Connection, Deadlines, Distrust, Installation, Key, Namespace, Opened, Room, Server,
-    Signed,
+    Client, Connection, Deadlines, Distrust, Installation, KeptKey, Key, Namespace, Opened, Room,
+    Server, Signed, script,
 };
 use crate::rt::outbound::BackOff;
 use crate::rt::threads::{Stop, Stoppable};
@@ -49,6 +50,12 @@ const LOOK: Duration = Duration::from_millis(100);
 const STOP_WAIT: Duration = Duration::from_millis(250);
 /// Deadlines of the connection that reads what the server keeps.
 const READ: Deadlines = Deadlines { connect_ms: 500, call_ms: 2_000 };
+
+/// The rows of the reading script's keys.
+const ROWS: [&KeptKey; 2] = [RELAY, RELAY_QUOTES];
+/// Most bytes that are read at once: the largest message, and as much again for quotes that are
+/// kept and not in it. What is larger was not told by a leader.
+const KEPT_BYTES_MAX: usize = 4 * MESSAGE_BYTES_MAX;
 
 /// Takes an update, or returns it while the one before waits. A returned update is passed again,
 /// merged with later ones.
@@ -92,7 +99,9 @@ impl Follower {
         let (server, installation) = (Arc::clone(server), Arc::clone(installation));
         let (reads, thread_shared) = (Client::new(&server, READ), Arc::clone(&shared));
         let _thread = Stoppable::spawn("relay", STOP_WAIT, move |stop| {
-            Worker { server, installation, reads, inbox, shared: thread_shared, stop }.run();
+            let read = script(include_str!("../scripts/read.lua"), &ROWS);
+            let shared = thread_shared;
+            Worker { server, installation, reads, read, inbox, shared, stop }.run();
         })?;
         Ok(Self { shared, _thread })
     }
@@ -113,6 +122,7 @@ struct Worker {
     server: Arc<Server>,
     installation: Arc<Installation>,
     reads: Client,
+    read: Script,
     inbox: Inbox,
     shared: Arc<Shared>,
     stop: Stop,
@@ -248,8 +258,9 @@ impl Session<'_> {
     /// Reads all that the server keeps. Returns whether it was new.
     fn read(&mut self) -> Option<bool> {
         let (room, asked_mono_ms) = (&self.room, self.worker.now_mono_ms());
-        let kept = self.worker.reads.call(|to| read_kept(room, to)).ok()?;
+        let kept = self.worker.reads.call(|to| read_kept(&self.worker.read, room, to)).ok()?;
         self.counters().reading.loads += 1;
+        self.worker.reads.note_foreign(&ROWS, &kept.foreign);
         for (cause, what) in kept.distrusted {
             self.worker.installation.distrust(cause, what);
         }
@@ -500,19 +511,18 @@ struct Kept {
     server_ms: u64,
     /// Distrusted values.
     distrusted: Vec<(Distrust, Signed)>,
+    /// Places of keys that no node has written.
+    foreign: Vec<usize>,
 }
 
-/// The server's time in seconds and microseconds, the newest message, quotes by symbol.
-type Everything = ((u64, u64), Option<Vec<u8>>, Vec<(Vec<u8>, Vec<u8>)>);
+/// The server's time, the newest message, quotes by symbol, and what no node has written.
+type Everything = (u64, Option<Vec<u8>>, Vec<(Vec<u8>, Vec<u8>)>, Vec<usize>);
 
-fn read_kept(room: &Room, to: &mut dyn ConnectionLike) -> RedisResult<Kept> {
-    let mut pipe = redis::pipe();
-    pipe.atomic().cmd("TIME");
-    pipe.cmd("HGET").arg(room.keys.key(Key::Relay)).arg("head");
-    pipe.cmd("HGETALL").arg(room.keys.key(Key::RelayQuotes));
-    let ((seconds, micros), head, quotes): Everything = pipe.query(to)?;
-    let server_ms = seconds * 1_000 + micros / 1_000;
-    let mut kept = Kept { state: None, server_ms, distrusted: Vec::new() };
+fn read_kept(read: &Script, room: &Room, to: &mut dyn ConnectionLike) -> RedisResult<Kept> {
+    let mut read = read.prepare_invoke();
+    read.key(room.keys.key(Key::Relay)).key(room.keys.key(Key::RelayQuotes)).arg(KEPT_BYTES_MAX);
+    let (server_ms, head, quotes, foreign): Everything = read.invoke(to)?;
+    let mut kept = Kept { state: None, server_ms, distrusted: Vec::new(), foreign };
     let Some(head) = head else { return Ok(kept) };
     match opened(room, Signed::Head, &head) {
         Ok(mut state) => {

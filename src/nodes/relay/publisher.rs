@@ -10,13 +10,14 @@ use redis::Script;
 
 use crate::base::{Clock, Symbol};
 use crate::cache::l2;
-use crate::nodes::authorities::FENCE_MS;
 use crate::nodes::cluster::{Relay, RelayReading, SendError, SharedTokens, TokenEvent};
 use crate::nodes::relay::follower::{Follower, Inbox, Put};
 use crate::nodes::relay::update::{MESSAGE_BYTES_MAX, SYMBOLS_MAX, Update, encode, encode_wanted};
 use crate::nodes::tokens::{ExchangeParts, HEARD_MAX, start_exchange};
+use crate::nodes::valkey::keys::{FENCE, FENCE_MS, RELAY, RELAY_QUOTES};
 use crate::nodes::valkey::{
-    Client, Deadlines, Installation, Key, Room, Server, Signed, ValkeyError, script,
+    Client, Deadlines, Distrust, Installation, KeptKey, Key, Room, Server, Signed, ValkeyError,
+    script,
 };
 use crate::rt::threads::Stoppable;
 use crate::store::Epoch;
@@ -25,12 +26,25 @@ use crate::store::Epoch;
 const DEADLINES: Deadlines = Deadlines { connect_ms: 500, call_ms: 1_000 };
 /// Time for which this node trusts its estimate of the server's clock.
 const CLOCK_MS: u64 = 30_000;
-/// Tries of a publication. The second is made if the estimate of the server's clock was off.
-const TRIES_MAX: usize = 2;
+/// Tries of a publication: one for a wrong estimate of the server's clock, and some for forged
+/// values, which somebody may write as fast as they are replaced.
+const TRIES_MAX: usize = 5;
 
-/// Answers of the publishing script.
+/// The rows of the publishing script's keys.
+const ROWS: [&KeptKey; 3] = [FENCE, RELAY, RELAY_QUOTES];
+/// Answers of that script.
 const FENCED: u64 = 0;
 const SENT: u64 = 1;
+
+/// Code, the server's time, fence, place, and what no node has written.
+type Told = (u64, u64, Vec<u8>, Vec<u8>, Vec<usize>);
+
+/// Values that a script found and that no node has signed.
+#[derive(Default)]
+struct Forged {
+    fence: Vec<u8>,
+    place: Vec<u8>,
+}
 
 /// An estimate of the server's clock.
 #[derive(Default)]
@@ -70,7 +84,7 @@ impl Publisher {
             installation: Arc::clone(installation),
             updates: Client::new(server, DEADLINES),
             rest: Client::new(server, DEADLINES),
-            publish: script(include_str!("../scripts/publish.lua")),
+            publish: script(include_str!("../scripts/publish.lua"), &ROWS),
             timer: server.timer.clone(),
             server_clock: Mutex::default(),
             last: Mutex::default(),
@@ -86,14 +100,41 @@ impl Publisher {
         let room = self.installation.sure_room()?;
         let (seq, node) = (self.next_seq(epoch), self.node.clone());
         let mut update = Update { epoch, seq, node, ..update };
+        let mut forged = Forged::default();
         for _ in 0..TRIES_MAX {
-            match self.try_publish(&room, &mut update)? {
+            let (code, _, fence, place, foreign) = self.try_publish(&room, &mut update, &forged)?;
+            self.updates.note_foreign(&ROWS, &foreign);
+            match code {
                 SENT => return Ok(()),
-                FENCED => return Err(SendError::Deposed),
+                FENCED if self.is_deposed(&room, fence, place, &mut forged) => {
+                    return Err(SendError::Deposed);
+                }
                 _ => {}
             }
         }
-        Err(SendError::Unavailable("the server's clock leaps".to_owned()))
+        let why = "the server's clock leaps, or somebody writes there as fast as this node";
+        Err(SendError::Unavailable(why.to_owned()))
+    }
+
+    /// Whether nodes have signed what is in the way of a message. Notes what none has signed.
+    fn is_deposed(&self, room: &Room, fence: Vec<u8>, place: Vec<u8>, forged: &mut Forged) -> bool {
+        let is_ours = |kind, value: &[u8], row: &'static KeptKey| {
+            let is_ours = value.is_empty() || room.open(kind, b"", value).is_some();
+            if !is_ours {
+                self.installation.distrust(Distrust::Forged, kind);
+                self.updates.note_foreign(&[row], &[1]);
+            }
+            is_ours
+        };
+        let is_fenced = is_ours(Signed::Fence, &fence, FENCE);
+        let is_placed = is_ours(Signed::Place, &place, RELAY);
+        if !is_fenced {
+            forged.fence = fence;
+        }
+        if !is_placed {
+            forged.place = place;
+        }
+        is_fenced && is_placed
     }
 
     /// Sends the leader the symbols that this node wants to be kept fresh.
@@ -157,8 +198,13 @@ impl Publisher {
         self.send(&room, channel, &room.sign(kind, "", (Epoch::default(), sent_ms), body))
     }
 
-    /// Publishes once. Returns the script's reply.
-    fn try_publish(&self, room: &Room, update: &mut Update) -> Result<u64, SendError> {
+    /// Publishes once, past what is known to be forged. Returns the script's reply.
+    fn try_publish(
+        &self,
+        room: &Room,
+        update: &mut Update,
+        forged: &Forged,
+    ) -> Result<Told, SendError> {
         update.sent_ms = self.server_ms(&self.updates)?;
         let place = (update.epoch, update.seq);
         let whole = room.sign(Signed::Message, "", place, &encode(update));
@@ -173,8 +219,16 @@ impl Publisher {
         let mut script = self.publish.prepare_invoke();
         let keys = &room.keys;
         script.key(keys.key(Key::Fence)).key(keys.key(Key::Relay)).key(keys.key(Key::RelayQuotes));
-        script.arg(update.epoch.0).arg(update.seq).arg(FENCE_MS).arg(SYMBOLS_MAX);
-        script.arg(keys.key(Key::Relay)).arg(update.sent_ms).arg(whole).arg(head);
+        script
+            .arg(room.sign(Signed::Fence, "", (update.epoch, update.sent_ms), b""))
+            .arg(room.sign(Signed::Place, "", place, b""))
+            .arg(&forged.fence)
+            .arg(&forged.place)
+            .arg(FENCE_MS)
+            .arg(SYMBOLS_MAX)
+            .arg(keys.key(Key::Relay))
+            .arg(whole)
+            .arg(head);
         for aged in quotes.iter().take(SYMBOLS_MAX) {
             let symbol = aged.quote.symbol.as_str();
             let place = (update.epoch, update.sent_ms.saturating_sub(aged.age_ms));
@@ -182,9 +236,9 @@ impl Publisher {
             script.arg(symbol).arg(room.sign(Signed::Quote, symbol, place, &stored));
         }
         update.quotes = quotes;
-        let (answer, server_ms): (u64, u64) = self.updates.call(|to| script.invoke(to))?;
-        self.note_server_ms(server_ms);
-        Ok(answer)
+        let told: Told = self.updates.call(|to| script.invoke(to))?;
+        self.note_server_ms(told.1);
+        Ok(told)
     }
 }
 

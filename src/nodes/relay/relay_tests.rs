@@ -152,10 +152,8 @@ fn a_leader_that_was_replaced_is_refused_and_not_heard() {
     eventually("heard", || follower.ears.price("NSE:A").is_some_and(|(paise, _)| paise == 201));
     assert_eq!(follower.follower.reading().gaps, 0);
     // The claim of a third leader, which has published nothing yet, fences the second off too.
-    let timer = Clock::system();
-    let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
-    connection.end_by(timer.monotonic_ms() + 5_000);
-    redis::cmd("SET").arg("bhav:main:epoch").arg(3).exec(&mut connection).unwrap();
+    let fence = installation().room().unwrap().sign(Signed::Fence, "", (Epoch(3), 0), b"");
+    command(&server, &[b"SET", b"bhav:main:epoch", &fence]);
     assert_eq!(told(&new, 2, 202), Err(SendError::Deposed));
 }
 
@@ -403,12 +401,20 @@ fn numbers_that_no_leader_gave_do_not_silence_the_relay() {
     let (leader, follower) = (node(&server, "a"), node(&server, "b"));
     subscribed(&follower);
     let mut paise = 100;
+    // In the form of a signed value, without a good tag.
+    let place = |epoch: u64, number: u64| {
+        [&[7; 32][..], &epoch.to_be_bytes(), &number.to_be_bytes()].concat()
+    };
     for words in [
         [&b"SET"[..], b"bhav:main:epoch", b"1000000000000000"].to_vec(),
         [&b"SET"[..], b"bhav:main:epoch", b"rumour"].to_vec(),
         [&b"HSET"[..], b"bhav:main:relay", b"epoch", b"1", b"seq", b"1000000000000000"].to_vec(),
         [&b"HSET"[..], b"bhav:main:relay", b"epoch", b"x", b"seq", b"y"].to_vec(),
         [&b"HSET"[..], b"bhav:main:relay", b"head", b"x"].to_vec(),
+        [&b"HSET"[..], b"bhav:main:relay", b"place", &place(1, 1_000)].to_vec(),
+        [&b"HSET"[..], b"bhav:main:relay", b"place", b"short"].to_vec(),
+        [&b"SET"[..], b"bhav:main:epoch", &place(2, 0)].to_vec(),
+        [&b"SET"[..], b"bhav:main:epoch", &place(u64::MAX, 0)].to_vec(),
     ] {
         command(&server, &words);
         paise += 1;

@@ -1,6 +1,7 @@
--- Gives the claim back. KEYS: claim. ARGV: holder.
-local held = redis.call('GET', KEYS[1])
-if held and string.match(held, '^%d+ (.*)$') == ARGV[1] then
-    redis.call('DEL', KEYS[1])
+-- Gives the claim back. KEYS: claim. ARGV: holder, a signed claim of nobody, and how long it is
+-- kept in ms. Returns what was foreign.
+local claim = signed(1)
+if claim and string.sub(claim, SIGNED + 1) == ARGV[1] then
+    redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 end
-return 1
+return foreign

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use redis::RedisResult;
 
 use crate::nodes::valkey::connection::{Connection, Server, ValkeyError};
+use crate::nodes::valkey::keys::KeptKey;
 use crate::rt::outbound::BackOff;
 use crate::views::health::CacheBackend;
 
@@ -115,6 +116,17 @@ impl Client {
             Err(_) => back_off.failed(self.now_mono_ms(), 0),
         }
         opened
+    }
+
+    /// Notes what a script found that no node has written: places in its keys, which are of these
+    /// rows.
+    pub(crate) fn note_foreign(&self, rows: &[&KeptKey], places: &[usize]) {
+        for place in places {
+            let row = rows.get(place.saturating_sub(1)).or(rows.last());
+            if let Some(row) = row {
+                self.server.refusals.note_foreign(row.name);
+            }
+        }
     }
 
     /// The server's own name, or that of the address until the server has given its own.

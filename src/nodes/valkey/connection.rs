@@ -8,16 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{
-    Cmd, ConnectionLike, ErrorKind, FromRedisValue, Parser, RedisError, RedisResult, Script, Value,
+    Cmd, ConnectionLike, ErrorKind, FromRedisValue, Parser, RedisError, RedisResult, Value,
 };
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 use secrecy::{ExposeSecret, SecretString};
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::base::{Clock, words};
-use crate::cache::l2::Kind;
+use crate::base::Clock;
 use crate::nodes::valkey::address::{Address, Namespace, Place};
+use crate::nodes::valkey::keys::{Key, Keys};
 use crate::nodes::valkey::refusals::{Refusal, Refusals};
 use crate::rt::outbound::{Names, Stream, Timed, roots_of, trusting, web_roots};
 
@@ -426,80 +426,6 @@ impl ValkeyError {
     }
 }
 
-// ---- Keys
-//
-// The names of all keys and channels: `bhav:NAMESPACE:…`, so that an operator can allow one user
-// exactly these.
-
-/// The beginning of all scripts.
-const COMMON: &str = include_str!("../scripts/common.lua");
-
-/// A script behind the common beginning.
-pub(crate) fn script(code: &str) -> Script {
-    Script::new(&[COMMON, code].concat())
-}
-
-words! {
-    /// A name below a namespace that does not depend on anything else.
-    pub(crate) enum Key {
-        /// The highest epoch that wrote anything. Lower ones are refused.
-        Fence = "epoch",
-        /// The claim of the leader.
-        Leader = "leader",
-        /// HASH of the newest message of the relay: epoch, number, and all but its quotes. Also the
-        /// channel of the leader's updates.
-        Relay = "relay",
-        /// HASH of the newest quotes of the relay.
-        RelayQuotes = "relay:quote",
-        /// Channel of the symbols that nodes want.
-        Wanted = "wanted",
-        /// Channel of encrypted messages.
-        Sealed = "sealed",
-        /// Channel of notices that there are changes to read.
-        Changes = "changes",
-        /// Nothing is ever kept or sent under this name; access is tried with it.
-        Access = "access",
-    }
-}
-
-/// Names below one namespace.
-#[derive(Clone, Debug)]
-pub(crate) struct Keys(String);
-
-impl Keys {
-    pub(crate) fn of(namespace: &Namespace) -> Self {
-        Self(format!("bhav:{}:", namespace.as_str()))
-    }
-
-    pub(crate) fn key(&self, key: Key) -> String {
-        self.named(key.as_str())
-    }
-
-    fn named(&self, name: &str) -> String {
-        format!("{}{name}", self.0)
-    }
-
-    /// HASH of the records of a kind.
-    pub(crate) fn records(&self, kind: Kind) -> String {
-        self.named(kind.as_str())
-    }
-
-    /// ZSET of the times at which records of the kind were stored.
-    pub(crate) fn ages(&self, kind: Kind) -> String {
-        self.named(&format!("{}:age", kind.as_str()))
-    }
-
-    /// All channels.
-    pub(crate) fn channels(&self) -> [String; 4] {
-        [Key::Relay, Key::Wanted, Key::Sealed, Key::Changes].map(|channel| self.key(channel))
-    }
-
-    /// Bucket of a rate limit.
-    pub(crate) fn limit(&self, name: &str) -> String {
-        self.named(&format!("limit:{name}"))
-    }
-}
-
 // ---- Access
 //
 // Asks the server which of our commands it refuses, without changing anything on it.
@@ -513,12 +439,12 @@ pub(super) const COMMANDS: &[&[&str]] = &[
     &["INFO", "server"],
     &["TIME"],
     &["GET", NAME],
-    &["EXISTS", NAME],
+    &["TYPE", NAME],
+    &["STRLEN", NAME],
     &["DEL", NAME],
     &["SET", NAME, "x", "XX", "PX", "1"],
     &["PEXPIRE", NAME, "1"],
     &["HGET", NAME, "x"],
-    &["HMGET", NAME, "x"],
     &["HGETALL", NAME],
     &["HLEN", NAME],
     &["HSCAN", NAME, "0"],
@@ -554,52 +480,14 @@ pub(super) fn refused(
         let ValkeyError::Refused { detail, refusal } = ValkeyError::of(&error) else {
             return Err(ValkeyError::of(&error));
         };
-        // An error about a command's form, or about a script that is not loaded, does not concern
-        // access.
-        let of_the_form = ["ERR", "NOSCRIPT", "EXECABORT"].contains(&detail.as_str());
+        // An error about a command's form, about what somebody else keeps under the name, or about
+        // a script that is not loaded, does not concern access.
+        let of_the_form = ["ERR", "NOSCRIPT", "EXECABORT", "WRONGTYPE"].contains(&detail.as_str());
         if !of_the_form && !found.contains(&refusal) {
             found.push(refusal);
         }
     }
     Ok(found)
-}
-
-#[cfg(test)]
-mod keys_tests {
-    use super::*;
-
-    /// Nodes of other versions use the same, and operators' access rules name them.
-    #[test]
-    fn keys_and_channels_have_these_names() {
-        let keys = Keys::of(&Namespace::parse("main").unwrap());
-        let names = [
-            keys.records(Kind::Quote),
-            keys.records(Kind::Instruments),
-            keys.ages(Kind::Quote),
-            keys.ages(Kind::Instruments),
-            keys.key(Key::Fence),
-            keys.key(Key::Leader),
-            keys.key(Key::Relay),
-            keys.key(Key::RelayQuotes),
-            keys.key(Key::Access),
-            keys.limit("0badcafe"),
-        ];
-        let expected = [
-            "bhav:main:quote",
-            "bhav:main:instruments",
-            "bhav:main:quote:age",
-            "bhav:main:instruments:age",
-            "bhav:main:epoch",
-            "bhav:main:leader",
-            "bhav:main:relay",
-            "bhav:main:relay:quote",
-            "bhav:main:access",
-            "bhav:main:limit:0badcafe",
-        ];
-        assert_eq!(names, expected);
-        let channels = ["relay", "wanted", "sealed", "changes"].map(|n| format!("bhav:main:{n}"));
-        assert_eq!(keys.channels(), channels);
-    }
 }
 
 #[cfg(test)]
@@ -612,6 +500,9 @@ mod access_tests {
     #[test]
     fn every_command_of_a_script_is_in_the_list() {
         let scripts = [
+            crate::nodes::valkey::keys::COMMON,
+            include_str!("../scripts/check.lua"),
+            include_str!("../scripts/read.lua"),
             include_str!("../scripts/store.lua"),
             include_str!("../scripts/look.lua"),
             include_str!("../scripts/claim.lua"),
@@ -638,6 +529,12 @@ mod access_tests {
         assert_eq!(refused(&mut connection, &keys).unwrap(), []);
         let kept: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut connection).unwrap();
         assert!(kept.is_empty(), "{kept:?}");
+        // What somebody else keeps under the name refuses nothing.
+        let access = keys.key(Key::Access);
+        for words in [["LPUSH", &access, "x"], ["SADD", &access, "x"], ["SET", &access, "x"]] {
+            redis::cmd(words[0]).arg(&words[1..]).exec(&mut connection).unwrap();
+            assert_eq!(refused(&mut connection, &keys).unwrap(), [], "{words:?}");
+        }
         let rules = ["ACL", "SETUSER", "default", "-info", "-publish", "resetkeys", "~other:*"];
         let mut command = Cmd::new();
         for word in rules {

@@ -26,15 +26,14 @@ use super::address::Namespace;
 use crate::base::limiter::{Limiter, Rate};
 use crate::base::{Clock, wipe};
 use crate::cache::l2::{DISTRUSTED, Kind};
-use crate::nodes::valkey::connection::{Keys, ValkeyError};
+use crate::nodes::valkey::connection::ValkeyError;
+use crate::nodes::valkey::keys::{Keys, SIGNED_BYTES};
 use crate::nodes::valkey::{NodeSecret, Secrets};
 use crate::store::{Epoch, Store, small_file};
 
 /// Purpose of the signing key.
 const PURPOSE: &str = "what nodes tell each other";
-/// Tag, epoch and number.
-pub(crate) const SIGNED_BYTES: usize = TAG_BYTES + 16;
-const TAG_BYTES: usize = 32;
+const TAG_BYTES: usize = SIGNED_BYTES - 16;
 /// Interval of log lines about one cause.
 const LINE_MS: u64 = 600_000;
 
@@ -64,6 +63,12 @@ pub(crate) enum Signed {
     Changes,
     /// A token of the day, which is encrypted under a key of its own.
     Sealed,
+    /// The claim of the leader, with its holder.
+    Claim,
+    /// The highest epoch that wrote anything.
+    Fence,
+    /// Epoch and number of the newest message.
+    Place,
     /// A record of the second level.
     Record(Kind),
 }
@@ -77,6 +82,9 @@ impl Signed {
             Self::Wanted => "wanted",
             Self::Changes => "changes",
             Self::Sealed => "sealed token",
+            Self::Claim => "claim",
+            Self::Fence => "epoch",
+            Self::Place => "place of a message",
             Self::Record(Kind::Quote) => "kept quote",
             Self::Record(Kind::Instruments) => "kept instruments",
         }
@@ -255,7 +263,7 @@ impl Installation {
             Ok(identity) if self.belongs_to(&identity.cluster, true) => {
                 tracing::info!(
                     namespace = self.namespace().as_ref().map(Namespace::as_str),
-                    "keys on the shared server are those of this database"
+                    "namespace on the shared server: the database's own id"
                 );
                 if let Err(error) = small_file::replace(path, identity.cluster.as_bytes()) {
                     tracing::warn!(%error, "cannot keep the database's id for a start without it");
@@ -376,6 +384,9 @@ pub(crate) mod tests {
             (Signed::Wanted, "", "bd68ce0910907105"),
             (Signed::Changes, "", "841e28d0708f22df"),
             (Signed::Sealed, "", "2c6745bafd147e1a"),
+            (Signed::Claim, "", "711ce4ec74467e31"),
+            (Signed::Fence, "", "654703e3114cbf02"),
+            (Signed::Place, "", "43f63bd0a068ac29"),
             (Signed::Record(Kind::Quote), "NSE:INFY", "1e787f731572acb1"),
             (Signed::Record(Kind::Instruments), "list", "601510700737f815"),
         ] {

@@ -1,5 +1,6 @@
-//! The refusals of the server to this node: each cause is logged once, whichever module met it, and
-//! health shows it as long as it lasts.
+//! What an operator has to set right on the server: what it refuses to this node, and that somebody
+//! else writes under the nodes' keys. Each cause is logged once, whichever module met it, and
+//! health shows it.
 
 use std::sync::Arc;
 
@@ -12,6 +13,10 @@ use crate::base::Clock;
 const OVER_MS: u64 = 30_000;
 /// Most causes kept. A server has fewer, but the bound holds whatever it sends.
 const CAUSES_MAX: usize = 32;
+
+/// Time for which a key that somebody else wrote is shown, and between two log lines about it. The
+/// write itself is replaced within a second.
+const FOREIGN_MS: u64 = 600_000;
 
 /// A refusal in a reply of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,9 +98,18 @@ struct Cause {
     met_mono_ms: u64,
 }
 
+/// A key that somebody other than the nodes has written.
+struct Foreign {
+    name: &'static str,
+    met_mono_ms: u64,
+    logged_mono_ms: u64,
+}
+
 #[derive(Default)]
 struct Known {
     causes: Vec<Cause>,
+    /// One for each key at most.
+    foreign: Vec<Foreign>,
     /// When the server was last asked which commands it refuses, and its answer.
     looked: Option<(u64, Vec<Refusal>)>,
 }
@@ -129,6 +143,41 @@ impl Refusals {
             drop(known);
             tracing::warn!("{text}");
         }
+    }
+
+    /// Notes that somebody else has written under this key, and that it is replaced. Logs each key
+    /// from time to time.
+    pub(super) fn note_foreign(&self, name: &'static str) {
+        let now_mono_ms = self.timer.monotonic_ms();
+        let mut known = self.known.lock();
+        match known.foreign.iter_mut().find(|foreign| foreign.name == name) {
+            Some(foreign) => {
+                foreign.met_mono_ms = now_mono_ms;
+                if now_mono_ms.saturating_sub(foreign.logged_mono_ms) < FOREIGN_MS {
+                    return;
+                }
+                foreign.logged_mono_ms = now_mono_ms;
+            }
+            None => {
+                let (met_mono_ms, logged_mono_ms) = (now_mono_ms, now_mono_ms);
+                known.foreign.push(Foreign { name, met_mono_ms, logged_mono_ms });
+            }
+        }
+        drop(known);
+        tracing::warn!(
+            key = name,
+            "BHAV_CACHE_URL: somebody other than these nodes has written a key of theirs on the \
+             shared server; the nodes replace it. Give the server a password, and a user who alone \
+             may use their keys (docs/nodes.md)"
+        );
+    }
+
+    /// The keys that somebody else wrote a short while ago.
+    pub(crate) fn foreign(&self) -> Vec<&'static str> {
+        let now_mono_ms = self.timer.monotonic_ms();
+        let mut known = self.known.lock();
+        known.foreign.retain(|it| now_mono_ms.saturating_sub(it.met_mono_ms) < FOREIGN_MS);
+        known.foreign.iter().map(|foreign| foreign.name).collect()
     }
 
     /// The commands that the server was found to refuse a moment ago.
@@ -201,6 +250,22 @@ mod tests {
         ] {
             assert_eq!(Refusal::of(code, rest), expected, "{code} {rest}");
         }
+    }
+
+    #[test]
+    fn a_key_that_somebody_else_wrote_is_shown_for_ten_minutes() {
+        let clock = Clock::manual(Timestamp::UNIX_EPOCH);
+        let refusals = Refusals::by(clock.clone());
+        for _ in 0..1_000 {
+            refusals.note_foreign("leader");
+        }
+        clock.advance_ms(300_000);
+        refusals.note_foreign("epoch");
+        assert_eq!(refusals.foreign(), ["leader", "epoch"]);
+        clock.advance_ms(300_000);
+        assert_eq!(refusals.foreign(), ["epoch"]);
+        clock.advance_ms(300_000);
+        assert_eq!(refusals.foreign(), [""; 0]);
     }
 
     #[test]

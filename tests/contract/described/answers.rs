@@ -26,7 +26,7 @@ const BARE: &str = r#"{"traded_on":"2026-11-19","symbol":"INFY","side":"sell","q
     "price":0}"#;
 /// Fields of a wrong clock, of backups, of refused reloads and of a taken address: those have
 /// scenarios of their own.
-const NEVER_THERE: [&str; 48] = [
+const NEVER_THERE: [&str; 49] = [
     // Two points a week apart: in the tests of portfolios. A late source: as in quotes.
     "Week.from",
     "Week.to",
@@ -65,6 +65,7 @@ const NEVER_THERE: [&str; 48] = [
     "HealthExposed.reason",
     "Health.shared_server",
     "HealthSharedServer.refused",
+    "HealthSharedServer.foreign",
     // One node of several: in their tests.
     "Health.node",
     "Health.leader",
