@@ -46,6 +46,8 @@ struct Known {
     outlived: BTreeMap<usize, (Life, u64, u64)>,
     acknowledged: BTreeSet<String>,
     counts: BTreeMap<&'static str, u64>,
+    /// Nodes whose snapshot is stale, with the time since which it is.
+    stale_since_ms: BTreeMap<usize, u64>,
     faults: Vec<String>,
     stepped_ms: u64,
     busy_until_ms: u64,
@@ -151,6 +153,17 @@ impl Clients {
                 continue;
             };
             last.served.insert(route);
+            if target == SNAPSHOT {
+                let stale = answer.json()["market"]["stale"] == true;
+                let what = if stale { "stale snapshots" } else { "fresh snapshots" };
+                *known.counts.entry(what).or_default() += 1;
+                let since_ms = known.stale_since_ms.remove(&node).unwrap_or(seen.sent_ms);
+                if stale {
+                    known.stale_since_ms.insert(node, since_ms);
+                    let longest_ms = known.counts.entry("longest stale, ms").or_default();
+                    *longest_ms = (*longest_ms).max(seen.sent_ms - since_ms);
+                }
+            }
             for (what, as_of) in times(&answer.json()) {
                 let before = last.as_of.insert(what.clone(), as_of.clone()).unwrap_or_default();
                 if as_of < before {

@@ -3,6 +3,7 @@
 mod accounts;
 mod clients;
 mod example;
+mod foreign_writes;
 mod going_back;
 mod keys;
 mod leading;
@@ -16,6 +17,9 @@ mod secrets;
 mod serving;
 mod standby;
 mod status;
+#[allow(dead_code, reason = "the names of what he does are of the tests of each")]
+#[path = "../../src/nodes/valkey/test_server_stranger.rs"]
+mod stranger;
 mod strangers;
 mod tokens;
 mod turns;

@@ -10,6 +10,7 @@ use bhav::sim::SimSettings;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use super::clients::Clients;
+use super::foreign_writes::Writer;
 use super::programs::{Shared, registration};
 use super::ways::{Mode, Way};
 use crate::support::postgres::{self, Server};
@@ -43,6 +44,8 @@ enum Fault {
     KillServer,
     StopDatabase,
     KillDatabase,
+    /// Somebody else writes under all keys of the nodes on the shared server, all the time.
+    Stranger,
 }
 
 impl Fault {
@@ -55,6 +58,7 @@ impl Fault {
             Self::WayToServer(node, _) => (2, node),
             Self::KillServer => (3, 0),
             Self::StopDatabase | Self::KillDatabase => (4, 0),
+            Self::Stranger => (5, 0),
         }
     }
 
@@ -62,7 +66,7 @@ impl Fault {
     fn draw(chance: &mut fastrand::Rng, leader: usize) -> Self {
         let node = if chance.bool() { leader } else { chance.usize(..NAMES.len()) };
         let mode = if chance.bool() { Mode::Cut } else { Mode::Mute };
-        match chance.u32(..20) {
+        match chance.u32(..23) {
             0..=3 => Self::Kill(node),
             4..=7 => Self::Stop(node),
             8..=9 => Self::Restart(node),
@@ -70,7 +74,8 @@ impl Fault {
             13..=15 => Self::WayToServer(node, mode),
             16..=17 => Self::KillServer,
             18 => Self::StopDatabase,
-            _ => Self::KillDatabase,
+            19 => Self::KillDatabase,
+            _ => Self::Stranger,
         }
     }
 }
@@ -103,6 +108,7 @@ struct World {
     members: Vec<Member>,
     /// Whether PostgreSQL runs, so that it can be sent a signal.
     has_database: bool,
+    writer: Writer,
 }
 
 impl World {
@@ -122,7 +128,8 @@ impl World {
             Member { folder, database, server, process: None }
         };
         let members = NAMES.iter().map(member).collect();
-        Some(Self { shared, members, has_database: true })
+        let writer = Writer::start(&shared.server.socket());
+        Some(Self { shared, members, has_database: true, writer })
     }
 
     fn start(&mut self, node: usize, clients: &Clients) {
@@ -161,6 +168,7 @@ impl World {
                 self.has_database = false;
                 self.shared.database.signal(Signal::KILL);
             }
+            Fault::Stranger => self.writer.set_active(true),
         }
     }
 
@@ -183,6 +191,7 @@ impl World {
                 self.shared.database.launch();
                 self.has_database = true;
             }
+            Fault::Stranger => self.writer.set_active(false),
         }
     }
 
@@ -370,4 +379,50 @@ fn whatever_fails_one_node_leads_prices_go_on_and_nothing_acknowledged_is_lost()
         .map(|route| stats["rejected"][route].as_i64().unwrap_or(0));
     assert!(refused.iter().sum::<i64>() <= stops, "{refused:?}: {told}");
     assert!(stats["max_quote_calls_in_1s"].as_i64() <= Some(2), "{told}");
+}
+
+/// A run without other faults, in which somebody writes under all keys every 100 ms.
+#[test]
+fn a_stranger_who_never_stops_writing_costs_no_leader_no_price_and_no_write() {
+    let name = "a_stranger_who_never_stops_writing_costs_no_leader_no_price_and_no_write";
+    let plan = Plan::asked();
+    let Some(mut world) = World::of(name) else { return };
+    let clients = Clients::of(world.members.iter().map(Member::address).collect());
+    (0..NAMES.len()).for_each(|node| world.start(node, &clients));
+    let body = registration("nine green parrots");
+    let auth = until("a user", || {
+        let target = "/api/auth/register";
+        let answer = clients.send(0, DEADLINE_MS, "POST", target, "", &body);
+        answer.filter(|it| it.status == 201).map(|it| bearer(&it.field("access_token")))
+    });
+    clients.await_rest();
+    world.writer.set_active(true);
+    let (running, stop) = crossbeam_channel::bounded(0);
+    std::thread::scope(|scope| {
+        let _running: crossbeam_channel::Sender<()> = running;
+        clients.watch(scope, &auth, &stop);
+        until("a leader", || clients.leader());
+        let (clock, parker) = (Clock::system(), Parker::current());
+        while clock.monotonic_ms() < plan.lasts_s * 1_000 {
+            clients.step();
+            parker.park(STEP_MS);
+        }
+    });
+    world.writer.set_active(false);
+    clients.await_rest();
+    let kept = [0, 1, 2].map(|node| clients.journal(node, &auth));
+    let epochs = clients.leader().unwrap().1;
+    let (counts, faults, acknowledged) = clients.end();
+    let told = format!("{epochs} epochs, {} strange writes, {counts:?}", world.writer.written());
+    if plan.is_long {
+        say(&format!("{told}\n"));
+    }
+    assert_eq!(faults, [""; 0], "{told}");
+    for kept in kept {
+        assert_eq!(acknowledged.difference(&kept).collect::<Vec<_>>(), [""; 0], "lost: {told}");
+    }
+    assert_eq!(epochs, 1, "the leader was replaced: {told}");
+    assert_eq!(counts.get("writes refused"), None, "{told}");
+    let of = |what| counts.get(what).copied().unwrap_or_default();
+    assert!(of("stale snapshots") * 100 <= of("fresh snapshots"), "{told}");
 }
