@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use foldhash::fast::RandomState;
 use jiff::civil::Date;
@@ -17,7 +17,6 @@ use serde::{Deserialize, Deserializer};
 
 use crate::base::{Exchange, Symbol, Words, words};
 use crate::market::data_file::{DataError, Faults, operators};
-use crate::market::renamed;
 
 /// Most instruments held. Broker A's rows of both exchanges are about 25,000; with the sets'
 /// overhead and the index for searches this many take under 16 MiB.
@@ -346,7 +345,7 @@ impl SearchIndex {
     }
 
     fn by_former_ticker<'a>(&'a self, query: &'a Query) -> impl Iterator<Item = &'a Named> {
-        renamed::from_old(query.text()).flat_map(move |change| {
+        from_old(query.text()).flat_map(move |change| {
             let exchanges = [Exchange::Nse, Exchange::Bse].into_iter();
             exchanges.filter(|exchange| query.is_on(*exchange)).filter_map(|exchange| {
                 let symbol = Symbol::parse(&format!("{}:{}", exchange.as_str(), change.new))?;
@@ -413,6 +412,31 @@ fn folded(one: &str, other: &str) -> Ordering {
 
 fn begins(text: &[u8], prefix: &[u8]) -> bool {
     text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+}
+
+// ---- Former tickers
+//
+// Tickers that companies had before, by which people still look for them. Read once.
+
+const RENAMED: &str = include_str!("data/renamed.csv");
+
+/// A change of a ticker.
+#[derive(Debug, Deserialize)]
+struct Renamed {
+    old: String,
+    new: String,
+}
+
+static RENAMES: LazyLock<Vec<Renamed>> = LazyLock::new(|| {
+    let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(RENAMED.as_bytes());
+    let rows = reader.deserialize();
+    rows.map(|row| row.expect("the changes of tickers are well-formed: a test reads them"))
+        .collect()
+});
+
+/// The changes whose old ticker begins with `text`, which is in upper case.
+fn from_old(text: &str) -> impl Iterator<Item = &'static Renamed> {
+    RENAMES.iter().filter(move |renamed| renamed.old.starts_with(text))
 }
 
 // ---- Universe
@@ -850,6 +874,25 @@ mod search_tests {
             assert_eq!(found(&index, text, 20), expected, "{text}");
         }
         assert_eq!(found(&index, "zomato", 1), ["NSE:ETERNAL"]);
+    }
+
+    #[test]
+    fn each_old_ticker_is_there_once_and_leads_to_a_ticker_that_is_new() {
+        let olds: HashSet<&str> = RENAMES.iter().map(|renamed| renamed.old.as_str()).collect();
+        assert_eq!(olds.len(), RENAMES.len());
+        let list = InstrumentList::embedded();
+        for Renamed { old, new } in RENAMES.iter() {
+            for ticker in [old, new] {
+                assert!(Symbol::parse(&format!("NSE:{ticker}")).is_some(), "{ticker}");
+            }
+            // A chain of changes is one row for each old ticker, with the newest.
+            assert!(!olds.contains(new.as_str()), "{new} was changed too");
+            assert!(!list.contains(&format!("NSE:{old}")), "{old} is listed");
+        }
+        assert_eq!(
+            from_old("ZOM").map(|renamed| renamed.new.as_str()).collect::<Vec<_>>(),
+            ["ETERNAL"]
+        );
     }
 
     #[test]

@@ -14,8 +14,9 @@ const KEPT_PCT_MIN: usize = 90;
 /// Largest part of the needed symbols, in percent, that may be missing against the compiled-in
 /// list. Months old, it has names that were changed since.
 const RENAMED_PCT_MAX: usize = 10;
-/// Largest part of the rows, in percent, that may be unreadable.
-const UNREAD_PCT_MAX: u64 = 1;
+/// Largest part of the rows, in percent, that may be unreadable. That nothing needed is among them
+/// is judged before.
+const UNREAD_PCT_MAX: u64 = 10;
 /// Symbols that are named.
 const NAMED_MAX: usize = 5;
 
@@ -113,14 +114,15 @@ mod tests {
             // One row in three thousand is broken.
             (0, 1_000, 2_000, 1, None),
             (0, 950, 1_900, 0, None),
-            (0, 902, 2_000, 29, None),
+            (0, 902, 2_000, 30, None),
             (0, 899, 2_000, 0, Some(shorter(Exchange::Nse, 899, 1_000))),
             (0, 453, 2_000, 3, Some(shorter(Exchange::Nse, 453, 1_000))),
             (0, 1_000, 1_799, 0, Some(shorter(Exchange::Bse, 1_799, 2_000))),
             (0, 1_000, 0, 0, Some(shorter(Exchange::Bse, 0, 2_000))),
             (4, 1_000, 2_000, 0, Some(lacks(&["NSE:S3"]))),
             (0, 900, 2_000, 0, Some(lacks(&["NSE:S900"]))),
-            (0, 1_000, 2_000, 31, Some(Doubt::Unread { rows: 31, listed: 3_000 })),
+            (0, 1_000, 2_000, 333, None),
+            (0, 1_000, 2_000, 334, Some(Doubt::Unread { rows: 334, listed: 3_000 })),
         ] {
             let found = doubt(&list(shares(from, nse, bse)), &last, &needed, unread);
             assert_eq!(found, expected, "{from} {nse} {bse} {unread}");

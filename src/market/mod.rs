@@ -13,7 +13,6 @@ pub mod instruments;
 pub(crate) mod list_belief;
 mod market_day;
 mod phase;
-mod renamed;
 
 pub use calendar::MarketCalendar;
 pub(crate) use data_file::DataError;
