@@ -37,8 +37,8 @@ export const text = {
     away: (status) => `The service does not answer (${status}). It may be restarting; it is tried again.`,
     unknown: (status) => `The service answered ${status} without saying why.`,
     inFront:
-      'A proxy in front of this site wants a login of its own: its page came in place of an answer. Load the page again to log in there.',
-    notKept: 'The login was right, but the browser did not send its cookie back. Does it refuse cookies of this site?',
+      'A proxy in front of this site wants a login of its own. Load the page again to log in there.',
+    notKept: 'The login was right, but the browser sent no cookie back. Does it refuse cookies of this site?',
   },
   strip: {
     next: { pre_open: 'trading from', closed: 'next session', holiday: 'next session' },
