@@ -311,7 +311,7 @@ fn market(seen: &Scheduler) -> HealthMarket {
         source: age.map(|age| age.source),
         instruments: instruments.len(),
         instruments_origin: instruments.origin(),
-        instruments_as_of: Some(Day(instruments.as_of())),
+        instruments_as_of: Day(instruments.as_of()),
         instruments_unread: seen.instruments.unread,
         instruments_failure: seen.instruments.failure.clone().map(Into::into),
     }

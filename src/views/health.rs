@@ -208,7 +208,7 @@ read_documents! {
         pub instruments: usize,
         pub instruments_origin: Origin,
         /// Date of the list in force.
-        pub instruments_as_of?: Option<Day>,
+        pub instruments_as_of: Day,
         /// Rows of it that could not be read.
         pub instruments_unread: u64,
         /// Why a newer list is not in force: it could not be fetched, or it is not believed. Absent

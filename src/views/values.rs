@@ -94,7 +94,7 @@ pub struct Share(f64);
 pub struct Instant(#[serde(serialize_with = "in_ist", deserialize_with = "parsed")] pub Timestamp);
 
 /// A date in India.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Day(#[serde(serialize_with = "displayed", deserialize_with = "parsed")] pub Date);
 
 /// Seconds by which a source runs behind the exchange by its nature.
