@@ -33,6 +33,10 @@ pub const NINE: [&str; 9] = [
 ];
 pub const SIGNALS: &str = "/api/signals";
 pub const RECORD: &str = "/api/signals/record";
+/// An operator's calendar with the hours of the evening session, which the embedded one does not
+/// know.
+const EVENING_SESSION: &str = "[[session]]\ndate = \"2026-11-08\"\nname = \"Muhurat\"\n\
+                               [[session.part]]\ncontinuous = \"18:00-19:15\"\n";
 /// Sessions of a whole history.
 const SESSIONS: usize = 570;
 /// Advance of the clock at each check: more than the interval between calls for candles, and so
@@ -87,7 +91,10 @@ impl Stage {
     pub fn config(&self) -> Config {
         let path = self.scene.state.path().join("universe.txt");
         std::fs::write(&path, self.universe.join("\n")).unwrap();
+        let calendar = self.scene.state.path().join("calendar.toml");
+        std::fs::write(&calendar, EVENING_SESSION).unwrap();
         let mut config = self.scene.config();
+        config.market.calendar_file = Some(calendar);
         config.market.universe_file = Some(path);
         config
     }
