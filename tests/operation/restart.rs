@@ -2,6 +2,11 @@
 
 use crate::market::figures::number;
 use crate::support::{Client, PRICES, Program, SNAPSHOT, Scene, TRADING, serve, until};
+
+fn one(symbol: &str) -> Vec<String> {
+    vec![symbol.to_owned()]
+}
+
 #[test]
 fn after_a_stop_the_last_snapshot_and_quotes_are_there_at_once() {
     let (scene, service) = Scene::trading();
@@ -22,8 +27,11 @@ fn after_a_stop_the_last_snapshot_and_quotes_are_there_at_once() {
     assert_eq!(quotes.quoted(), ["NSE:M&M", "NSE:INFY"]);
     assert_eq!(quotes.text().matches("\"stale\":true").count(), 2, "{}", quotes.text());
     assert_eq!(quotes.text().matches("\"simulated\":true").count(), 2, "{}", quotes.text());
-    // The day's instrument list was kept as well: this needs no upstream.
-    assert_eq!(service.prices("NSE:NOSUCH").unavailable(), ["NSE:NOSUCH"]);
+    // The day's instrument list was kept as well. What it lacks would be tried, and nobody answers.
+    assert_eq!(service.health()["market"]["instruments_origin"], "broker_a");
+    let beside = service.prices("NSE:INFY,NSE:NOSUCH");
+    assert_eq!((beside.quoted(), beside.unavailable()), (one("NSE:INFY"), one("NSE:NOSUCH")));
+    service.prices("NSE:NOSUCH").expect_problem(503, "quotes_unavailable");
 }
 
 #[test]
