@@ -93,14 +93,6 @@ impl Mark {
         let days = date.since(self.on).map_or(i32::MAX, |span| span.get_days());
         days < self.ratio.map_or(BASE_DAYS, BaseRatio::awaited_days)
     }
-
-    /// Whether the row shows the mark on `date`.
-    pub(crate) fn is_shown(&self, date: Date) -> bool {
-        match self.sign {
-            ActionSign::BasePrice | ActionSign::AverageAwaited => self.is_awaited(date),
-            ActionSign::InverseRatios | ActionSign::PriceLeap | ActionSign::SharesArrived => true,
-        }
-    }
 }
 
 words! {

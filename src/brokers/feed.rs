@@ -5,7 +5,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};

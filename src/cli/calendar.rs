@@ -10,7 +10,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use jiff::civil::Date;
 use jiff::{Span, Timestamp};
 
-use crate::base::{Clock, Words, clock};
+use crate::base::{Clock, clock};
 use crate::cli::operator::{Done, print, refuse, settings, with_env_file};
 use crate::config::cli::{Scope, with_flags};
 use crate::market::MarketCalendar;

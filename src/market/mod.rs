@@ -21,4 +21,4 @@ pub use indices::{Index, IndexList, Priced, Prices, Snapshot, SnapshotInputs};
 pub(crate) use instruments::InstrumentList;
 pub use instruments::{Origin, Sectors, Universe};
 pub(crate) use market_day::{LastClose, Seen};
-pub(crate) use phase::{MarketStatus, Phase, Trading};
+pub(crate) use phase::{MarketStatus, Phase};

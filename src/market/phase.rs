@@ -108,6 +108,10 @@ pub(crate) enum Trading {
     /// Of the indices and of shares with derivatives, which take part in the auction.
     WithAuction,
     /// Of shares without derivatives.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "no list says yet which shares have derivatives")
+    )]
     WithoutAuction,
 }
 

@@ -11,7 +11,7 @@ use crate::base::previous_close::{
     self, BaseRatio, Known, Reason, Said, SessionOfPrice, base_ratio_of_percent, is_close_before,
     is_usual_ratio,
 };
-use crate::base::{ActionSign, ClosingPrice, Holding, Mark, MarketDay, Symbol, clock};
+use crate::base::{ActionSign, ClosingPrice, Holding, Mark, MarketDay, Symbol};
 use crate::portfolio::valuation::price_date;
 
 /// Smallest ratio of new to old quantity that can be a corporate action: a bonus of one share for

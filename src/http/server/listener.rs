@@ -50,7 +50,7 @@ pub enum NotServed {
 }
 
 /// A descriptor that a supervisor passed, with its name if it has one.
-pub type Passed = (Option<String>, OwnedFd);
+pub(crate) type Passed = (Option<String>, OwnedFd);
 
 /// A bound, listening, non-blocking socket.
 #[derive(Debug)]
