@@ -10,9 +10,6 @@ function wordsOf(status) {
   return [502, 503, 504].includes(status) ? text.problem.away(status) : text.problem.unknown(status);
 }
 
-/** The code of an answer that is not the service's, but of a proxy in front which wants a login of its own. */
-const IN_FRONT = 'login_in_front';
-
 /**
  * Whether a login page came in place of an answer: the API sends nobody elsewhere, and says everything in JSON. A proxy
  * that cannot reach the service has a status of its own.
@@ -85,18 +82,16 @@ export async function call(path, options = {}) {
       redirect: 'manual',
       signal: signal ? AbortSignal.any([signal, late]) : late,
     });
-    if (isInFront(answer)) answered = { code: IN_FRONT, detail: text.problem.inFront };
+    if (isInFront(answer)) answered = { code: 'login_in_front', detail: text.problem.inFront };
     else if (raw && answer.ok) answered = await answer.text();
     else if (answer.headers.get('content-type')?.includes('json')) answered = await answer.json();
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new Problem(0, null, null);
   }
-  if (answered?.code === IN_FRONT) {
-    setSession({ ...session, in_front: true });
-    throw new Problem(answer.status, answered, null);
-  }
-  if (session.in_front) setSession({ ...session, in_front: false });
+  const inFront = answered?.code === 'login_in_front';
+  if (session.in_front !== inFront) setSession({ ...session, in_front: inFront });
+  if (inFront) throw new Problem(answer.status, answered, null);
   // After a machine slept, an answer that waited with it says nothing about now.
   if (performance.now() - asked < 5_000) readClock(answer);
   if (answer.ok || accept.includes(answer.status)) return answered;
@@ -161,36 +156,7 @@ export async function askSession() {
   setSession({ ...session, refused: undefined, ...answer, known: true });
 }
 
-/** After a login: the browser has to send the cookie that it got. */
-async function expectUser() {
-  await askSession();
-  if (session.user) return;
-  throw new Problem(401, { code: 'login_not_kept', detail: session.refused ?? text.problem.notKept }, null);
-}
-
-export async function logIn(email, password) {
-  await call('/api/auth/login', { method: 'POST', body: { email, password, cookie: true } });
-  await expectUser();
-}
-
-export async function register(email, password, name) {
-  const body = { email, password, cookie: true, ...(name ? { name } : {}) };
-  await call('/api/auth/register', { method: 'POST', body });
-  await expectUser();
-}
-
 export async function logOut(everywhere = false) {
   await call('/api/auth/logout', { method: 'POST', ...(everywhere ? { body: { everywhere } } : {}) });
-  await askSession();
-}
-
-export async function changePassword(current, next) {
-  const body = { current_password: current, new_password: next, cookie: true };
-  await call('/api/auth/password', { method: 'POST', body });
-  await askSession();
-}
-
-export async function eraseAccount(password) {
-  await call('/api/auth/account', { method: 'DELETE', body: { password } });
   await askSession();
 }

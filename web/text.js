@@ -36,9 +36,7 @@ export const text = {
     offline: 'The service does not answer. Is it running, and is this device online?',
     away: (status) => `The service does not answer (${status}). It may be restarting; it is tried again.`,
     unknown: (status) => `The service answered ${status} without saying why.`,
-    inFront:
-      'A proxy in front of this site wants a login of its own. Load the page again to log in there.',
-    notKept: 'The login was right, but the browser sent no cookie back. Does it refuse cookies of this site?',
+    inFront: 'A proxy in front of this site wants a login: load the page again.',
   },
   strip: {
     next: { pre_open: 'trading from', closed: 'next session', holiday: 'next session' },

@@ -12,9 +12,8 @@ use crate::http::document::variants::{Coding, Prepared};
 /// All files together, as brotli, with their index: what a browser keeps after a visit of every
 /// page.
 const BROTLI_BYTES_MAX: usize = 110_000;
-/// Size of the files that the first visit of any one page loads. With the words for a proxy that
-/// wants a login of its own, and for a cookie that is refused.
-const FIRST_LOAD_BYTES_MAX: usize = 30_250;
+/// Size of the files that the first visit of any one page loads.
+const FIRST_LOAD_BYTES_MAX: usize = 30_000;
 /// Bytes of a module: what one can read at a sitting.
 const MODULE_BYTES_MAX: usize = 13_000;
 /// Bytes of the style sheet, which has one declaration a line.

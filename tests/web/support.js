@@ -42,7 +42,8 @@ export async function startDemo(settings = {}) {
     await until(`the first ${path}`, async () => (await fetch(`${base}/api/${path}`)).ok);
   }
   const post = async (path, body, method = 'POST') => {
-    const answer = await fetch(sim + path, { method, body: body && JSON.stringify(body) });
+    const json = { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) };
+    const answer = await fetch(sim + path, { method, ...(body && json) });
     return answer.json().catch(() => null);
   };
   return {

@@ -135,7 +135,9 @@ test('the lines that the demo prints lead to stale prices on the page', async ()
   const { page, context } = await open(stage.browser);
   await visit(page, stage.demo.base);
   await until('prices', async () => (await strip(page)).includes('Live'));
-  for (const [, body, url] of printed) assert.equal((await fetch(url, { method: 'POST', body })).ok, true);
+  // As curl sends it.
+  const headers = { 'Content-Type': 'application/x-www-form-urlencoded' };
+  for (const [, body, url] of printed) assert.equal((await fetch(url, { method: 'POST', headers, body })).ok, true);
   await until('the word', async () => /Stale, from/.test(await strip(page)), 30_000);
   await context.close();
   await stage.demo.mend();

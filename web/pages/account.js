@@ -1,5 +1,5 @@
 // Who is logged in and until when; password, export, and the two ways to delete.
-import { call, changePassword, eraseAccount, logOut, serverNow, session } from '../api.js';
+import { askSession, call, logOut, serverNow, session } from '../api.js';
 import { appearance } from '../appearance.js';
 import { ask } from '../dialog.js';
 import { attempt, field, onSubmit, problemPlace } from '../form.js';
@@ -11,6 +11,17 @@ import { login } from '../text/login.js';
 import { button, h, put, say } from '../view.js';
 
 export const title = t.title;
+
+async function changePassword(current, next) {
+  const body = { current_password: current, new_password: next, cookie: true };
+  await call('/api/auth/password', { method: 'POST', body });
+  await askSession();
+}
+
+async function eraseAccount(password) {
+  await call('/api/auth/account', { method: 'DELETE', body: { password } });
+  await askSession();
+}
 
 export function show({ main, go, announce }) {
   main.className = 'narrow account-page';

@@ -1,5 +1,5 @@
 // Log in or create an account. On a private page it stands in that page's place.
-import { logIn, onSession, register, session } from '../api.js';
+import { Problem, askSession, call, onSession, session } from '../api.js';
 import { appearance } from '../appearance.js';
 import { field, onSubmit, problemPlace } from '../form.js';
 import { login as t } from '../text/login.js';
@@ -9,6 +9,24 @@ export const title = t.title;
 
 /** Kept between log in and register, so that nothing is asked for twice. */
 let email = '';
+
+/** After a login: the browser has to send the cookie that it got. */
+async function expectUser() {
+  await askSession();
+  if (session.user) return;
+  throw new Problem(401, { code: 'login_not_kept', detail: session.refused ?? t.notKept }, null);
+}
+
+async function logIn(email, password) {
+  await call('/api/auth/login', { method: 'POST', body: { email, password, cookie: true } });
+  await expectUser();
+}
+
+async function register(email, password, name) {
+  const body = { email, password, cookie: true, ...(name ? { name } : {}) };
+  await call('/api/auth/register', { method: 'POST', body });
+  await expectUser();
+}
 
 export function show({ main, path, go }) {
   main.className = 'narrow';

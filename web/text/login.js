@@ -14,4 +14,5 @@ export const login = {
   forgot: 'Password forgotten? The operator of this service can set a new one.',
   already: (email) => `You are logged in as ${email}.`,
   toPortfolio: 'To the portfolio',
+  notKept: 'The login was right, but the browser sent no cookie back. Does it refuse cookies of this site?',
 };
