@@ -340,12 +340,7 @@ fn whatever_fails_one_node_leads_prices_go_on_and_nothing_acknowledged_is_lost()
     let Some(mut world) = World::of(name) else { return };
     let clients = Clients::of(world.members.iter().map(Member::address).collect());
     (0..NAMES.len()).for_each(|node| world.start(node, &clients));
-    let body = registration("nine green parrots");
-    let auth = until("a user", || {
-        let target = "/api/auth/register";
-        let answer = clients.send(0, DEADLINE_MS, "POST", target, "", &body);
-        answer.filter(|it| it.status == 201).map(|it| bearer(&it.field("access_token")))
-    });
+    let auth = registered(&clients);
     clients.await_rest();
 
     let (running, stop) = crossbeam_channel::bounded(0);
@@ -381,6 +376,16 @@ fn whatever_fails_one_node_leads_prices_go_on_and_nothing_acknowledged_is_lost()
     assert!(stats["max_quote_calls_in_1s"].as_i64() <= Some(2), "{told}");
 }
 
+/// A user of the first node, as the headers of their requests.
+fn registered(clients: &Clients) -> String {
+    let body = registration("nine green parrots");
+    until("a user", || {
+        let target = "/api/auth/register";
+        let answer = clients.send(0, DEADLINE_MS, "POST", target, "", &body);
+        answer.filter(|it| it.status == 201).map(|it| bearer(&it.field("access_token")))
+    })
+}
+
 /// A run without other faults, in which somebody writes under all keys every 100 ms.
 #[test]
 fn a_stranger_who_never_stops_writing_costs_no_leader_no_price_and_no_write() {
@@ -389,12 +394,7 @@ fn a_stranger_who_never_stops_writing_costs_no_leader_no_price_and_no_write() {
     let Some(mut world) = World::of(name) else { return };
     let clients = Clients::of(world.members.iter().map(Member::address).collect());
     (0..NAMES.len()).for_each(|node| world.start(node, &clients));
-    let body = registration("nine green parrots");
-    let auth = until("a user", || {
-        let target = "/api/auth/register";
-        let answer = clients.send(0, DEADLINE_MS, "POST", target, "", &body);
-        answer.filter(|it| it.status == 201).map(|it| bearer(&it.field("access_token")))
-    });
+    let auth = registered(&clients);
     clients.await_rest();
     world.writer.set_active(true);
     let (running, stop) = crossbeam_channel::bounded(0);
