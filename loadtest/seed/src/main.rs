@@ -90,6 +90,7 @@ fn write_users(
         day: Some(date),
         last_close: None,
         close_before_open: None,
+        session_before: None,
     };
     loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
@@ -110,14 +111,16 @@ fn write_users(
                 holding(broker, symbol, symbols[symbol], synced_ms)
             });
             let synced = Synced { holdings: holdings.collect(), ..Synced::default() };
-            let derive: Derive = Box::new(move |Before { portfolio, closes }, synced| {
-                let Portfolio { holdings, positions, syncs } = portfolio;
-                let brokers = syncs.iter().map(|sync| sync.broker).collect();
-                let stood = Stood { brokers, holdings, positions, closes };
-                portfolio::derive(broker, &day, stood, synced)
-            });
+            let derive: Derive =
+                Box::new(move |Before { portfolio, closes, closes_before }, synced| {
+                    let Portfolio { holdings, positions, syncs } = portfolio;
+                    let brokers = syncs.iter().map(|sync| sync.broker).collect();
+                    let stood = Stood { brokers, holdings, positions, closes, closes_before };
+                    portfolio::derive(broker, &day, stood, synced)
+                });
             let new = NewPortfolio {
                 broker,
+                replaces_with_none: false,
                 synced_ms,
                 synced,
                 closes_of: None,
