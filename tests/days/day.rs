@@ -1,13 +1,15 @@
 //! A day: drawn from its seed, played, and judged.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bhav::market::MarketCalendar;
 use jiff::SignedDuration;
 use jiff::civil::{Date, date};
 
+use super::happenings::Happenings;
 use super::promises::Promises;
 use super::users::{Account, Judge, SHARES, read};
 use super::world::{Events, Node, World, at};
@@ -19,8 +21,12 @@ const MONDAY: Date = date(2026, 11, 16);
 const QUIET_S_MAX: u64 = 30;
 /// So long after that the evening's run has finished.
 const CLOSED_WITHIN_MS: u64 = 1_200_000;
+/// What happens to shares goes on no longer than continuous trading.
+const HALTS_UNTIL_S: u64 = 15 * 3_600;
 /// Longest wait for a commit at which a process is killed.
 const COMMIT_WITHIN_MS: u64 = 3_000;
+/// Of the day: continuous trading has begun.
+const OPENED_S: u64 = 9 * 3_600 + 960;
 /// Of the day: no close is revalued before it.
 const SETTLED_S: u64 = 15 * 3_600 + 2_700;
 /// Of the day: from then on each feed can say the close.
@@ -91,6 +97,7 @@ struct Day {
     world: Rc<World>,
     judges: Vec<Rc<RefCell<Judge>>>,
     promises: Promises,
+    happenings: Happenings,
     standing: Vec<Standing>,
     /// When the database's file comes back that is elsewhere.
     away_until_ms: Option<i64>,
@@ -107,6 +114,7 @@ impl Day {
         let date = MONDAY.saturating_add(SignedDuration::from_hours(24 * rng.i64(0..5)));
         let world = Rc::new(World::new(seed, at(date, 8 * 3_600), events));
         let promises = Promises::new(&world, date, &SHARES);
+        let happenings = Happenings::new(&world, rng.u64(..));
         Self {
             rng,
             length,
@@ -114,6 +122,7 @@ impl Day {
             world,
             judges: Judge::all(),
             promises,
+            happenings,
             standing: Vec::new(),
             away_until_ms: None,
             full_until_ms: None,
@@ -123,6 +132,7 @@ impl Day {
     }
 
     fn play(mut self) -> Report {
+        self.happenings.morning();
         for (from_s, to_s) in self.spells() {
             self.spell(from_s, to_s);
         }
@@ -184,6 +194,7 @@ impl Day {
         while self.world.clock.now_ms() < until_ms {
             self.step(&node);
         }
+        self.happenings.resume();
         self.bring_back();
         self.make_room(&node);
         let store = &node.api.state().store;
@@ -258,6 +269,11 @@ impl Day {
         let ms = self.rng.u64(50..1_500);
         self.run(node, ms);
         self.mend();
+        if self.world.clock.now() < at(self.date, HALTS_UNTIL_S) {
+            self.promises.halted(self.happenings.step());
+        } else {
+            self.happenings.resume();
+        }
         let now_ms = self.world.clock.now_ms();
         if self.rng.u8(..20) == 0 {
             let order = self.fault();
@@ -412,18 +428,53 @@ impl Day {
         self.later(closed_ms);
     }
 
-    /// That evening or the next morning, no point of the close is lost.
+    /// That evening or the next morning, no point of the close is lost. Or the next session begins.
     fn later(&mut self, closed_ms: i64) {
         let now_s = self.world.clock.now().as_second() - at(self.date, 0).as_second();
-        let from_s = if self.rng.bool() {
-            now_s as u64 + self.rng.u64(2..3_600)
-        } else {
-            (24 + 8) * 3_600 + self.rng.u64(..3_600)
-        };
+        let (evening, morning) = (now_s as u64 + self.rng.u64(2..3_600), self.rng.u64(..3_600));
+        match self.rng.u8(..3) {
+            0 => self.look_again(evening, closed_ms),
+            1 => self.look_again((24 + 8) * 3_600 + morning, closed_ms),
+            _ => self.next_session(),
+        }
+    }
+
+    fn look_again(&mut self, from_s: u64, closed_ms: i64) {
         let node = self.begin(from_s, false);
         let ms = self.rng.u64(..3_000);
         self.run(&node, ms);
         self.expect_closes(&node, closed_ms);
+        self.world.stop(node);
+    }
+
+    /// Overnight the exchange has adjusted the base price of a share. Who holds what was held
+    /// before finds that share marked, and no other.
+    fn next_session(&mut self) {
+        let next = MarketCalendar::embedded().next_trading_date(self.date).unwrap();
+        self.world.sleep_until(at(next, 8 * 3_600));
+        self.world.control("POST", "broker_a/token", r#"{"access_token":"simtokena"}"#);
+        let (symbol, listed) = self.happenings.night();
+        self.promises.go_to(next);
+        let from_s = OPENED_S + self.rng.u64(..3_600);
+        let days = (at(next, 0).as_second() - at(self.date, 0).as_second()) as u64;
+        let node = self.begin(days + from_s, false);
+        self.run(&node, 3_000);
+        for judge in &self.judges.clone() {
+            let mut account = Account::new(&self.world, &node, judge, self.rng.u64(..), next);
+            if !account.holds_again() {
+                continue;
+            }
+            let ended = Rc::new(Cell::new(false));
+            let ends = Rc::clone(&ended);
+            self.world.stage.spawn(move || {
+                account.sync_again();
+                account.expect_marked(symbol, listed);
+                ends.set(true);
+            });
+            while !ended.get() {
+                self.run(&node, 100);
+            }
+        }
         self.world.stop(node);
     }
 

@@ -4,6 +4,7 @@
 //! the documents are checked after every step, and a day that breaks one names its seed.
 
 pub mod day;
+mod happenings;
 mod peer;
 mod promises;
 #[cfg(test)]

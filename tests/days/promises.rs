@@ -1,7 +1,7 @@
 //! The promises about prices and calls, checked after every step against what the exchange itself
 //! says.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use bhav::base::{ManualClock, Quote, Source, Symbol};
 use bhav::cache::Peek;
@@ -75,6 +75,8 @@ pub struct Promises {
     has_stood: bool,
     /// Or had a time of the future. Prices that lag may then have a time that can be believed.
     is_ahead: bool,
+    /// Shares that were halted since the process began. What stands is no older than its halt.
+    halted: HashSet<Symbol>,
     called_mono_ms: Option<u64>,
     looked_mono_ms: u64,
     stored: u64,
@@ -103,6 +105,7 @@ impl Promises {
             has_lagged: false,
             has_stood: false,
             is_ahead: false,
+            halted: HashSet::new(),
             called_mono_ms: None,
             looked_mono_ms: 0,
             stored: 0,
@@ -113,6 +116,13 @@ impl Promises {
             looks: 0,
             prices: 0,
         }
+    }
+
+    /// What is looked at from now on is of this date.
+    pub fn go_to(&mut self, date: Date) {
+        self.opening = at(date, OPENING_S);
+        self.freeze = at(date, FREEZE_S);
+        self.closed = at(date, CLOSED_S);
     }
 
     /// A process begins, after a clean stop, a kill, or without what the one before kept.
@@ -138,6 +148,12 @@ impl Promises {
         (self.stored, self.documents) = (u64::MAX, 0);
         (self.document, self.client) = (None, None);
         (self.has_lagged, self.has_stood, self.is_ahead) = (false, false, false);
+        self.halted.clear();
+    }
+
+    /// The trading of this share, if any, is halted.
+    pub fn halted(&mut self, symbol: Option<&str>) {
+        self.halted.extend(symbol.map(|symbol| Symbol::parse(symbol).unwrap()));
     }
 
     /// A fault is set, or still is when a process begins.
@@ -238,6 +254,9 @@ impl Promises {
         let now = self.clock.now();
         let symbol = quote.symbol.as_str();
         if now >= self.opening && now < self.freeze {
+            if self.halted.contains(&quote.symbol) {
+                return;
+            }
             let delay_ms = Self::delay(quote).as_millis() as i64;
             let unshown_ms = if self.has_lagged { DELAY_UNSHOWN_MS } else { 0 };
             let limit_ms = match quote.source {

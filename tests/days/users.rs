@@ -10,6 +10,7 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
+use super::happenings::Happenings;
 use super::world::{Answer, Client, Node, World};
 
 /// Shares that are bought and asked for.
@@ -164,6 +165,7 @@ impl Account {
                 2 if may_sync && number == 0 => self.sync_b(),
                 3 => self.expect_notes(),
                 4 => drop(self.expect_holdings()),
+                5 => self.expect_positions(),
                 _ => self.write(),
             }
         }
@@ -253,6 +255,10 @@ impl Account {
         if self.rng.bool() || self.judge.borrow().ordered.is_empty() {
             self.trade();
         }
+        self.sync_ordered();
+    }
+
+    fn sync_ordered(&mut self) {
         let code = self.code("broker_a/request_token", "request_token");
         let body = format!(
             r#"{{"api_key":"simkeya","api_secret":"simsecreta","request_token":"{code}"}}"#
@@ -270,6 +276,31 @@ impl Account {
             status => assert!(status != 400 && status != 404, "{status} {}", answer.text()),
         }
         self.expect_holdings();
+    }
+
+    /// A profit that is made of a price which is not known is not known either, and is in no sum.
+    fn expect_positions(&mut self) {
+        let answer = self.ask("GET", "/api/portfolio/positions?type=net", "");
+        if is_outage(answer.status) {
+            return;
+        }
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let json = answer.json();
+        let (mut sum, mut unknown) = (Decimal::ZERO, 0);
+        for row in json["positions"].as_array().unwrap() {
+            if row["last_price"].is_null() {
+                let made_of_it = [&row["pnl"], &row["unrealised"]];
+                assert!(made_of_it.into_iter().all(JsonValueTrait::is_null), "{row:?}");
+                unknown += 1;
+            } else {
+                sum += number(&row["pnl"]);
+            }
+        }
+        let net = &json["summary"]["net"];
+        assert_eq!(net["without_pnl"].as_u64(), Some(unknown), "{}", answer.text());
+        if net["pnl"].is_number() {
+            assert_eq!(number(&net["pnl"]), sum.round_dp(2), "{}", answer.text());
+        }
     }
 
     fn sync_b(&mut self) {
@@ -297,6 +328,16 @@ impl Account {
                 held.insert(symbol.to_owned(), self.rng.u32(1..500).into());
             }
         }
+        self.hold(held);
+        let person = self.judge.borrow().person();
+        if self.rng.u8(..4) == 0 {
+            let positions = Happenings::positions(&mut self.rng, &person);
+            self.world.control("POST", "broker_a/positions", &positions);
+        }
+    }
+
+    /// Broker A says that this is held.
+    fn hold(&mut self, held: Held) {
         let row = |(symbol, quantity): (&String, &Decimal)| {
             let paise = 100 * COST;
             format!(r#"{{"symbol":"{symbol}","quantity":{quantity},"average_paise":{paise}}}"#)
@@ -306,6 +347,44 @@ impl Account {
         let order = format!(r#"{{"user_id":"{person}","rows":[{}]}}"#, rows.join(","));
         self.world.control("POST", "broker_a/holdings", &order);
         self.judge.borrow_mut().ordered = held;
+    }
+
+    /// Broker A says again what is stored of it. False if nothing is, or if it is not known.
+    pub fn holds_again(&mut self) -> bool {
+        let held = match self.judge.borrow().held_a.as_slice() {
+            [held] if !held.is_empty() => held.clone(),
+            _ => return false,
+        };
+        self.hold(held);
+        true
+    }
+
+    /// Syncs what broker A says, until that is stored.
+    pub fn sync_again(&mut self) {
+        while !self.is_in() {
+            self.enter();
+            pause(1_000);
+        }
+        loop {
+            self.judge.borrow_mut().has_synced = false;
+            self.sync_ordered();
+            if self.judge.borrow().has_synced {
+                return;
+            }
+            pause(5_000);
+        }
+    }
+
+    /// The rows of this share at broker A are marked as of a corporate action, and no other rows
+    /// but those of a share that was listed.
+    pub fn expect_marked(&mut self, marked: &str, listed: Option<&str>) {
+        let holdings = self.expect_holdings().expect("the next session is quiet");
+        for row in holdings["holdings"].as_array().unwrap() {
+            let is_marked = row["corporate_action"].as_bool().unwrap();
+            if row["broker"] == "a" && listed != Some(&symbol(row)) {
+                assert_eq!(is_marked, symbol(row) == marked, "{row:?}");
+            }
+        }
     }
 
     /// A one-time code for a sync.
