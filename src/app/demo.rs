@@ -8,7 +8,7 @@
 //! reset.
 
 use std::convert::Infallible;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ use crate::config::composed::{Reread, clock_of};
 use crate::config::{Config, LISTEN_APART, LISTEN_BESIDE, SimSettings};
 use crate::market::{MarketCalendar, Phase};
 use crate::ops::exit::Failed;
-use crate::ops::state_lock::{self, StateLock};
+use crate::ops::state_lock::{self, Lock, StateLock};
 use crate::ops::{Exit, arenas, notify, owner};
 use crate::rt::unix_signals::{Hangup, Signal, Signals};
 use crate::sim;
@@ -314,7 +314,7 @@ struct Days {
     /// Folder of all days.
     folder: PathBuf,
     /// Held while the process runs: no other demo removes what is in the folder.
-    _lock: File,
+    _lock: Lock,
 }
 
 impl Days {

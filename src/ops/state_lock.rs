@@ -15,11 +15,23 @@ use crate::ops::owner;
 
 const FILE_NAME: &str = "lock";
 
+/// The locked file. Unlocked by name when dropped: closing would leave it locked for as long as a
+/// process that was started meanwhile has not replaced itself with its program.
+#[derive(Debug)]
+pub struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A file that cannot be unlocked is closed next.
+        let _ = self.0.unlock();
+    }
+}
+
 /// Result of trying to take the lock.
 #[derive(Debug)]
 pub enum StateLock {
-    /// The lock is ours as long as the file is open.
-    Held(File),
+    /// The lock is ours until it is dropped.
+    Held(Lock),
     /// A running instance holds the lock.
     InUse,
 }
@@ -36,7 +48,7 @@ pub struct InstanceLock {
 enum Hold {
     NotYet,
     Held {
-        _file: File,
+        _lock: Lock,
     },
     /// Given up for good, so that the next instance can take it.
     Released,
@@ -69,8 +81,8 @@ impl InstanceLock {
             Hold::Held { .. } => Ok(()),
             Hold::Released => Err(NotHeld::Released),
             Hold::NotYet => match take(&self.state_dir)? {
-                StateLock::Held(file) => {
-                    *hold = Hold::Held { _file: file };
+                StateLock::Held(lock) => {
+                    *hold = Hold::Held { _lock: lock };
                     Ok(())
                 }
                 StateLock::InUse => Err(NotHeld::InUse),
@@ -96,9 +108,9 @@ pub fn take(state_dir: &Path) -> io::Result<StateLock> {
         // If reading fails too, report the first error: it names the cause.
         try_lock(OpenOptions::new().read(true), state_dir).map_err(|_| error)
     })?;
-    if let StateLock::Held(file) = &lock {
+    if let StateLock::Held(held) = &lock {
         // A command run by root created the file; the service's user must be able to open it.
-        owner::give(file, &state_dir.join(FILE_NAME))?;
+        owner::give(&held.0, &state_dir.join(FILE_NAME))?;
     }
     Ok(lock)
 }
@@ -118,7 +130,7 @@ pub(crate) fn in_use(state_dir: &Path) -> Option<bool> {
 fn try_lock(options: &OpenOptions, state_dir: &Path) -> io::Result<StateLock> {
     let file = options.open(state_dir.join(FILE_NAME))?;
     match file.try_lock() {
-        Ok(()) => Ok(StateLock::Held(file)),
+        Ok(()) => Ok(StateLock::Held(Lock(file))),
         Err(TryLockError::WouldBlock) => Ok(StateLock::InUse),
         Err(TryLockError::Error(error)) => Err(error),
     }
@@ -174,6 +186,17 @@ mod tests {
         first.release();
         second.hold().unwrap();
         assert!(matches!(first.hold(), Err(NotHeld::Released)));
+    }
+
+    /// A process that is being started holds every open file until it runs its program.
+    #[test]
+    fn a_released_lock_is_free_although_its_file_is_still_open_elsewhere() {
+        let directory = tempfile::tempdir().unwrap();
+        let StateLock::Held(lock) = take(directory.path()).unwrap() else { panic!("free") };
+        let inherited = lock.0.try_clone().unwrap();
+        drop(lock);
+        assert_eq!(in_use(directory.path()), Some(false));
+        drop(inherited);
     }
 
     /// The case of a read-only file system where an earlier instance left its lock file.
