@@ -732,11 +732,11 @@ impl Auth {
         let mut noticed = 0;
         for _ in 0..PAGES_MAX {
             let began_mono_ms = self.clock.monotonic_ms();
-            let after = *self.followed.read.lock();
+            let (known, after) = self.position();
             let page = self.store.changes_after(after.number)?;
             noticed = page.noticed;
             self.note_secret(page.secret_check.as_ref());
-            if self.incarnation.lock().as_ref() != Some(&page.incarnation) {
+            if known.as_ref() != Some(&page.incarnation) {
                 if self.load_all()? {
                     tracing::warn!(
                         "the database has a new identity, by another node or by an operator: \
@@ -764,6 +764,13 @@ impl Auth {
             }
         }
         Ok(noticed)
+    }
+
+    /// The incarnation that is known and the last change that was read of it. Taken together:
+    /// another reader loads both anew, and the numbers of one incarnation say nothing of another.
+    fn position(&self) -> (Option<String>, LastRead) {
+        let read = self.followed.read.lock();
+        (self.incarnation.lock().clone(), *read)
     }
 
     /// Applies a page, with the API keys of the accounts that have changed. False if it contains a
@@ -830,8 +837,7 @@ impl Auth {
 
     /// Writes the last change read into the state directory, if it is new. Blocks.
     fn keep_mark(&self) {
-        let LastRead { number, mark } = *self.followed.read.lock();
-        let Some(incarnation) = self.incarnation.lock().clone() else { return };
+        let (Some(incarnation), LastRead { number, mark }) = self.position() else { return };
         let found = Mark { incarnation, number, mark };
         let mut kept = self.followed.kept.lock();
         if kept.as_ref() == Some(&found) {
