@@ -25,7 +25,7 @@ use crate::portfolio::Listed;
 use crate::warmers::MarketFiles;
 
 /// Reads all settings again, for as long as the service runs.
-pub(crate) struct Reloader<'a> {
+pub struct Reloader<'a> {
     app: &'a App,
     reread: &'a Reread<'a>,
     /// The settings in force. One that takes a restart keeps its old value, so that each reload
@@ -53,14 +53,14 @@ struct Refused(Vec<String>);
 
 impl<'a> Reloader<'a> {
     /// `config` holds the settings that the service was started with.
-    pub(super) fn new(app: &'a App, config: &Config, reread: &'a Reread<'a>) -> Self {
+    pub fn new(app: &'a App, config: &Config, reread: &'a Reread<'a>) -> Self {
         let indices = IndexList::load(config.market.indices_file.as_deref());
         let indices = indices.unwrap_or_else(|_| IndexList::embedded());
         Self { app, reread, current: config.clone(), indices }
     }
 
     /// Reads everything and puts it in force, or logs why not.
-    pub(super) fn reload(&mut self) {
+    pub fn reload(&mut self) {
         tracing::info!("reloading");
         match self.prepare() {
             Ok(prepared) => {

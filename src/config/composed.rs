@@ -95,5 +95,12 @@ pub struct Loaded {
     pub warnings: Vec<String>,
 }
 
+impl Loaded {
+    /// Settings without a word of where they come from.
+    pub fn of(config: Config) -> Self {
+        Self { config, origins: BTreeMap::new(), warnings: Vec::new() }
+    }
+}
+
 /// Reads all settings again, as at the start.
-pub(crate) type Reread<'a> = dyn Fn() -> Result<Loaded, Vec<Fault>> + 'a;
+pub type Reread<'a> = dyn Fn() -> Result<Loaded, Vec<Fault>> + 'a;

@@ -41,8 +41,7 @@ pub(crate) fn load_with(
     credentials: Option<&Path>,
     more: fn(&Config) -> Option<Fault>,
 ) -> Result<Loaded, Vec<Fault>> {
-    let mut loaded =
-        Loaded { config: Config::default(), origins: BTreeMap::new(), warnings: Vec::new() };
+    let mut loaded = Loaded::of(Config::default());
     let mut faults = Vec::new();
     for setting in SETTINGS {
         if let Err(fault) = read_setting(setting, flags, env, &mut loaded) {

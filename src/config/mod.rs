@@ -18,5 +18,5 @@ pub mod settings;
 mod slips;
 pub mod value;
 
-pub use composed::{Config, SimSettings};
+pub use composed::{Config, Loaded, SimSettings};
 pub(crate) use composed::{LISTEN_APART, LISTEN_BESIDE};

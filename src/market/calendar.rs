@@ -11,22 +11,33 @@ use std::path::Path;
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::market::calendar_entries::{Auction, CalendarEntries, Day, Entry, Session};
+use crate::market::calendar_entries::{CalendarEntries, Day, Entry, Hours, Session};
 #[cfg(test)]
 use crate::market::calendar_entries::{Holiday, Regime};
 use crate::market::calendar_file::parse;
 use crate::market::data_file::{DataError, operators};
-use crate::market::phase::{DayKind, MarketStatus, Timeline, Trading, UNKNOWN, floor_second};
+use crate::market::phase::{
+    CloseTimes, DayKind, MarketStatus, Timeline, Trading, UNKNOWN, floor_second,
+};
 
 const EMBEDDED: &str = include_str!("data/calendar.toml");
 
-/// An official close that is final.
+/// The times of an official close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FinalClose {
-    /// When it became final.
+    /// When it is final.
     pub at: Timestamp,
     /// The earliest time that its prices can have.
     pub prices_from: Timestamp,
+}
+
+impl FinalClose {
+    fn of(times: CloseTimes) -> Option<Self> {
+        Some(Self {
+            at: Timestamp::from_second(times.final_s).ok()?,
+            prices_from: Timestamp::from_second(times.prices_from_s).ok()?,
+        })
+    }
 }
 
 /// Phases, trading dates and special sessions of the equity segment.
@@ -158,7 +169,20 @@ impl MarketCalendar {
     /// the end of continuous trading if it has none. `None` if `date` is no trading date or its
     /// hours are not known.
     pub fn official_close(&self, date: Date) -> Option<Timestamp> {
-        Timestamp::from_second(self.timeline.find(date)?.close?.final_s).ok()
+        Some(self.close_of(Trading::WithAuction, date)?.at)
+    }
+
+    /// The official close of `date` by `whose` hours. `None` if `date` is no trading date or its
+    /// hours are not known.
+    pub(crate) fn close_of(&self, whose: Trading, date: Date) -> Option<FinalClose> {
+        FinalClose::of(self.timeline.find(date)?.close?.of(whose))
+    }
+
+    /// A trade of a share with derivatives is its close of `date` only if it was made before this
+    /// moment. Later ones go into the average that stands for an auction without a price. `None` if
+    /// there is no auction.
+    pub(crate) fn reference_from(&self, date: Date) -> Option<Timestamp> {
+        Timestamp::from_second(self.timeline.find(date)?.close?.reference_s?).ok()
     }
 
     /// When the first phase of `date` begins. From then on prices may be of that date. `None` if
@@ -175,17 +199,13 @@ impl MarketCalendar {
     /// The earliest time that a closing price of `date` can have, if it was made by the last trade
     /// of all or by the auction. `None` if `date` has no official close.
     pub(crate) fn closing_prices_from(&self, date: Date) -> Option<Timestamp> {
-        Timestamp::from_second(self.timeline.find(date)?.close?.prices_from_s).ok()
+        Some(self.close_of(Trading::WithAuction, date)?.prices_from)
     }
 
     /// The last official close that was final at `at`, and the earliest time that its prices can
     /// have. `None` before the first known session.
     pub(crate) fn final_close(&self, at: Timestamp) -> Option<FinalClose> {
-        let close = self.timeline.final_close(at.as_millisecond())?;
-        Some(FinalClose {
-            at: Timestamp::from_second(close.final_s).ok()?,
-            prices_from: Timestamp::from_second(close.prices_from_s).ok()?,
-        })
+        FinalClose::of(self.timeline.final_close(Trading::WithAuction, at.as_millisecond())?)
     }
 
     /// The part of the time between `from` and `to` that was continuous trading of the indices, in
@@ -229,13 +249,19 @@ impl MarketCalendar {
         let at_ms = at.as_millisecond();
         let traded = self.timeline.trading_before(whose, at_ms + 1).next();
         let traded_ms = traded.map(|(_, end_ms)| end_ms.min(at_ms));
-        let closed_ms = self.timeline.final_close(at_ms).map(|close| close.final_s * 1_000);
+        let closed_ms = self.timeline.final_close(whose, at_ms).map(|close| close.final_s * 1_000);
         Timestamp::from_millisecond(traded_ms.max(closed_ms)?).ok()
     }
 
-    /// The closing auction of normal days at the time of `date`.
-    pub(crate) fn auction(&self, date: Date) -> Option<Auction> {
-        self.entries.regime(date)?.hours.closing
+    /// The hours of `date` in order of time, or normal hours at that time if the calendar does not
+    /// call it a trading date. Empty before the first regime.
+    pub(crate) fn hours(&self, date: Date) -> &[Hours] {
+        match self.entries.day(date) {
+            Day::Trading(parts) => parts,
+            _ => {
+                self.entries.regime(date).map_or(&[], |regime| std::slice::from_ref(&regime.hours))
+            }
+        }
     }
 
     /// The holiday listed for `date`.

@@ -17,17 +17,26 @@ use serde::{Deserialize, Deserializer};
 
 use crate::base::{Exchange, Symbol, Words, words};
 use crate::market::data_file::{DataError, Faults, operators};
+use crate::market::derivatives::{Derivatives, Underlyings};
 
 /// Most instruments held. Broker A's rows of both exchanges are about 25,000; with the sets'
 /// overhead and the index for searches this many take under 16 MiB.
 pub(crate) const INSTRUMENTS_MAX: usize = 60_000;
 
 const EMBEDDED: &str = include_str!("data/instruments.csv");
+
+/// The compiled-in shares all have derivatives, as members of the NIFTY 50 must.
+static COMPILED_IN: LazyLock<Underlyings> = LazyLock::new(|| {
+    let shares = embedded_instruments().into_iter().filter(|row| row.kind == Kind::Share);
+    Underlyings::compiled_in(shares.map(|row| row.symbol.ticker().into()))
+});
+
 /// Date of the index provider's files in the embedded list.
 const EMBEDDED_AS_OF: Date = Date::constant(2026, 9, 30);
 
 /// Format name and version, at the beginning of the stored form.
-const MAGIC: &str = "bhav-instruments-2";
+const MAGIC: &str = "bhav-instruments-3";
+const MAGIC_WITHOUT_DERIVATIVES: &str = "bhav-instruments-2";
 const MAGIC_WITHOUT_NAMES: &str = "bhav-instruments-1";
 
 words! {
@@ -59,6 +68,7 @@ pub struct InstrumentList {
     search: SearchIndex,
     origin: Origin,
     as_of: Date,
+    underlyings: Underlyings,
 }
 
 impl InstrumentList {
@@ -94,7 +104,23 @@ impl InstrumentList {
             return Err(InstrumentsError::Empty);
         }
         symbols.shrink_to_fit();
-        Ok(Self { symbols, search: SearchIndex::new(unique), origin, as_of })
+        let search = SearchIndex::new(unique);
+        Ok(Self { symbols, search, origin, as_of, underlyings: COMPILED_IN.clone() })
+    }
+
+    /// The same list, with these shares as those that have derivatives.
+    pub(crate) fn with_underlyings(self, underlyings: Underlyings) -> Self {
+        Self { underlyings, ..self }
+    }
+
+    /// The shares with derivatives.
+    pub(crate) fn underlyings(&self) -> &Underlyings {
+        &self.underlyings
+    }
+
+    /// Whether `symbol` has derivatives. Any thread, never blocks or allocates.
+    pub(crate) fn derivatives_of(&self, symbol: &Symbol) -> Derivatives {
+        self.underlyings.of(symbol)
     }
 
     /// Whether `symbol`, whole as in `NSE:INFY`, is listed. Any thread, never blocks or allocates.
@@ -139,11 +165,17 @@ impl InstrumentList {
         self.as_of
     }
 
-    /// The stored form: one line with origin, date and count, then an instrument a line, symbol and
-    /// name with a tabulator between them.
+    /// The stored form: one line with origin, date and count, and with the date and the tickers of
+    /// the list of derivatives if there is one; then an instrument a line, symbol and name with a
+    /// tabulator between them.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let head =
-            format!("{MAGIC} {} {} {}\n", self.origin.as_str(), self.as_of, self.symbols.len());
+        let (origin, as_of, count) = (self.origin.as_str(), self.as_of, self.symbols.len());
+        let mut head = format!("{MAGIC} {origin} {as_of} {count}");
+        if let Some(as_of) = self.underlyings.as_of() {
+            let tickers: Vec<&str> = self.underlyings.tickers().collect();
+            head += &format!(" {as_of},{}", tickers.join(","));
+        }
+        head.push('\n');
         let mut bytes = head.into_bytes();
         for Named { symbol, name } in self.search.rows() {
             bytes.extend_from_slice(symbol.as_str().as_bytes());
@@ -156,7 +188,7 @@ impl InstrumentList {
         bytes
     }
 
-    /// Reads the stored form, also the older one without names.
+    /// Reads the stored form, also the older ones without derivatives and without names.
     ///
     /// # Errors
     /// The bytes differ from those that [`to_bytes`](Self::to_bytes) writes.
@@ -165,8 +197,12 @@ impl InstrumentList {
         let text = std::str::from_utf8(bytes).map_err(|_| damaged("not text"))?;
         let (head, body) = text.split_once('\n').ok_or(damaged("no head"))?;
         let words: Vec<&str> = head.split(' ').collect();
-        let [MAGIC | MAGIC_WITHOUT_NAMES, origin, as_of, count] = words[..] else {
-            return Err(damaged("head"));
+        let (origin, as_of, count, derivatives) = match words[..] {
+            [MAGIC, origin, as_of, count, derivatives] => (origin, as_of, count, Some(derivatives)),
+            [MAGIC | MAGIC_WITHOUT_DERIVATIVES | MAGIC_WITHOUT_NAMES, origin, as_of, count] => {
+                (origin, as_of, count, None)
+            }
+            _ => return Err(damaged("head")),
         };
         let origin = Origin::parse(origin).ok_or(damaged("origin"))?;
         let as_of: Date = as_of.parse().map_err(|_| damaged("date"))?;
@@ -183,7 +219,12 @@ impl InstrumentList {
                 return Err(damaged("more symbols than counted"));
             }
         }
-        let list = Self::from_rows(rows, origin, as_of)?;
+        let mut list = Self::from_rows(rows, origin, as_of)?;
+        if let Some(derivatives) = derivatives {
+            let (as_of, tickers) = derivatives.split_once(',').ok_or(damaged("derivatives"))?;
+            let as_of = as_of.parse().map_err(|_| damaged("date of derivatives"))?;
+            list.underlyings = Underlyings::of_list(tickers.split(',').map(Box::from), as_of);
+        }
         if list.len() == count { Ok(list) } else { Err(damaged("fewer symbols than counted")) }
     }
 }
@@ -762,11 +803,29 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_list_without_names_is_read() {
-        let bytes = b"bhav-instruments-1 broker_a 2026-11-20 2\nNSE:INFY\nNSE:M&M\n";
-        let list = InstrumentList::from_bytes(bytes).unwrap();
-        assert!(list.len() == 2 && list.contains("NSE:M&M"));
-        assert_eq!(list.search(&Query::parse("inf").unwrap(), 20).len(), 1);
+    fn a_stored_list_keeps_which_shares_have_derivatives() {
+        let list = InstrumentList::from_rows(rows(3), Origin::BrokerA, today()).unwrap();
+        assert_eq!(list.underlyings().as_of(), None);
+        let tickers = ["M&M", "S1", "BAJAJ-AUTO"].map(Box::from);
+        let list = list.with_underlyings(Underlyings::of_list(tickers, today()));
+        let read = InstrumentList::from_bytes(&list.to_bytes()).unwrap();
+        assert_eq!(read.underlyings(), list.underlyings());
+        let of = |name| read.derivatives_of(&Symbol::parse(name).unwrap());
+        assert_eq!(of("NSE:S1"), Derivatives::Some);
+        assert_eq!(of("NSE:S2"), Derivatives::None);
+    }
+
+    #[test]
+    fn older_stored_lists_are_read() {
+        for bytes in [
+            "bhav-instruments-1 broker_a 2026-11-20 2\nNSE:INFY\nNSE:M&M\n",
+            "bhav-instruments-2 broker_a 2026-11-20 2\nNSE:INFY\tINFOSYS\nNSE:M&M\tM&M\n",
+        ] {
+            let list = InstrumentList::from_bytes(bytes.as_bytes()).unwrap();
+            assert!(list.len() == 2 && list.contains("NSE:M&M"));
+            assert_eq!(list.search(&Query::parse("inf").unwrap(), 20).len(), 1);
+            assert_eq!(list.underlyings().as_of(), None);
+        }
     }
 
     #[test]
@@ -777,7 +836,10 @@ mod tests {
         .unwrap();
         for bad in [
             String::new(),
-            good.replace("-2 ", "-3 "),
+            good.replace("-3 ", "-4 "),
+            good.replace("-3 ", "-2 ").replace(" 3\n", " 3 2026-11-20,S1\n"),
+            good.replace(" 3\n", " 3 2026-11-20\n"),
+            good.replace(" 3\n", " 3 today,S1\n"),
             good.replace("broker_a", "broker_c"),
             good.replace("2026-11-20", "2026-11-31"),
             good.replace("NSE:S2\tCOMPANY 2\n", ""),

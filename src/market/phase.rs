@@ -80,10 +80,29 @@ pub(super) struct TradingDay {
     /// The first phase, pre-open or continuous trading, begins.
     pub(super) opens_s: i64,
     /// `None` if the hours of the date are not known: nothing of it is official then.
-    pub(super) close: Option<CloseTimes>,
+    pub(super) close: Option<Closes>,
 }
 
-/// The official close of a date, in seconds since the Unix epoch.
+/// The official close of a date, by whose it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Closes {
+    with_auction: CloseTimes,
+    without_auction: CloseTimes,
+    /// A trade of a share with an auction is its close only if it was made before this second, when
+    /// the average that stands for an auction without a price began to be taken.
+    pub(super) reference_s: Option<i64>,
+}
+
+impl Closes {
+    pub(super) fn of(&self, whose: Trading) -> CloseTimes {
+        match whose {
+            Trading::WithAuction => self.with_auction,
+            Trading::WithoutAuction => self.without_auction,
+        }
+    }
+}
+
+/// The times of a close, in seconds since the Unix epoch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CloseTimes {
     /// No closing price has an earlier time.
@@ -108,10 +127,6 @@ pub(crate) enum Trading {
     /// Of the indices and of shares with derivatives, which take part in the auction.
     WithAuction,
     /// Of shares without derivatives.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "no list says yet which shares have derivatives")
-    )]
     WithoutAuction,
 }
 
@@ -163,10 +178,7 @@ impl Timeline {
                 date,
                 begin_s: base_s + i64::from(first.continuous.start_s),
                 opens_s: base_s + i64::from(first.start_s()),
-                close: known.then(|| CloseTimes {
-                    prices_from_s: base_s + closing_prices_from_s(last),
-                    final_s: base_s + i64::from(last.close_s()),
-                }),
+                close: known.then(|| closes(last, base_s)),
             });
         }
         let mut seconds: BTreeSet<u32> = parts.iter().flat_map(transition_seconds).collect();
@@ -199,11 +211,11 @@ impl Timeline {
         })
     }
 
-    /// The last official close that was final at `at_ms`.
-    pub(super) fn final_close(&self, at_ms: i64) -> Option<CloseTimes> {
+    /// The last official close, by `whose` hours, that was final at `at_ms`.
+    pub(super) fn final_close(&self, whose: Trading, at_ms: i64) -> Option<CloseTimes> {
         let begun = self.days.partition_point(|day| day.begin_s * 1_000 <= at_ms);
         let closes = self.days[..begun].iter().rev().filter_map(|day| day.close);
-        closes.into_iter().find(|close| close.final_s * 1_000 <= at_ms)
+        closes.map(|closes| closes.of(whose)).find(|close| close.final_s * 1_000 <= at_ms)
     }
 
     pub(super) fn find(&self, date: Date) -> Option<&TradingDay> {
@@ -216,12 +228,24 @@ const DAY_S: i64 = 86_400;
 /// Some sources stamp the last price with one of the last seconds of trading.
 const LAST_TRADE_S: i64 = 60;
 
-/// The earliest second of the day that a closing price can have: the earliest end of the auction,
-/// or the last minute of trading without one.
-fn closing_prices_from_s(last: &Hours) -> i64 {
-    match last.closing {
-        Some(auction) => i64::from(auction.earliest_end_s),
-        None => i64::from(last.continuous.end_s) - LAST_TRADE_S,
+/// The average that gives an auction's reference price is taken over the last trading before it.
+const REFERENCE_S: i64 = 15 * 60;
+
+/// The closes of a date whose last hours are these, and which begins at `base_s`. Without an auction
+/// a closing price can have been made from the last minute of trading on, with one from the
+/// auction's earliest end on.
+fn closes(last: &Hours, base_s: i64) -> Closes {
+    let end_s = base_s + i64::from(last.continuous.end_s);
+    let without_auction = CloseTimes { prices_from_s: end_s - LAST_TRADE_S, final_s: end_s };
+    let with_auction = last.closing.map(|auction| CloseTimes {
+        prices_from_s: base_s + i64::from(auction.earliest_end_s),
+        final_s: base_s + i64::from(auction.span.end_s),
+    });
+    let begins = last.closing.map(|auction| base_s + i64::from(auction.span.start_s));
+    Closes {
+        with_auction: with_auction.unwrap_or(without_auction),
+        without_auction,
+        reference_s: begins.map(|begins_s| begins_s - REFERENCE_S),
     }
 }
 

@@ -270,9 +270,38 @@ fn shares_without_derivatives_trade_through_the_first_regimes_auction() {
         assert_eq!(minutes(Trading::WithAuction), indices, "{from}");
         assert_eq!(minutes(Trading::WithoutAuction), others, "{from}");
     }
-    let moved = |whose| CALENDAR.last_move_of(whose, at("2026-12-04T15:25:00"));
-    assert_eq!(moved(Trading::WithAuction), Some(at("2026-12-04T15:15:00")));
-    assert_eq!(moved(Trading::WithoutAuction), Some(at("2026-12-04T15:25:00")));
+    // With an auction and without.
+    for (now, moved) in [
+        ("2026-12-04T15:25:00", ["15:15", "15:25"]),
+        ("2026-12-04T15:33:00", ["15:15", "15:30"]),
+        ("2026-12-04T16:30:00", ["15:35", "15:30"]),
+        ("2026-12-07T15:33:00", ["15:30", "15:30"]),
+        ("2026-12-07T16:30:00", ["15:40", "15:30"]),
+        ("2026-07-30T16:30:00", ["15:30", "15:30"]),
+    ] {
+        let day = &now[..10];
+        for (whose, moved) in [Trading::WithAuction, Trading::WithoutAuction].into_iter().zip(moved)
+        {
+            let moved = at(&format!("{day}T{moved}:00"));
+            assert_eq!(CALENDAR.last_move_of(whose, at(now)), Some(moved), "{now} {whose:?}");
+        }
+    }
+    // The close: the first time of its prices, when it is final, and the first trade before it that
+    // is no close of a share in the auction.
+    for (date, with, without, reference) in [
+        ("2026-12-04", ["15:28", "15:35"], ["15:29", "15:30"], Some("15:00")),
+        ("2026-12-07", ["15:38", "15:40"], ["15:29", "15:30"], Some("15:15")),
+        ("2026-07-30", ["15:29", "15:30"], ["15:29", "15:30"], None),
+    ] {
+        let instant = |time: &str| at(&format!("{date}T{time}:00"));
+        let date = date.parse().unwrap();
+        for (whose, expected) in [(Trading::WithAuction, with), (Trading::WithoutAuction, without)]
+        {
+            let close = CALENDAR.close_of(whose, date).unwrap();
+            assert_eq!([close.prices_from, close.at], expected.map(instant), "{date} {whose:?}");
+        }
+        assert_eq!(CALENDAR.reference_from(date), reference.map(instant), "{date}");
+    }
 }
 
 #[test]

@@ -3,19 +3,19 @@
 
 use std::fmt::Write;
 
-use jiff::Timestamp;
-use jiff::civil::{Date, DateTime};
+use jiff::civil::{Date, DateTime, Weekday};
+use jiff::{Timestamp, ToSpan};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::base::clock;
-use crate::sim::exchange::day::{Bar, Tick, regular_hours};
+use crate::sim::exchange::day::{Bar, Tick};
 use crate::sim::exchange::universe;
 use crate::sim::exchange::universe::{Instrument, rupees};
 use crate::sim::faults::Kind;
 use crate::sim::server::message::{Answer, Content, map, price};
 use crate::sim::sessions::Login;
-use crate::sim::world::{Call, is_or_follows};
+use crate::sim::world::{Call, ListingOrder, is_or_follows};
 
 pub(crate) mod portfolio;
 pub(crate) mod ticker;
@@ -222,10 +222,39 @@ fn instruments(call: &Call<'_>, exchange: &str) -> Answer {
         );
     }
     if matches!(exchange, "" | "NFO") {
-        csv.push_str("11931906,46609,SIM26DECFUT,SIM,0.0,2026-12-29,0.0,0.1,50,FUT,NFO-FUT,NFO\n");
+        add_derivatives(&mut csv, call, &order);
     }
     let content = Content::Gzipped("text/csv", csv.into_bytes());
     Answer { status: 200, content, rejected: false }
+}
+
+/// Rows of contracts: a future and an option of each share that takes part in the closing auction,
+/// because it has derivatives, and of an index. They expire on the last Tuesday of a month.
+fn add_derivatives(csv: &mut String, call: &Call<'_>, order: &ListingOrder) {
+    let today = clock::zoned(call.now).date();
+    let expiry = [today, today.last_of_month().saturating_add(1.day())]
+        .map(|month| month.nth_weekday_of_month(-1, Weekday::Tuesday).unwrap_or(today))
+        .into_iter()
+        .find(|expiry| *expiry >= today)
+        .unwrap_or(today);
+    let month = expiry.strftime("%y%b").to_string().to_uppercase();
+    let shares = call.world.universe.all().iter();
+    let shares = shares.filter(|row| row.exchange == "NSE" && !row.is_index && row.auction == 1);
+    let names = std::iter::once("NIFTY").chain(shares.map(|row| row.symbol.as_str()));
+    let names = names.filter(|name| !order.without.contains(&format!("NFO:{name}")));
+    for (number, name) in (40_000..).zip(names) {
+        for (contract, suffix, kind, segment, strike) in [
+            (2 * number, "FUT", "FUT", "NFO-FUT", "0.0"),
+            (2 * number + 1, "1000CE", "CE", "NFO-OPT", "1000.0"),
+        ] {
+            let token = contract * 256 + 2;
+            let _ = writeln!(
+                csv,
+                "{token},{contract},{name}{month}{suffix},{name},0.0,{expiry},{strike},0.05,50,\
+                 {kind},{segment},NFO"
+            );
+        }
+    }
 }
 
 // ---- Envelope
@@ -287,7 +316,9 @@ fn history_answer(call: &Call<'_>, rest: &str) -> Answer {
         let is_asked = (from..=to).contains(&date.at(0, 0, 0, 0));
         if is_asked && call.world.day.sessions.trades_on(date) {
             let bar = match date == last.date {
-                true => (last.open > 0).then(|| last.bar(regular_hours(date).0)),
+                true => {
+                    (last.open > 0).then(|| last.bar(call.world.day.sessions.regular_hours(date).0))
+                }
                 false => Some(call.world.day.day_bar(instrument, date)),
             };
             candles.extend(bar.map(|bar| candle(date, &bar)));

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::base::clock;
-use crate::sim::exchange::day::{Bar, Tick, regular_hours};
+use crate::sim::exchange::day::{Bar, Tick};
 use crate::sim::exchange::universe;
 use crate::sim::exchange::universe::{Instrument, rupees};
 use crate::sim::faults::Kind;
@@ -243,7 +243,7 @@ impl Series {
         let dates_max = if ask.period.is_some() { DATES_MAX } else { ask.dates_max };
         while dates.len() < dates_max {
             let before = day.sessions.before(dates[dates.len() - 1]);
-            if regular_hours(before).1.as_second() < first_s {
+            if day.sessions.regular_hours(before).1.as_second() < first_s {
                 break;
             }
             dates.push(before);
@@ -255,7 +255,7 @@ impl Series {
                 Some(minutes) => bars.extend(day.bars(instrument, date, minutes, at)),
                 // The bar has the time of its last price, which is off the grid during the session.
                 None if date == last.date => {
-                    let start = last.as_of.min(regular_hours(date).1);
+                    let start = last.as_of.min(day.sessions.regular_hours(date).1);
                     bars.extend((last.open > 0).then(|| last.bar(start)));
                 }
                 None => {
@@ -304,7 +304,7 @@ fn holiday_row(world: &World, before: &Bar, date: Date) -> Option<Bar> {
     if weekend || world.day.sessions.trades_on(next) {
         return None;
     }
-    let (start, close) = (regular_hours(next).0, before.close);
+    let (start, close) = (world.day.sessions.regular_hours(next).0, before.close);
     Some(Bar { start, open: close, high: close, low: close, close, volume: 0 })
 }
 
@@ -380,7 +380,7 @@ pub(crate) fn meta(
     series: &Series,
 ) -> Value {
     let exchange = if instrument.exchange == "BSE" { ("BSE", "BSE") } else { ("NSI", "NSE") };
-    let hours = regular_hours(tick.date);
+    let hours = call.world.day.sessions.regular_hours(tick.date);
     let period = |start: Timestamp, end: Timestamp| {
         json!({
             "timezone": "IST", "start": start.as_second(), "end": end.as_second(),

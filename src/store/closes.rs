@@ -143,7 +143,7 @@ impl Store {
     }
 
     /// All stored closing prices of a date.
-    pub(crate) fn closes(&self, date: Date) -> Result<Vec<PriceOfClose>> {
+    pub fn closes(&self, date: Date) -> Result<Vec<PriceOfClose>> {
         self.read(PAGE_DEADLINE_MS, move |tx| {
             tx.all(CLOSES, &args![date], |row| Ok((row.get(0)?, portfolios::close(row, 1)?)))
         })

@@ -13,7 +13,7 @@ use crate::base::{
 };
 use crate::brokers::{Batch, BrokerError, BrokerErrorKind};
 use crate::cache::{Responses, View};
-use crate::market::MarketCalendar;
+use crate::market::{Derivatives, MarketCalendar};
 use crate::portfolio::{DayPoint, Derived, PointSource, Repriced, SyncOutcome};
 use crate::store::Epoch;
 use crate::store::{AccountId, FILE_NAME, NewPortfolio, NewUser, Store, StoreError, Turn};
@@ -333,7 +333,7 @@ fn answer(task: &mut CloseTask, outcome: Option<Result<Batch, BrokerError>>, now
     let judges = Judges {
         index_stands: &|_| None,
         judge: &|quote, _| PreviousClose { price: quote.previous_close, reason: Reason::Own },
-        is_in_auction: &|_| true,
+        derivatives_of: &|_| Derivatives::Some,
     };
     task.take_prices(Source::BrokerA, outcome.map(Box::new), None, &judges, now_mono_ms);
 }

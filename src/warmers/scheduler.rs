@@ -226,10 +226,11 @@ impl Scheduler {
             quotes.evidence.weigh(source, batch, &shown, now_mono_ms);
         }
         let now = context.clock.now();
+        let listed = context.instruments.load_full();
         let judges = Judges {
             index_stands: &|quotes| index_stands(context, quotes, now),
             judge: &|quote, stands| judge(context, quote, stands, now_mono_ms),
-            is_in_auction: &|symbol| context.universe.symbols().contains(symbol),
+            derivatives_of: &|symbol| listed.derivatives_of(symbol),
         };
         close.take_prices(source, answer, quotes.feeds.of(source), &judges, now_mono_ms);
     }

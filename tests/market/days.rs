@@ -34,7 +34,12 @@ impl Days {
         let mut config = scene.config();
         config.broker_b.url = scene.sim.broker_b_url();
         set(&mut config);
-        let service = scene.start_with(&config);
+        Self::on(scene, &config)
+    }
+
+    /// The days of a scene, with these settings of the service.
+    pub fn on(scene: Scene, config: &bhav::config::Config) -> Self {
+        let service = scene.start_with(config);
         let auth = bearer(&service.register("days@example.com", "a long enough secret"));
         Self { scene, service, auth }
     }

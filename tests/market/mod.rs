@@ -5,6 +5,7 @@ mod age;
 mod coalescing;
 pub mod days;
 pub mod figures;
+mod hours;
 mod instrument_lists;
 mod leading;
 mod movers;

@@ -3,6 +3,7 @@
 
 use std::ops::Deref;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bhav::app::{App, StartError};
@@ -52,8 +53,14 @@ impl Scene {
     }
 
     pub fn on(clock: Clock, settings: SimSettings) -> Self {
-        let calendar = MarketCalendar::load(None).unwrap();
-        let sessions = Sessions::new(move |date| calendar.is_trading_date(date));
+        Self::at_hours_of(clock, settings, MarketCalendar::embedded())
+    }
+
+    /// Same as [`on`](Self::on), on an exchange that keeps the hours of `calendar`.
+    fn at_hours_of(clock: Clock, settings: SimSettings, calendar: MarketCalendar) -> Self {
+        let calendar = Arc::new(calendar);
+        let hours = Arc::clone(&calendar);
+        let sessions = Sessions::new(move |date| calendar.is_trading_date(date)).at_hours_of(hours);
         let sim = bhav::sim::start(SimSettings { sessions, ..settings }, clock.clone()).unwrap();
         Self { sim, clock, by_hand: None, state: tempfile::tempdir().unwrap() }
     }
@@ -82,6 +89,21 @@ impl Scene {
     /// A scene on a clock that stands still until it is [advanced](Self::advance_ms).
     pub fn by_hand(clock: ManualClock, settings: SimSettings) -> Self {
         let scene = Self::on(clock.clone(), settings);
+        Self { by_hand: Some(clock), ..scene }
+    }
+
+    /// Same as [`by_hand`](Self::by_hand), on an exchange whose hours an operator's file with this
+    /// text says.
+    pub fn by_hand_at_hours(
+        clock: ManualClock,
+        settings: SimSettings,
+        calendar: Option<&str>,
+    ) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("calendar.toml");
+        std::fs::write(&file, calendar.unwrap_or_default()).unwrap();
+        let calendar = MarketCalendar::load(Some(&file)).unwrap();
+        let scene = Self::at_hours_of(clock.clone(), settings, calendar);
         Self { by_hand: Some(clock), ..scene }
     }
 

@@ -21,7 +21,7 @@ use sonic_rs::LazyValue;
 
 use crate::base::limiter::SharedCounts;
 use crate::base::{Clock, Exchange, Source, Symbol, clock, wipe};
-use crate::brokers::broker_a::instruments::InstrumentList;
+use crate::brokers::broker_a::instruments::{DerivativesList, InstrumentList};
 use crate::brokers::broker_a::open_session::{
     Attempt, OpenSession, REQUEST_TOKEN_BYTES_MAX, exchange,
 };
@@ -219,9 +219,27 @@ impl BrokerA {
     /// # Errors
     /// [`BrokerError`].
     pub(crate) fn instruments(&self, exchange: Exchange) -> Result<InstrumentList, BrokerError> {
+        self.instruments_file(exchange.as_str(), |body, bytes_max| {
+            instruments::parse(body, exchange, bytes_max)
+        })
+    }
+
+    /// Fetches the file of the NSE's derivatives. Otherwise as [`instruments`](Self::instruments).
+    ///
+    /// # Errors
+    /// [`BrokerError`].
+    pub(crate) fn derivatives(&self) -> Result<DerivativesList, BrokerError> {
+        self.instruments_file("NFO", instruments::parse_derivatives)
+    }
+
+    fn instruments_file<T>(
+        &self,
+        name: &str,
+        parse: impl Fn(&[u8], u64) -> Result<T, BrokerError>,
+    ) -> Result<T, BrokerError> {
         let token = self.token.valid(self.clock.now());
         let token = token.ok_or_else(|| self.other.hold(Readiness::NoToken))?;
-        let url = format!("{}/instruments/{}", self.url, exchange.as_str());
+        let url = format!("{}/instruments/{name}", self.url);
         self.other.call(|| {
             let reply = self.get(&url, &token, self.instruments_limits)?;
             if reply.status != 200 || reply.body.starts_with(b"{") {
@@ -230,8 +248,7 @@ impl BrokerA {
                 note_dead(&error, &token);
                 return Err(error);
             }
-            let bytes_max = self.instruments_limits.body_bytes_max;
-            instruments::parse(&reply.body, exchange, bytes_max)
+            parse(&reply.body, self.instruments_limits.body_bytes_max)
         })
     }
 

@@ -1,9 +1,9 @@
-//! The daily instruments file: gzip or plain CSV to the shares and indices that can be quoted.
-//! Pure.
+//! The daily instruments files: gzip or plain CSV to the shares and indices that can be quoted, and
+//! the file of derivatives to the shares that have some. Pure.
 //!
-//! Bad rows are skipped and counted, rows of derivatives and other exchanges are left out.
+//! Bad rows are skipped and counted, rows of other exchanges are left out.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::Read;
 
 use flate2::read::MultiGzDecoder;
@@ -40,6 +40,16 @@ pub struct InstrumentList {
     pub left_out: u64,
 }
 
+/// The file of derivatives.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DerivativesList {
+    /// Tickers of what the contracts are of: shares, and names of indices.
+    pub(crate) underlyings: BTreeSet<Box<str>>,
+    /// All rows, and those of them that could not be read.
+    pub(crate) rows: u64,
+    pub(crate) skipped: u64,
+}
+
 #[derive(Deserialize)]
 struct Row<'a> {
     instrument_token: u32,
@@ -60,8 +70,46 @@ pub(crate) fn parse(
     exchange: Exchange,
     bytes_max: u64,
 ) -> Result<InstrumentList, BrokerError> {
-    if body.starts_with(&GZIP_MAGIC) {
-        let mut plain = Vec::new();
+    let mut list = InstrumentList::default();
+    let read = read_rows(body, bytes_max, |row| list.add(row, exchange))?;
+    list.skipped += read.skipped;
+    if list.listed.is_empty() { Err(malformed("instruments file lists nothing")) } else { Ok(list) }
+}
+
+/// Reads the file of derivatives, which may have at most `bytes_max` uncompressed.
+///
+/// # Errors
+/// [`Malformed`](crate::brokers::BrokerErrorKind::Malformed) when it is too large, not this CSV, or
+/// holds no derivative.
+pub(crate) fn parse_derivatives(
+    body: &[u8],
+    bytes_max: u64,
+) -> Result<DerivativesList, BrokerError> {
+    let mut list = DerivativesList::default();
+    let read = read_rows(body, bytes_max, |row| list.add(row))?;
+    list.skipped += read.skipped;
+    list.rows = read.rows;
+    match list.underlyings.is_empty() {
+        true => Err(malformed("derivatives file lists nothing")),
+        false => Ok(list),
+    }
+}
+
+/// The rows of a file, and those that could not be read.
+struct RowsRead {
+    rows: u64,
+    skipped: u64,
+}
+
+/// Passes each readable row of a file to `take`.
+fn read_rows(
+    body: &[u8],
+    bytes_max: u64,
+    mut take: impl FnMut(&Row<'_>),
+) -> Result<RowsRead, BrokerError> {
+    let mut plain = Vec::new();
+    let is_packed = body.starts_with(&GZIP_MAGIC);
+    if is_packed {
         MultiGzDecoder::new(body)
             .take(bytes_max + 1)
             .read_to_end(&mut plain)
@@ -69,42 +117,48 @@ pub(crate) fn parse(
         if plain.len() as u64 > bytes_max {
             return Err(malformed("instruments file is too large"));
         }
-        return parse_plain(&plain, exchange);
     }
-    parse_plain(body, exchange)
-}
-
-fn parse_plain(body: &[u8], exchange: Exchange) -> Result<InstrumentList, BrokerError> {
-    let WholeRows { list: rows, broken } = whole_rows(body);
-    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(rows.as_slice());
+    let WholeRows { list, broken } = whole_rows(if is_packed { &plain } else { body });
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(list.as_slice());
     let headers = reader.headers().map_err(|_| malformed("instruments file without header"))?;
     let headers = headers.clone();
-    let mut list = InstrumentList { skipped: broken, ..InstrumentList::default() };
+    let mut read = RowsRead { rows: broken, skipped: broken };
     let mut record = csv::StringRecord::new();
     for _ in 0..ROWS_MAX {
-        match reader.read_record(&mut record) {
-            Ok(false) => {
-                return if list.listed.is_empty() {
-                    Err(malformed("instruments file lists nothing"))
-                } else {
-                    Ok(list)
-                };
-            }
-            Ok(true) => list.add(&record, &headers, exchange),
-            Err(_) => list.skipped += 1,
+        let is_read = reader.read_record(&mut record);
+        if matches!(is_read, Ok(false)) {
+            return Ok(read);
+        }
+        read.rows += 1;
+        // The values of a short row would get the names of other columns.
+        let is_whole = is_read.is_ok() && record.len() == headers.len();
+        match is_whole.then(|| record.deserialize(Some(&headers)).ok()).flatten() {
+            Some(row) => take(&row),
+            None => read.skipped += 1,
         }
     }
     Err(malformed("instruments file has too many rows"))
 }
 
+impl DerivativesList {
+    fn add(&mut self, row: &Row<'_>) {
+        let is_contract = matches!(row.segment, "NFO-FUT" | "NFO-OPT")
+            && matches!(row.instrument_type, "FUT" | "CE" | "PE");
+        // A contract's own name begins with that of its share.
+        let names = !row.name.is_empty() && row.tradingsymbol.starts_with(row.name);
+        let is_ticker = || Symbol::parse(&format!("NSE:{}", row.name)).is_some();
+        match is_contract && names && is_ticker() {
+            true if self.underlyings.contains(row.name) => {}
+            true => {
+                self.underlyings.insert(row.name.into());
+            }
+            false => self.skipped += 1,
+        }
+    }
+}
+
 impl InstrumentList {
-    fn add(&mut self, record: &csv::StringRecord, headers: &csv::StringRecord, from: Exchange) {
-        // The values of a short row would get the names of other columns.
-        let row = (record.len() == headers.len()).then(|| record.deserialize(Some(headers)).ok());
-        let Some(row): Option<Row<'_>> = row.flatten() else {
-            self.skipped += 1;
-            return;
-        };
+    fn add(&mut self, row: &Row<'_>, from: Exchange) {
         let is_quoted = matches!(row.segment, "INDICES" | "NSE" | "BSE");
         if !is_quoted || row.exchange != from.as_str() || row.instrument_type != "EQ" {
             self.left_out += 1;
@@ -250,6 +304,33 @@ mod tests {
     }
 
     #[test]
+    fn the_file_of_derivatives_gives_the_shares_that_have_some() {
+        let body = format!(
+            "{HEADER}\
+             1,2,INFY26DECFUT,INFY,0,2026-12-29,0,0.05,400,FUT,NFO-FUT,NFO\n\
+             2,2,INFY26DEC1500CE,INFY,0,2026-12-29,1500,0.05,400,CE,NFO-OPT,NFO\n\
+             3,2,M&M26DEC3000PE,\"M&M\",0,2026-12-29,3000,0.05,200,PE,NFO-OPT,NFO\n\
+             4,2,BAJAJ-AUTO26DECFUT,BAJAJ-AUTO,0,2026-12-29,0,0.05,75,FUT,NFO-FUT,NFO\n\
+             5,2,NIFTY26DECFUT,NIFTY,0,2026-12-29,0,0.05,65,FUT,NFO-FUT,NFO\n\
+             6,2,TCS26DECFUT,,0,2026-12-29,0,0.05,65,FUT,NFO-FUT,NFO\n\
+             7,2,TCS26DECFUT,TATA CONSULTANCY,0,2026-12-29,0,0.05,65,FUT,NFO-FUT,NFO\n\
+             8,2,USDINR26DECFUT,USDINR,0,2026-12-29,0,0.05,1,FUT,CDS-FUT,CDS\n\
+             9,2,SBIN,SBIN,0,,0,0.05,1,EQ,NSE,NSE\n\
+             10,2,SBIN26DECFUT,SBIN,0,2026-12-29,0,0.05,750,FUT,NFO-FUT\n\
+             11,2,\"WIPRO26DECFUT,WIPRO,0,2026-12-29,0,0.05,750,FUT,NFO-FUT,NFO\n"
+        );
+        let list = parse_derivatives(body.as_bytes(), BYTES_MAX).unwrap();
+        let found: Vec<&str> = list.underlyings.iter().map(|ticker| &**ticker).collect();
+        assert_eq!(found, ["BAJAJ-AUTO", "INFY", "M&M", "NIFTY"]);
+        assert_eq!((list.rows, list.skipped), (11, 6));
+        assert_eq!(parse_derivatives(&packed(body.as_bytes()), BYTES_MAX).unwrap(), list);
+        for body in ["", HEADER, "<html>", std::str::from_utf8(SAMPLE).unwrap()] {
+            let error = parse_derivatives(body.as_bytes(), BYTES_MAX).unwrap_err();
+            assert_eq!(error.kind, BrokerErrorKind::Malformed, "{error}");
+        }
+    }
+
+    #[test]
     fn the_number_of_rows_is_bounded() {
         let error = rows(&"1,2\n".repeat(ROWS_MAX + 1)).unwrap_err();
         assert!(error.to_string().contains("too many rows"), "{error}");
@@ -258,7 +339,9 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn what_follows_the_header_never_panics(body: Vec<u8>) {
-            let _ = parse(&[HEADER.as_bytes(), &body].concat(), Exchange::Bse, BYTES_MAX);
+            let whole = [HEADER.as_bytes(), &body].concat();
+            let _ = parse(&whole, Exchange::Bse, BYTES_MAX);
+            let _ = parse_derivatives(&whole, BYTES_MAX);
         }
     }
 }

@@ -18,6 +18,7 @@ use serde::Deserialize;
 
 use crate::base::clock;
 use crate::market::MarketCalendar;
+use crate::market::calendar_entries::Hours;
 use crate::market::data_file::DaySpan;
 use crate::sim::exchange::universe;
 use crate::sim::exchange::universe::{Instrument, paise};
@@ -33,8 +34,9 @@ const BARS_MAX: usize = 16_384;
 /// further bars are computed each time.
 static BARS: LazyLock<Mutex<HashMap<BarOf, Bar>>> = LazyLock::new(Mutex::default);
 
-/// The inputs of a daily bar: seed, token, its date and the trading date before, and the split.
-type BarOf = (u64, i64, Date, Date, Scale);
+/// The inputs of a daily bar: seed, token, its date and the trading date before, the split, and the
+/// seconds of the open, of the end of the instrument's trading, and of the close.
+type BarOf = (u64, i64, Date, Date, Scale, [i64; 3]);
 
 /// The dates on which the exchange trades, and the calendar that says its hours. The caller gives
 /// them, so that they agree with the service's calendar.
@@ -55,28 +57,65 @@ impl Sessions {
         Self { is_trading_date: Arc::new(is_trading_date), hours: Arc::clone(&EMBEDDED) }
     }
 
-    /// The same dates, with the closing auctions of `calendar`.
+    /// The same dates, at the hours of `calendar`.
     pub fn at_hours_of(self, calendar: Arc<MarketCalendar>) -> Self {
         Self { hours: calendar, ..self }
+    }
+
+    /// The stretches of trading of `date`, in order.
+    fn parts(&self, date: Date) -> &[Hours] {
+        self.hours.hours(date)
+    }
+
+    /// When trading of `date` begins and when it ends, in seconds of the day.
+    fn span(&self, date: Date) -> Span {
+        match (self.parts(date).first(), self.parts(date).last()) {
+            (Some(first), Some(last)) => Span {
+                open_s: i64::from(first.continuous.start_s),
+                close_s: i64::from(last.continuous.end_s),
+            },
+            _ => Span { open_s: OPEN_S, close_s: CLOSE_S },
+        }
     }
 
     /// When the auction of `date` begins and when its price is known, in seconds of the day, for an
     /// instrument that takes part in it.
     fn auction(&self, instrument: &Instrument, date: Date) -> Option<DaySpan> {
-        let auction = self.hours.auction(date).filter(|_| instrument.auction == 1)?;
+        let auction = self.parts(date).last()?.closing.filter(|_| instrument.auction == 1)?;
         Some(auction.span)
     }
 
     /// The end of continuous trading for this instrument, in seconds of the day.
     fn continuous_end_s(&self, instrument: &Instrument, date: Date) -> i64 {
-        let auction = self.auction(instrument, date);
-        auction.map_or(CLOSE_S, |auction| i64::from(auction.start_s).min(CLOSE_S))
+        let (auction, close_s) = (self.auction(instrument, date), self.span(date).close_s);
+        auction.map_or(close_s, |auction| i64::from(auction.start_s).min(close_s))
     }
 
     /// The time of the day's last price, in seconds of the day.
     fn end_s(&self, instrument: &Instrument, date: Date) -> i64 {
         let auction = self.auction(instrument, date);
-        auction.map_or(CLOSE_S, |auction| i64::from(auction.end_s))
+        auction.map_or(self.span(date).close_s, |auction| i64::from(auction.end_s))
+    }
+
+    /// The last second up to `second` in which the instrument was traded. Between two stretches of
+    /// trading, and in an auction, prices stand still.
+    fn traded_s(&self, instrument: &Instrument, date: Date, second: i64) -> i64 {
+        // The level of the close is shown by the close alone.
+        let last_s = self.continuous_end_s(instrument, date).min(self.span(date).close_s - 1);
+        let begun = self.parts(date).iter().rev();
+        let mut begun = begun.filter(|part| i64::from(part.continuous.start_s) <= second);
+        let end_s = begun.next().map_or(last_s, |part| i64::from(part.continuous.end_s) - 1);
+        match end_s < self.span(date).close_s - 1 {
+            true => second.min(end_s),
+            false => second.min(last_s),
+        }
+    }
+
+    /// The first and the last instant of continuous trading on `date`, as stated by sources that
+    /// ignore the auction.
+    pub(crate) fn regular_hours(&self, date: Date) -> (Timestamp, Timestamp) {
+        let Span { open_s, close_s } = self.span(date);
+        (instant(date, open_s), instant(date, close_s))
     }
 
     /// Monday to Friday, no holidays.
@@ -235,7 +274,8 @@ impl Day {
         if !self.sessions.trades_on(date) {
             return self.closed(instrument, self.sessions.before(date));
         }
-        if second < OPEN_S {
+        let span = self.sessions.span(date);
+        if second < span.open_s {
             let before = self.sessions.before(date);
             let close = self.previous_close(instrument, date);
             let as_of = instant(before, self.sessions.end_s(instrument, before));
@@ -246,19 +286,18 @@ impl Day {
         if second >= self.sessions.end_s(instrument, date) {
             return self.closed(instrument, date);
         }
-        // The level of 15:30:00 is that of the close, which only the auction makes.
-        let last_s = self.sessions.continuous_end_s(instrument, date).min(CLOSE_S - 1);
-        let shown = second.min(last_s);
+        let shown = self.sessions.traded_s(instrument, date, second);
+        let since_open_s = shown - span.open_s;
         let minutes = self.minutes(instrument, date);
         // Prices stand still once an auction has begun.
         let part = if shown == second { self.part_of(at) } else { 0 };
         let price_at = |(second, part)| self.price_at(instrument, &minutes, date, second, part);
-        let last = price_at((shown - OPEN_S, part));
-        let minute = (shown - OPEN_S) / 60;
+        let last = price_at((since_open_s, part));
+        let minute = since_open_s / 60;
         let (mut high, mut low) = (minutes.high[minute as usize], minutes.low[minute as usize]);
-        let all = (minute * 60..=shown - OPEN_S)
+        let all = (minute * 60..=since_open_s)
             .flat_map(|second| (0..self.prices_per_s).map(move |part| (second, part)));
-        for price in all.take_while(|&moment| moment <= (shown - OPEN_S, part)).map(price_at) {
+        for price in all.take_while(|&moment| moment <= (since_open_s, part)).map(price_at) {
             (high, low) = (high.max(price), low.min(price));
         }
         Tick {
@@ -267,7 +306,7 @@ impl Day {
             open: minutes.price[0],
             high,
             low,
-            volume: self.day_volume(instrument, date) * (shown - OPEN_S) / (DAY_MINUTES * 60),
+            volume: self.day_volume(instrument, date) * since_open_s / (span.minutes() * 60),
             as_of: instant(date, shown),
             part,
             date,
@@ -294,11 +333,15 @@ impl Day {
     /// because callers ask for years of daily bars.
     pub(crate) fn day_bar(&self, instrument: &Instrument, date: Date) -> Bar {
         let (before, scale) = (self.sessions.before(date), self.scale(instrument, date));
-        let of = (self.seed, instrument.token, date, before, scale);
+        let span = self.sessions.span(date);
+        let end_s = self.sessions.continuous_end_s(instrument, date);
+        let of =
+            (self.seed, instrument.token, date, before, scale, [span.open_s, end_s, span.close_s]);
         if let Some(bar) = BARS.lock().get(&of) {
             return bar.clone();
         }
-        let bar = self.whole(instrument, date, &minutes_of(instrument, date, before, scale));
+        let minutes = minutes_of(instrument, date, before, scale, span.minutes());
+        let bar = self.whole(instrument, date, &minutes);
         let mut bars = BARS.lock();
         if bars.len() < BARS_MAX {
             bars.insert(of, bar.clone());
@@ -308,9 +351,10 @@ impl Day {
 
     fn whole(&self, instrument: &Instrument, date: Date, minutes: &Minutes) -> Bar {
         let close = self.close(instrument, date);
-        let last = ((self.sessions.continuous_end_s(instrument, date) - OPEN_S) / 60) as usize;
+        let open_s = self.sessions.span(date).open_s;
+        let last = ((self.sessions.continuous_end_s(instrument, date) - open_s) / 60) as usize;
         Bar {
-            start: instant(date, OPEN_S),
+            start: instant(date, open_s),
             open: minutes.price[0],
             high: minutes.high[last].max(close),
             low: minutes.low[last].min(close),
@@ -329,36 +373,37 @@ impl Day {
     ) -> Vec<Bar> {
         let end = self.sessions.continuous_end_s(instrument, date);
         let seen = (until.as_second() - instant(date, 0).as_second()).min(end);
-        if seen < OPEN_S || !self.sessions.trades_on(date) {
+        let span = self.sessions.span(date);
+        if seen < span.open_s || !self.sessions.trades_on(date) {
             return Vec::new();
         }
         let minutes = self.minutes(instrument, date);
         let volume = self.day_volume(instrument, date);
         let mut bars = Vec::new();
         let mut from = 0;
-        while OPEN_S + from * 60 < end && OPEN_S + from * 60 <= seen {
-            let to = (from + length_minutes).min((end - OPEN_S) / 60);
-            let upto = ((seen - OPEN_S) / 60).min(to);
-            let span = &minutes.price[from as usize..=upto as usize];
+        while span.open_s + from * 60 < end && span.open_s + from * 60 <= seen {
+            let to = (from + length_minutes).min((end - span.open_s) / 60);
+            let upto = ((seen - span.open_s) / 60).min(to);
+            let shown = &minutes.price[from as usize..=upto as usize];
             let mut close = minutes.price[upto as usize];
             let (mut high, mut low) = (close, close);
-            for price in span {
+            for price in shown {
                 (high, low) = (high.max(*price), low.min(*price));
             }
             if upto < to {
                 // The running bar: seconds of the minute that is not over.
-                for within in upto * 60..=seen - OPEN_S {
+                for within in upto * 60..=seen - span.open_s {
                     close = self.price_at(instrument, &minutes, date, within, 0);
                     (high, low) = (high.max(close), low.min(close));
                 }
             }
             bars.push(Bar {
-                start: instant(date, OPEN_S + from * 60),
-                open: span[0],
+                start: instant(date, span.open_s + from * 60),
+                open: shown[0],
                 high,
                 low,
                 close,
-                volume: volume * (upto - from) / DAY_MINUTES,
+                volume: volume * (upto - from) / span.minutes(),
             });
             from = to;
         }
@@ -409,7 +454,8 @@ impl Day {
             return minutes.clone();
         }
         let scale = self.scale(instrument, date);
-        let made = Arc::new(minutes_of(instrument, date, self.sessions.before(date), scale));
+        let (before, minutes) = (self.sessions.before(date), self.sessions.span(date).minutes());
+        let made = Arc::new(minutes_of(instrument, date, before, scale, minutes));
         let mut cache = self.minutes.lock();
         if cache.len() >= self.cached_days_max {
             cache.clear();
@@ -423,12 +469,24 @@ impl Day {
 //
 // The hours of the simulated exchange, and instants of its trading dates. Pure.
 
-/// 09:15 IST, in seconds of the day.
-pub(crate) const OPEN_S: i64 = 9 * 3600 + 15 * 60;
-/// 15:30 IST: the close of continuous trading for instruments without a closing auction.
-pub(crate) const CLOSE_S: i64 = 15 * 3600 + 30 * 60;
-/// Minutes from open to close.
-pub(crate) const DAY_MINUTES: i64 = (CLOSE_S - OPEN_S) / 60;
+/// 09:15 IST, in seconds of the day: the open on dates of which the calendar has no hours.
+const OPEN_S: i64 = 9 * 3600 + 15 * 60;
+/// 15:30 IST: the end of trading on such dates.
+const CLOSE_S: i64 = 15 * 3600 + 30 * 60;
+
+/// The trading of one date, in seconds of the day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Span {
+    open_s: i64,
+    close_s: i64,
+}
+
+impl Span {
+    /// Minutes from open to close.
+    fn minutes(self) -> i64 {
+        (self.close_s - self.open_s).max(60) / 60
+    }
+}
 
 pub(crate) fn day_number(date: Date) -> i64 {
     instant(date, 0).as_second().div_euclid(86_400)
@@ -442,12 +500,6 @@ pub(crate) fn second_of_day(at: Timestamp) -> i64 {
 pub(crate) fn instant(date: Date, second: i64) -> Timestamp {
     let midnight = clock::instant(date.at(0, 0, 0, 0)).as_second();
     Timestamp::from_second(midnight + second).unwrap_or(Timestamp::UNIX_EPOCH)
-}
-
-/// The regular session's first and last instant on `date`, as stated by sources that ignore the
-/// auction.
-pub(crate) fn regular_hours(date: Date) -> (Timestamp, Timestamp) {
-    (instant(date, OPEN_S), instant(date, CLOSE_S))
 }
 
 // ---- Minutes
@@ -471,15 +523,16 @@ pub(crate) fn close_of(instrument: &Instrument, date: Date, scale: Scale) -> i64
     priced(instrument, level, scale)
 }
 
-/// The minutes of `date`, where `before` is the trading date before.
-pub(crate) fn minutes_of(
+/// The minutes of `date`, of which there are `count`, where `before` is the trading date before.
+fn minutes_of(
     instrument: &Instrument,
     date: Date,
     before: Date,
     scale: Scale,
+    count: i64,
 ) -> Minutes {
     let (number, number_before) = (day_number(date), day_number(before));
-    let mut levels = vec![0; DAY_MINUTES as usize + 1];
+    let mut levels = vec![0; count as usize + 1];
     let mut wobble = vec![0; levels.len()];
     for &(key, weight) in &instrument.factors {
         let (previous, close) = (daily_level(key, number_before), daily_level(key, number));
@@ -488,7 +541,7 @@ pub(crate) fn minutes_of(
         let open = previous + (close - previous) * 3 / 10 + gap;
         wobble_of(key, number, &mut wobble);
         for (minute, (level, wobble)) in (0..).zip(levels.iter_mut().zip(&wobble)) {
-            let drift = (close - open) * minute / DAY_MINUTES;
+            let drift = (close - open) * minute / count;
             *level += (open + drift + wobble) * weight / 100;
         }
     }
@@ -516,12 +569,13 @@ fn daily_level(key: u64, number: i64) -> i64 {
 /// Replaces `out` with a factor's noise within the day, nought at the open and at the close. It is
 /// computed as one run, because years of days are made of it.
 fn wobble_of(key: u64, number: i64, out: &mut [i64]) {
+    let count = out.len() as i64 - 1;
     out.fill(0);
     for (period, amplitude) in [(1, 150), (5, 400), (20, 900), (75, 1_800)] {
         universe::add_line(key ^ 0xbb67, number * 1_000, period, amplitude, out);
     }
     for (minute, value) in (0..).zip(out) {
-        let ramp = (40 * minute).min(40 * (DAY_MINUTES - minute)).min(1_000);
+        let ramp = (40 * minute).min(40 * (count - minute)).min(1_000);
         *value = *value * ramp / 1_000;
     }
 }

@@ -198,3 +198,50 @@ fn the_closing_auction_follows_the_calendars_regimes() {
         }
     }
 }
+
+/// In two parts, and with an auction of its own: times of the last price in the session, and the
+/// first instant at which the day's close is shown.
+#[test]
+fn a_special_session_has_the_calendars_hours() {
+    let universe = Universe::new(7, 0);
+    let text = "[[session]]\ndate=\"2026-12-05\"\nname=\"Drill\"\n\
+                [[session.part]]\ncontinuous=\"09:15-10:00\"\n\
+                [[session.part]]\ncontinuous=\"11:30-12:30\"\n\
+                [[session]]\ndate=\"2026-12-12\"\nname=\"Evening\"\n\
+                [[session.part]]\npre_open=\"17:45-18:00\"\ncontinuous=\"18:00-19:00\"\n\
+                closing=\"19:00-19:10\"\n";
+    let calendar = Arc::new(MarketCalendar::with_operator_text(text, "mine.toml").unwrap());
+    let trading = Arc::clone(&calendar);
+    let sessions = Sessions::new(move |date| trading.is_trading_date(date)).at_hours_of(calendar);
+    let day = Day::new(7, sessions);
+    for (key, now, shown) in [
+        ("NSE:INFY", "05T09:00:00", "04T15:35:00"),
+        ("NSE:SIM300", "05T09:00:00", "04T15:30:00"),
+        ("NSE:INFY", "05T09:30:00", "05T09:30:00"),
+        ("NSE:INFY", "05T10:30:00", "05T09:59:59"),
+        ("NSE:INFY", "05T11:29:59", "05T09:59:59"),
+        ("NSE:INFY", "05T12:00:00", "05T12:00:00"),
+        ("NSE:INFY", "05T12:30:00", "05T12:30:00"),
+        ("NSE:INFY", "05T15:00:00", "05T12:30:00"),
+        ("NSE:SIM300", "05T15:00:00", "05T12:30:00"),
+        ("NSE:INFY", "12T11:00:00", "11T15:40:00"),
+        ("NSE:INFY", "12T18:30:00", "12T18:30:00"),
+        ("NSE:INFY", "12T19:05:00", "12T18:59:59"),
+        ("NSE:INFY", "12T19:10:00", "12T19:10:00"),
+        ("NSE:SIM300", "12T19:05:00", "12T19:00:00"),
+        ("NSE:SIM300", "12T23:05:00", "12T19:00:00"),
+        ("NSE:NIFTY 50", "12T23:05:00", "12T19:10:00"),
+    ] {
+        let instrument = universe.by_key(key).unwrap();
+        let tick = day.tick(instrument, at(&format!("2026-12-{now}")));
+        assert_eq!(tick.as_of, at(&format!("2026-12-{shown}")), "{key} at {now}");
+        assert!(tick.open == 0 || tick.low <= tick.last && tick.last <= tick.high, "{key} {now}");
+    }
+    let infy = universe.by_key("NSE:INFY").unwrap();
+    let date = jiff::civil::date(2026, 12, 12);
+    let bar = day.day_bar(infy, date);
+    let closed = day.tick(infy, at("2026-12-12T20:00:00"));
+    assert_eq!((bar.close, bar.high, bar.low), (closed.last, closed.high, closed.low));
+    assert_eq!(bar.start, at("2026-12-12T18:00:00"));
+    assert_eq!(day.bars(infy, date, 5, at("2026-12-12T23:00:00")).len(), 12);
+}

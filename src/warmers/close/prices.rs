@@ -11,7 +11,8 @@ use crate::base::previous_close::{PreviousClose, Reason};
 use crate::base::{BySource, ClosingPrice, Holding, MarketDay, Quote, Source, Symbol, clock};
 use crate::brokers::{Batch, BrokerError, BrokerErrorKind, Readiness};
 use crate::cache::Responses;
-use crate::market::{LastClose, MarketCalendar};
+use crate::market::calendar::FinalClose;
+use crate::market::{Derivatives, LastClose, MarketCalendar, Trading};
 use crate::portfolio::{Brokers, DayPoint, PointSource, Repriced, point, reprice, unvalued};
 use crate::rt::lanes::Outcomes;
 use crate::store::{AccountId, Epoch, Portfolio, PriceOfClose, Store, StoreError, Valued};
@@ -508,8 +509,8 @@ impl Work {
         for quote in &batch.quotes {
             self.missing.answered(source, &quote.symbol, now_mono_ms);
             let judge = |quote: &mut Quote| (judges.judge)(quote, stands);
-            let is_auctioned = (judges.is_in_auction)(&quote.symbol);
-            let price = self.due.closing_price(quote, witness, is_auctioned, judge);
+            let derivatives = (judges.derivatives_of)(&quote.symbol);
+            let price = self.due.closing_price(quote, witness, derivatives, judge);
             let Some((symbol, close)) = price else { continue };
             if self.missing.found(&symbol) {
                 self.unkept.push((symbol, close));
@@ -574,12 +575,14 @@ impl Work {
 // Decides which trading date's close is due to be revalued, and which prices are its closing
 // prices. Pure.
 //
-// A price is a date's closing price if its own time lies on that date, at the end of continuous
-// trading or later. A share that did not trade until the end has an older time. Its last trade is
-// its close, as at the exchange, but counts only if the same feed's index has reached its close: a
-// feed that stopped in the afternoon proves nothing. A price of an earlier date is never this
-// date's close. From the first phase of the next trading date on nothing is valued any more,
-// because prices and holdings may be that date's.
+// A price is a date's closing price if its own time lies on that date, not before the auction's
+// earliest end, or the last minute of trading for a share without derivatives, which has no
+// auction. A share that did not trade until the end has an older time. Its last trade is its close,
+// as at the exchange, but counts only if the same feed's index has reached its close: a feed that
+// stopped in the afternoon proves nothing. Of a share with derivatives that traded in the minutes
+// before the auction the last trade is no close: without an auction's price it is their average. A
+// price of an earlier date is never this date's close. From the first phase of the next trading
+// date on nothing is valued any more, because prices and holdings may be that date's.
 
 /// What closing prices are judged by.
 pub(crate) struct Judges<'a> {
@@ -587,9 +590,9 @@ pub(crate) struct Judges<'a> {
     pub index_stands: &'a dyn Fn(&[Quote]) -> Option<bool>,
     /// Decides what the quote's previous close is, given that.
     pub judge: &'a dyn Fn(&mut Quote, Option<bool>) -> PreviousClose,
-    /// Whether the share's close is made by the closing auction. The last price after it then is
-    /// the official close; that of another share may be its last trade.
-    pub is_in_auction: &'a dyn Fn(&Symbol) -> bool,
+    /// Whether a share has derivatives. The closing auction then makes its close, and the last price
+    /// after it is the official close; that of another share may be its last trade.
+    pub derivatives_of: &'a dyn Fn(&Symbol) -> Derivatives,
 }
 
 /// A close that can be revalued now.
@@ -600,6 +603,10 @@ pub(crate) struct Due {
     pub close: Timestamp,
     /// The earliest time that its prices can have.
     prices_from: Timestamp,
+    /// The close of shares without an auction.
+    without_auction: FinalClose,
+    /// From this time on a trade of a share with derivatives is no close.
+    reference_from: Option<Timestamp>,
     /// The trading date before; `None` if the calendar does not know it.
     pub session_before: Option<Date>,
     /// From this time on prices may be the next session's.
@@ -614,6 +621,7 @@ impl Due {
     pub(crate) fn at(calendar: &MarketCalendar, now: Timestamp) -> Option<Self> {
         let LastClose { date, at, until } = calendar.last_close(now)?;
         let prices_from = calendar.closing_prices_from(date)?;
+        let without_auction = calendar.close_of(Trading::WithoutAuction, date)?;
         let next_session = calendar.next_trading_date(date).unwrap_or(Date::MAX);
         let has_settled = now.duration_since(at)
             >= CLOSE_MARGIN[Source::BrokerA].min(CLOSE_MARGIN[Source::Public]);
@@ -622,6 +630,8 @@ impl Due {
             date,
             close: at,
             prices_from,
+            without_auction,
+            reference_from: calendar.reference_from(date),
             session_before,
             until,
             next_session,
@@ -647,29 +657,38 @@ impl Due {
     }
 
     /// The closing price in `quote`, if it is one. `witness`: the same feed's quote of an index,
-    /// which alone shows whether a quote without its own time is a close. `is_auctioned`: its close
-    /// is made by the closing auction. `judge` decides what its previous close is.
+    /// which alone shows whether a quote without its own time is a close. `derivatives`: whether the
+    /// share has any. `judge` decides what its previous close is.
     pub(crate) fn closing_price(
         &self,
         quote: &Quote,
         witness: Option<&Quote>,
-        is_auctioned: bool,
+        derivatives: Derivatives,
         judge: impl FnOnce(&mut Quote) -> PreviousClose,
     ) -> Option<PriceOfClose> {
-        let is_last_trade =
-            || self.is_of_date(quote) && witness.is_some_and(|index| self.is_after_trading(index));
+        let own = match derivatives.trading() {
+            Trading::WithAuction => FinalClose { at: self.close, prices_from: self.prices_from },
+            Trading::WithoutAuction => self.without_auction,
+        };
+        let is_after_trading = self.is_of_date(quote) && quote.as_of >= own.prices_from;
+        let averaged_from = self.reference_from.filter(|_| derivatives == Derivatives::Some);
+        let is_averaged = quote.timed && averaged_from.is_some_and(|from| quote.as_of >= from);
+        let is_last_trade = || {
+            let index_closed = witness.is_some_and(|index| self.is_after_trading(index));
+            self.is_of_date(quote) && index_closed && !is_averaged
+        };
         let believed = self.has_settled(quote.source, quote.asked)
-            && (quote.timed && self.is_after_trading(quote) || is_last_trade());
+            && (quote.timed && is_after_trading || is_last_trade());
         believed.then(|| {
             let judged = judge(&mut quote.clone());
             let close = ClosingPrice {
                 price: quote.last_price,
                 previous_close: judged.price,
                 // Some feeds stamp it with the time of their answer.
-                as_of_ms: quote.as_of.min(self.close).as_millisecond(),
-                official: is_auctioned
+                as_of_ms: quote.as_of.min(own.at).as_millisecond(),
+                official: derivatives == Derivatives::Some
                     && quote.source == Source::BrokerA
-                    && self.is_after_trading(quote),
+                    && is_after_trading,
                 base_ratio: match judged.reason {
                     Reason::Base(ratio) => Some(ratio),
                     _ => None,
@@ -895,32 +914,90 @@ mod due_tests {
         ] {
             let witness = witness_as_of.map(|at| quote(Source::BrokerA, at, received));
             let quote = quote(Source::BrokerA, as_of, received);
-            let got = friday.closing_price(&quote, witness.as_ref(), true, |quote| unjudged(quote));
+            let some = Derivatives::Some;
+            let got = friday.closing_price(&quote, witness.as_ref(), some, |quote| unjudged(quote));
             assert_eq!(got.is_some(), expected, "{as_of} {received} {witness_as_of:?}");
         }
     }
 
+    /// Which prices of a day are closes: time, the index's time, and the answer for a share with
+    /// derivatives, one without, and one of which it is not known.
+    fn closes_of(date: &str, rows: &[(&str, Option<&str>, [bool; 3])]) {
+        let evening = format!("{date}T18:00:00+05:30");
+        let day = due(&evening).unwrap();
+        for (time, witness_time, expected) in rows {
+            let at = |time: &str| format!("{date}T{time}+05:30");
+            let witness = witness_time.map(|time| quote(Source::BrokerA, &at(time), &evening));
+            let given = quote(Source::BrokerA, &at(time), &evening);
+            let got = [Derivatives::Some, Derivatives::None, Derivatives::Unknown]
+                .map(|of| day.closing_price(&given, witness.as_ref(), of, |quote| unjudged(quote)));
+            let found = got.each_ref().map(Option::is_some);
+            assert_eq!(&found, expected, "{date} {time} {witness_time:?}");
+            let official = got.map(|close| close.is_some_and(|(_, close)| close.official));
+            assert_eq!(&official[1..], [false, false], "{date} {time}: not an auction's");
+        }
+    }
+
     #[test]
-    fn a_trade_before_the_auctions_earliest_end_is_no_closing_price() {
-        let monday = due("2026-12-07T18:00:00+05:30").unwrap();
-        let evening = "2026-12-07T18:00:00+05:30";
-        for (time, witness_time, expected) in [
-            ("15:28:00", None, false),
-            ("15:29:59", None, false),
-            ("15:31:00", None, false),
-            ("15:37:59", None, false),
-            ("15:38:00", None, true),
-            ("15:40:00", None, true),
-            // A share without derivatives has made its last trade.
-            ("15:29:59", Some("15:29:59"), false),
-            ("15:29:59", Some("15:37:59"), false),
-            ("15:29:59", Some("15:38:00"), true),
-        ] {
-            let at = |time: &str| format!("2026-12-07T{time}+05:30");
-            let witness = witness_time.map(|time| quote(Source::BrokerA, &at(time), evening));
-            let given = quote(Source::BrokerA, &at(time), evening);
-            let got = monday.closing_price(&given, witness.as_ref(), true, |quote| unjudged(quote));
-            assert_eq!(got.is_some(), expected, "{time} {witness_time:?}");
+    fn a_trade_before_the_auctions_earliest_end_is_no_closing_price_of_a_share_in_it() {
+        let index = Some("15:40:00");
+        closes_of(
+            "2026-12-07",
+            &[
+                ("15:28:59", None, [false, false, false]),
+                ("15:29:00", None, [false, true, false]),
+                ("15:29:59", None, [false, true, false]),
+                ("15:37:59", None, [false, true, false]),
+                ("15:38:00", None, [true, true, true]),
+                ("15:40:00", None, [true, true, true]),
+                // The last trade of a share that stood, with an index that has closed. In the quarter
+                // of an hour before the auction it is one of those that are averaged.
+                ("11:00:00", Some("15:37:59"), [false, false, false]),
+                ("11:00:00", index, [true, true, true]),
+                ("15:14:59", index, [true, true, true]),
+                ("15:15:00", index, [false, true, true]),
+                ("15:29:59", index, [false, true, true]),
+                ("15:37:59", index, [false, true, true]),
+            ],
+        );
+        let index = Some("15:35:00");
+        closes_of(
+            "2026-12-04",
+            &[
+                ("15:14:59", None, [false, false, false]),
+                ("15:27:59", None, [false, false, false]),
+                ("15:28:00", None, [true, false, true]),
+                ("15:29:00", None, [true, true, true]),
+                ("14:59:59", index, [true, true, true]),
+                ("15:00:00", index, [false, true, true]),
+                ("15:14:59", index, [false, true, true]),
+                ("15:20:00", index, [false, true, true]),
+            ],
+        );
+        // No auction yet.
+        closes_of(
+            "2026-07-30",
+            &[
+                ("15:28:59", None, [false, false, false]),
+                ("15:29:00", None, [true, true, true]),
+                ("15:20:00", Some("15:30:00"), [true, true, true]),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_close_has_the_time_of_its_own_hours() {
+        for (date, with, without) in
+            [("2026-12-04", "15:35:00", "15:30:00"), ("2026-12-07", "15:40:00", "15:30:00")]
+        {
+            let evening = format!("{date}T18:00:00+05:30");
+            let given = quote(Source::BrokerA, &evening, &evening);
+            for (of, time) in [(Derivatives::Some, with), (Derivatives::None, without)] {
+                let day = due(&evening).unwrap();
+                let close = day.closing_price(&given, None, of, |quote| unjudged(quote));
+                let at: Timestamp = format!("{date}T{time}+05:30").parse().unwrap();
+                assert_eq!(close.unwrap().1.as_of_ms, at.as_millisecond(), "{date} {of:?}");
+            }
         }
     }
 

@@ -47,10 +47,12 @@ pub(crate) fn apply(
     let source = feed.source();
     context.l1.count_ahead(batch.ahead_count);
     let shown = |symbol: &Symbol| context.l1.held(symbol, now_mono_ms);
+    let listed = context.instruments.load_full();
     let market = MarketView {
         calendar: &context.calendar,
         indices: &context.indices,
         universe: &context.universe,
+        derivatives_of: &|symbol| listed.derivatives_of(symbol),
         shown: &shown,
     };
     let mut read = feed.read(&mut batch, &market);

@@ -11,7 +11,7 @@ use crate::base::{BySource, Quote, Source, Symbol};
 use crate::brokers::{Batch, BrokerError, CallTimes, MarketFeed, Readiness};
 use crate::cache::pending::Taken;
 use crate::cache::{Freshness, Limits, Vouched};
-use crate::market::{IndexList, MarketCalendar, Universe};
+use crate::market::{Derivatives, IndexList, MarketCalendar, Universe};
 use crate::rt::Lane;
 
 /// After this many failures in a row the other feed is polled before this one's data is stale. One
@@ -100,6 +100,8 @@ pub(crate) struct MarketView<'a> {
     pub calendar: &'a MarketCalendar,
     pub indices: &'a IndexList,
     pub universe: &'a Universe,
+    /// Whether a share has derivatives, by which its hours follow.
+    pub derivatives_of: &'a dyn Fn(&Symbol) -> Derivatives,
     /// The quote that requests read now, whatever its source.
     pub shown: &'a dyn Fn(&Symbol) -> Option<Quote>,
 }
@@ -321,9 +323,13 @@ impl FeedState {
                 self.hear(quote, vouched, &times, batch.pushed);
                 vouched
             } else {
-                self.stamp_share(quote, &times, calendar);
+                let whose = (market.derivatives_of)(&quote.symbol).trading();
+                if !quote.timed {
+                    quote.as_of = self.time.share_as_of(exchange, whose, &times, calendar);
+                }
                 self.time.share_vouched(
                     quote,
+                    whose,
                     market.stands_ms_max(&quote.symbol),
                     &times,
                     calendar,
@@ -372,17 +378,6 @@ impl FeedState {
             Some(held) => latest.max(held.as_of),
             None => latest,
         };
-    }
-
-    /// A share without a timestamp gets that of its exchange's index: the answer confirms that its
-    /// price still held then, whenever it last moved.
-    fn stamp_share(&self, quote: &mut Quote, times: &CallTimes, calendar: &MarketCalendar) {
-        if quote.timed {
-            return;
-        }
-        let exchange = quote.symbol.exchange();
-        let latest = self.time.latest(exchange, times, calendar);
-        quote.as_of = self.time.witness_as_of(exchange).map_or(latest, |index| index.min(latest));
     }
 
     /// Number of calls that carry everything in demand once, over the last such round.

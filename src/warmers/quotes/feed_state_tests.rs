@@ -93,6 +93,10 @@ impl Bench {
             calendar: &self.calendar,
             indices: &self.indices,
             universe: &Universe::embedded(),
+            derivatives_of: &|symbol| match symbol.ticker().starts_with("SIM") {
+                true => Derivatives::None,
+                false => Derivatives::Some,
+            },
             shown: &|symbol: &Symbol| self.shown.get(symbol).cloned(),
         };
         self.state.read(&mut batch, &market)
@@ -474,6 +478,52 @@ fn a_share_that_stands_while_its_market_trades_is_stale_by_its_own_time() {
         };
         assert!(!is_stale(0, 0), "the index at {now}");
         assert_eq!(!is_stale(1, 0), is_fresh, "{symbol} of {as_of} at {now}");
+    }
+}
+
+/// Beside an index that has stopped for its auction: the time that an untimed price of a share with
+/// derivatives gets and of one without, and whether one of the latter is fresh that has this time.
+#[test]
+fn a_share_without_derivatives_is_judged_by_its_own_hours() {
+    for (now, with, without, as_of, is_fresh) in [
+        ("2026-12-04T15:14:00", "15:14:00", "15:14:00", "14:50:00", true),
+        ("2026-12-04T15:15:01", "15:15:00", "15:15:01", "14:50:00", true),
+        ("2026-12-04T15:20:00", "15:15:00", "15:20:00", "15:19:59", true),
+        ("2026-12-04T15:29:00", "15:15:00", "15:29:00", "15:00:00", true),
+        // It trades on, and stands for longer than half an hour.
+        ("2026-12-04T15:29:00", "15:15:00", "15:29:00", "14:58:00", false),
+        ("2026-12-04T15:31:00", "15:15:00", "15:30:00", "15:01:00", true),
+        ("2026-12-04T18:00:00", "15:35:00", "15:30:00", "15:01:00", true),
+        ("2026-12-04T18:00:00", "15:35:00", "15:30:00", "14:58:00", false),
+        ("2026-12-07T15:20:00", "15:20:00", "15:20:00", "15:19:59", true),
+        ("2026-12-07T15:31:00", "15:30:00", "15:30:00", "15:01:00", true),
+        ("2026-12-07T15:37:00", "15:30:00", "15:30:00", "15:29:59", true),
+        ("2026-12-07T18:00:00", "15:40:00", "15:30:00", "15:01:00", true),
+        ("2026-07-30T18:00:00", "15:30:00", "15:30:00", "15:01:00", true),
+    ] {
+        let mut bench = bench(500);
+        let instant = |text: &str| -> Timestamp { format!("{text}+05:30").parse().unwrap() };
+        bench.now = instant(&format!("{}T00:00:00", &now[..10]));
+        let at_ms = instant(now).duration_since(bench.now).as_millis() as u64;
+        let moved = bench.calendar.last_move(instant(now)).unwrap();
+        let index = quote(&Symbol::parse("NSE:NIFTY 50").unwrap(), moved);
+        let untimed = |name: &str| {
+            let quote = testing::quote(name, "7", instant(now));
+            Quote { timed: false, asked: instant(now), ..quote }
+        };
+        let quotes = vec![index, untimed("NSE:INFY"), untimed("NSE:SIM300")];
+        let read = bench.hear(at_ms, quotes);
+        for (at, time) in [(1, with), (2, without)] {
+            let stamped = crate::base::clock::zoned(read[at].0.as_of).strftime("%H:%M:%S");
+            assert_eq!(stamped.to_string(), time, "{} at {now}", read[at].0.symbol);
+        }
+        let as_of = instant(&format!("{}T{as_of}", &now[..10]));
+        let read = bench.hear(at_ms, vec![testing::quote("NSE:SIM301", "7", as_of)]);
+        if bench.calendar.status(instant(now)).phase == crate::market::Phase::Closed {
+            bench.freshness.set_closing(Source::BrokerA, at_ms - 60_000);
+        }
+        let is_stale = bench.freshness.is_stale(Source::BrokerA, read[0].1, at_ms);
+        assert_eq!(!is_stale, is_fresh, "of {as_of} at {now}");
     }
 }
 

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::base::{BySource, Exchange, Quote, Source, Symbol, clock};
 use crate::brokers::CallTimes;
 use crate::cache::Vouched;
-use crate::market::{MarketCalendar, Phase};
+use crate::market::{MarketCalendar, Phase, Trading};
 
 /// Exchange times have whole seconds.
 const STAMP_MS: i64 = 1_000;
@@ -135,6 +135,41 @@ impl FeedTime {
         Timestamp::from_second(at.as_second()).unwrap_or(at)
     }
 
+    /// The time of a share's price without a timestamp, by `whose` hours: that of its exchange's
+    /// index, which shows how far the source has come. Once the index rests it shows that no more,
+    /// and shares without an auction trade on.
+    pub(crate) fn share_as_of(
+        &self,
+        exchange: Exchange,
+        whose: Trading,
+        times: &CallTimes,
+        calendar: &MarketCalendar,
+    ) -> Timestamp {
+        let known = before(times.asked, self.behind_ms(exchange));
+        let at = calendar.last_move_of(whose, known).unwrap_or(known);
+        let latest = Timestamp::from_second(at.as_second()).unwrap_or(at);
+        match self.witness_as_of(exchange) {
+            Some(index) if whose == Trading::WithAuction => index.min(latest),
+            Some(index) if !self.has_come_to_rest(index, exchange, times, calendar) => {
+                index.min(latest)
+            }
+            _ => latest,
+        }
+    }
+
+    /// Whether no index price can be made at the moment that the source had come to, and its index
+    /// with this timestamp has missed none.
+    fn has_come_to_rest(
+        &self,
+        index: Timestamp,
+        exchange: Exchange,
+        times: &CallTimes,
+        calendar: &MarketCalendar,
+    ) -> bool {
+        self.rests(exchange, times, calendar)
+            && self.late_ms(calendar, index, times.asked, self.behind_ms(exchange)) == 0
+    }
+
     /// Whether an index price without a timestamp is older than `held`, from which it differs:
     /// `held` was made by the last move of prices, so a source that says something else has not
     /// seen that move, or does not see it any more.
@@ -213,10 +248,11 @@ impl FeedTime {
     }
 
     /// Up to when the source vouches for a share: by the witness of its exchange, and by its own
-    /// timestamp, which may stand for `stands_ms_max` of trading.
+    /// timestamp, which may stand for `stands_ms_max` of trading by `whose` hours.
     pub(crate) fn share_vouched(
         &self,
         quote: &Quote,
+        whose: Trading,
         stands_ms_max: i64,
         times: &CallTimes,
         calendar: &MarketCalendar,
@@ -225,7 +261,9 @@ impl FeedTime {
         let behind_ms = self.behind_ms(exchange);
         let known = before(times.asked, behind_ms);
         let index = self.witness_as_of(exchange);
-        let stood = calendar.trading_between(quote.as_of, index.unwrap_or(known).min(known));
+        let rests = |at: &Timestamp| self.has_come_to_rest(*at, exchange, times, calendar);
+        let come_to = index.filter(|at| !rests(at)).map_or(known, |at| at.min(known));
+        let stood = calendar.trading_of_between(whose, quote.as_of, come_to);
         // From then on nobody vouches for the price, in trading or after it.
         let own_ms = match stood.as_millis() as i64 > stands_ms_max {
             true => known.duration_since(quote.as_of).as_millis() as i64 - stands_ms_max,

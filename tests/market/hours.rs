@@ -1,0 +1,395 @@
+//! The market's hours minute by minute: the week in which the closing auction moves, a special
+//! session with an auction of its own, and a calendar that a running service takes in. An index, a
+//! share with derivatives and one without, each by its own hours.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use bhav::app::Reloader;
+use bhav::base::{Clock, Symbol};
+use bhav::config::{Config, Loaded};
+use bhav::market::MarketCalendar;
+use bhav::sim::SimSettings;
+use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
+use rust_decimal::Decimal;
+use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
+
+use super::days::Days;
+use crate::portfolio::user::decimal;
+use crate::support::wait::at_once;
+use crate::support::{Scene, until};
+
+const INDEX: &str = "NSE:NIFTY 50";
+const WITH: &str = "NSE:INFY";
+const WITHOUT: &str = "NSE:SIM300";
+/// The clock's advance while a poll is waited for.
+const STEP_MS: i64 = 300;
+
+/// A minute of the day.
+fn minute(text: &str) -> i64 {
+    let (hours, minutes) = text.split_once(':').unwrap();
+    hours.parse::<i64>().unwrap() * 60 + minutes.parse::<i64>().unwrap()
+}
+
+fn text(minute: i64) -> String {
+    format!("{:02}:{:02}", minute / 60, minute % 60)
+}
+
+/// What a day's minutes must show. Times are `HH:MM`.
+struct Expected {
+    /// The minute before the first one that is looked at, and the last one.
+    from: &'static str,
+    to: &'static str,
+    /// The phase, and whether some share trades, from each minute on.
+    phases: &'static [(&'static str, &'static str, bool)],
+    /// The auction begins, and its price is known to all.
+    auction: (&'static str, &'static str),
+    /// Shares without derivatives end to trade.
+    end: &'static str,
+    /// The closes are revalued from this minute on: ten minutes after the auction.
+    close: &'static str,
+}
+
+const FIRST_REGIME: Expected = Expected {
+    from: "15:09",
+    to: "16:05",
+    phases: &[
+        ("15:10", "open", true),
+        ("15:15", "closing", true),
+        ("15:30", "closing", false),
+        ("15:35", "closed", false),
+        ("15:50", "post_close", false),
+        ("16:00", "closed", false),
+    ],
+    auction: ("15:15", "15:35"),
+    end: "15:30",
+    close: "15:45",
+};
+
+const SECOND_REGIME: Expected = Expected {
+    phases: &[
+        ("15:10", "open", true),
+        ("15:30", "closing", false),
+        ("15:40", "closed", false),
+        ("15:50", "post_close", false),
+        ("16:00", "closed", false),
+    ],
+    auction: ("15:30", "15:40"),
+    close: "15:50",
+    ..FIRST_REGIME
+};
+
+/// A special session in the evening of a Saturday. The auction keeps its ten minutes.
+const EVENING_SESSION: &str = "[[session]]\ndate = \"2026-12-12\"\nname = \"Evening\"\n\
+    [[session.part]]\npre_open = \"17:45-18:00\"\ncontinuous = \"18:00-19:00\"\n\
+    closing = \"19:00-19:10\"\npost_close = \"19:20-19:30\"\n";
+
+const EVENING: Expected = Expected {
+    from: "18:39",
+    to: "19:35",
+    phases: &[
+        ("18:40", "open", true),
+        ("19:00", "closing", false),
+        ("19:10", "closed", false),
+        ("19:20", "post_close", false),
+        ("19:30", "closed", false),
+    ],
+    auction: ("19:00", "19:10"),
+    end: "19:00",
+    close: "19:20",
+};
+
+/// A running service on one day, whose user holds both shares.
+struct Afternoon {
+    days: Days,
+    date: &'static str,
+}
+
+impl Afternoon {
+    /// From a minute of a date on. `calendar` is what the operator's file says, if there is one, and
+    /// what the exchange does.
+    fn begin(date: &'static str, from: &str, calendar: Option<&str>) -> Self {
+        let now = format!("{date}T{from}:00+05:30");
+        let clock = Clock::manual(now.parse().unwrap());
+        let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+        let scene = Scene::by_hand_at_hours(clock, settings, calendar);
+        let mut config = scene.config();
+        config.broker_b.url = scene.sim.broker_b_url();
+        if let Some(calendar) = calendar {
+            let file = scene.state.path().join("calendar.toml");
+            std::fs::write(&file, calendar).unwrap();
+            config.market.calendar_file = Some(file);
+        }
+        let days = Days::on(scene, &config);
+        days.service.await_instruments();
+        days.holds_at_a(
+            r#"{"symbol":"NSE:INFY","quantity":10,"average_paise":70000},
+               {"symbol":"NSE:SIM300","quantity":10,"average_paise":70000}"#,
+        );
+        days.sync("a");
+        Self { days, date }
+    }
+
+    fn at(&self, minute: i64) -> Timestamp {
+        let at = format!("{}T{}:00+05:30", self.date, text(minute));
+        at.parse().unwrap()
+    }
+
+    /// Advances the clock to a minute, and waits until broker A was asked twice since.
+    fn go_to(&self, minute: i64) {
+        let rounds = || self.days.service.health()["feeds"]["broker_a"]["rounds"].as_u64().unwrap();
+        let by_ms = self.at(minute).as_millisecond() - self.days.scene.clock.now_ms();
+        self.days.scene.advance_ms(by_ms.max(0));
+        let before = rounds();
+        // Once nothing moves the feed is asked every half a minute.
+        until("two polls", || {
+            self.days.scene.advance_ms(STEP_MS);
+            rounds() >= before + 2 || self.seconds_into(minute) >= 50
+        });
+    }
+
+    fn seconds_into(&self, minute: i64) -> i64 {
+        self.days.scene.clock.now().as_second() - self.at(minute).as_second()
+    }
+
+    /// The price, the time and the staleness of each of the three.
+    fn prices(&self) -> [(Decimal, Timestamp, bool); 3] {
+        [INDEX, WITH, WITHOUT].map(|symbol| {
+            let answer = self.days.service.prices(&symbol.replace(' ', "%20")).json();
+            let quote = &answer["quotes"][0];
+            let as_of = quote["as_of"].as_str().unwrap_or_else(|| panic!("{symbol}: {answer:?}"));
+            let price = decimal(quote, "last_price");
+            (price, as_of.parse().unwrap(), quote["stale"].as_bool().unwrap())
+        })
+    }
+
+    fn market(&self) -> Value {
+        self.days.service.get("/api/index/snapshot").json()["market"].clone()
+    }
+
+    /// The stored closes of the day: price, time, whether it is the auction's.
+    fn closes(&self) -> BTreeMap<String, (Decimal, Timestamp, bool)> {
+        let date: Date = self.date.parse().unwrap();
+        let store = self.days.service.0.server().shared().service.state().store.store.clone();
+        let closes = store.closes(date).unwrap().into_iter();
+        let of = |(symbol, close): (Symbol, bhav::base::ClosingPrice)| {
+            let as_of = Timestamp::from_millisecond(close.as_of_ms).unwrap();
+            (symbol.to_string(), (close.price, as_of, close.official))
+        };
+        closes.map(of).collect()
+    }
+
+    /// Sets the price of a share or an index from now on.
+    fn price(&self, symbol: &str, price: Decimal) {
+        self.days.price(symbol, &price.to_string());
+    }
+}
+
+/// Looks at each minute, and returns the rows of the table that a person would make of it.
+fn play(afternoon: &Afternoon, expected: &Expected) -> Vec<String> {
+    let [begins, known] = [expected.auction.0, expected.auction.1].map(minute);
+    let (end, close) = (minute(expected.end), minute(expected.close));
+    let mut standing: Option<[Decimal; 2]> = None;
+    let mut last_trade = None;
+    let mut rows: Vec<String> = Vec::new();
+    for now in minute(expected.from) + 1..=minute(expected.to) {
+        if now == begins + 2 {
+            // The auction's prices differ from the last trades.
+            let [index, with, _] = afternoon.prices();
+            standing = Some([index.0, with.0]);
+            afternoon.price(INDEX, index.0 + Decimal::from(7));
+            afternoon.price(WITH, with.0 + Decimal::from(7));
+        }
+        afternoon.go_to(now);
+        let what = format!("{} {}", afternoon.date, text(now));
+        let phase = expected.phases.iter().rev().find(|(from, ..)| minute(from) <= now).unwrap();
+        let market = afternoon.market();
+        assert_eq!(
+            (market["phase"].as_str(), market["is_open"].as_bool()),
+            (Some(phase.1), Some(phase.2)),
+            "{what}"
+        );
+        assert_eq!(market["calendar_known"], true, "{what}");
+        let [index, with, without] = afternoon.prices();
+        assert!(
+            !index.2 && !with.2 && !without.2,
+            "stale at {what}: {index:?} {with:?} {without:?}"
+        );
+        let lately = |as_of: Timestamp, until: i64| {
+            let moment = afternoon.days.scene.clock.now().min(afternoon.at(until));
+            let age = moment.duration_since(as_of);
+            assert!(age >= SignedDuration::ZERO, "{what}: {as_of} is after {moment}");
+            assert!(age <= SignedDuration::from_secs(3), "{what}: {as_of} for {moment}");
+        };
+        if now < known {
+            lately(index.1, begins);
+            lately(with.1, begins);
+        } else {
+            assert_eq!([index.1, with.1], [afternoon.at(known); 2], "{what}");
+        }
+        lately(without.1, end);
+        if let Some(standing) = standing {
+            let risen = Decimal::from(if now < known { 0 } else { 7 });
+            assert_eq!([index.0, with.0], standing.map(|price| price + risen), "{what}");
+        }
+        if now >= end {
+            let last = *last_trade.get_or_insert(without.0);
+            assert_eq!(without.0, last, "{what}");
+        }
+        if now < close {
+            assert_eq!(afternoon.closes(), BTreeMap::new(), "a close before its time at {what}");
+        } else {
+            until(&format!("the closes at {what}"), || {
+                let found = afternoon.closes();
+                if found.len() < 2 {
+                    afternoon.days.scene.advance_ms(STEP_MS);
+                }
+                found.len() == 2
+            });
+            let closes = afternoon.closes();
+            assert_eq!(closes[WITH], (with.0, afternoon.at(known), true), "{what}");
+            assert_eq!(closes[WITHOUT], (without.0, afternoon.at(end), false), "{what}");
+        }
+        let of = |as_of: Timestamp, until: i64| match as_of >= afternoon.at(until) {
+            true => text(until),
+            false => "moves".to_owned(),
+        };
+        let stands = match now < known {
+            true => of(with.1 + SignedDuration::from_secs(3), begins),
+            false => text(known),
+        };
+        rows.push(format!(
+            "{:<10} is_open {:<5} index and INFY {stands:<5} SIM300 {:<5} closes {}",
+            phase.1,
+            phase.2,
+            of(without.1, end),
+            if now < close {
+                "none"
+            } else {
+                "INFY official, of the auction; SIM300 its last trade"
+            },
+        ));
+    }
+    rows
+}
+
+/// Prints what a day's minutes showed, equal ones in one line.
+fn print(date: &str, from: i64, rows: &[String]) {
+    let mut at = 0;
+    for same in rows.chunk_by(|one, other| one == other) {
+        let (first, last) = (text(from + 1 + at), text(from + at + same.len() as i64));
+        println!("{date} {first}-{last} {}", same[0]);
+        at += same.len() as i64;
+    }
+}
+
+fn play_day(date: &'static str, calendar: Option<&str>, expected: &Expected) {
+    let afternoon = Afternoon::begin(date, expected.from, calendar);
+    let rows = play(&afternoon, expected);
+    print(date, minute(expected.from), &rows);
+}
+
+#[test]
+fn each_minute_of_the_week_in_which_the_auction_moves() {
+    at_once(
+        [
+            ("2026-12-04", &FIRST_REGIME),
+            ("2026-12-07", &SECOND_REGIME),
+            ("2026-12-08", &SECOND_REGIME),
+            ("2026-12-09", &SECOND_REGIME),
+            ("2026-12-10", &SECOND_REGIME),
+            ("2026-12-11", &SECOND_REGIME),
+        ],
+        |(date, expected)| play_day(date, None, expected),
+    );
+}
+
+#[test]
+fn each_minute_of_a_special_session_with_an_auction() {
+    play_day("2026-12-12", Some(EVENING_SESSION), &EVENING);
+}
+
+/// Its last trade is of 15:29, in the average that stands for an auction without a price. A share
+/// without derivatives that stood since then has its last trade as its close.
+#[test]
+fn a_share_with_derivatives_that_froze_before_the_auction_has_no_close_of_its_last_trade() {
+    let afternoon = Afternoon::begin("2026-12-07", "15:27", None);
+    afternoon.go_to(minute("15:29"));
+    for symbol in [WITH, WITHOUT] {
+        let order = format!(r#"{{"symbol":"{symbol}","halted":true}}"#);
+        assert_eq!(afternoon.days.scene.control("POST", "trading", &order).status, 200);
+    }
+    afternoon.go_to(minute("15:51"));
+    until("the close of the share without derivatives", || {
+        afternoon.days.scene.advance_ms(STEP_MS);
+        afternoon.closes().contains_key(WITHOUT)
+    });
+    for now in minute("15:53")..=minute("16:10") {
+        afternoon.go_to(now);
+        assert_eq!(afternoon.closes().keys().collect::<Vec<_>>(), [WITHOUT], "{}", text(now));
+    }
+    let order = format!(r#"{{"symbol":"{WITH}","halted":false}}"#);
+    assert_eq!(afternoon.days.scene.control("POST", "trading", &order).status, 200);
+    until("the auction's price", || {
+        afternoon.days.scene.advance_ms(5_000);
+        let closes = afternoon.closes();
+        closes.get(WITH).map(|close| assert!(close.1 == afternoon.at(minute("15:40")) && close.2))
+    });
+}
+
+/// A calendar that arrives at 14:00 and moves the auction of the day: what the service awaits
+/// follows it, and so does the exchange.
+#[test]
+fn a_calendar_that_arrives_in_the_afternoon_moves_the_close_that_is_awaited() {
+    const MOVED: &str = "[[regime]]\nfrom = \"2026-12-04\"\norders = \"09:00-09:10\"\n\
+        pre_open = \"09:00-09:15\"\ncontinuous = \"09:15-15:45\"\nclosing = \"15:45-15:55\"\n\
+        post_close = \"16:05-16:15\"\n";
+    const LATER: Expected = Expected {
+        from: "15:29",
+        to: "16:20",
+        phases: &[
+            ("15:30", "open", true),
+            ("15:45", "closing", false),
+            ("15:55", "closed", false),
+            ("16:05", "post_close", false),
+            ("16:15", "closed", false),
+        ],
+        auction: ("15:45", "15:55"),
+        end: "15:45",
+        close: "16:05",
+    };
+    let now = "2026-12-04T13:58:00+05:30";
+    let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+    let clock = Clock::manual(now.parse().unwrap());
+    let scene = Scene::by_hand_at_hours(clock, settings, Some(MOVED));
+    let mut config = scene.config();
+    config.broker_b.url = scene.sim.broker_b_url();
+    let file: PathBuf = scene.state.path().join("calendar.toml");
+    let days = Days::on(scene, &config);
+    days.service.await_instruments();
+    days.holds_at_a(
+        r#"{"symbol":"NSE:INFY","quantity":10,"average_paise":70000},
+           {"symbol":"NSE:SIM300","quantity":10,"average_paise":70000}"#,
+    );
+    days.sync("a");
+    let afternoon = Afternoon { days, date: "2026-12-04" };
+    afternoon.go_to(minute("14:00"));
+    assert_eq!(afternoon.market()["next_transition_at"], "2026-12-04T15:15:00+05:30");
+    std::fs::write(&file, MOVED).unwrap();
+    let mut moved: Config = config.clone();
+    moved.market.calendar_file = Some(file);
+    let reread = || Ok(Loaded::of(moved.clone()));
+    Reloader::new(&afternoon.days.service.0, &config, &reread).reload();
+    until("the calendar in force", || {
+        afternoon.days.scene.advance_ms(STEP_MS);
+        afternoon.market()["next_transition_at"] == "2026-12-04T15:45:00+05:30"
+    });
+    afternoon.go_to(minute("15:29"));
+    let rows = play(&afternoon, &LATER);
+    print("2026-12-04 moved", minute(LATER.from), &rows);
+    // The old calendar's close, of ten minutes after 15:35, was not taken: see `play`.
+    let embedded = MarketCalendar::embedded();
+    let old = embedded.official_close("2026-12-04".parse().unwrap()).unwrap();
+    assert!(old < afternoon.at(minute(LATER.auction.1)));
+}
