@@ -52,7 +52,7 @@ pub use open::Store;
 pub(crate) use open::copy_to_server;
 #[cfg(feature = "engines")]
 pub(crate) use open::{check_server, open_lease};
-pub use portfolios::{Before, Derive, NewPortfolio, Portfolio, SyncState};
+pub use portfolios::{Before, Derive, NewPortfolio, Portfolio, SessionBefore, SyncState};
 #[cfg(feature = "engines")]
 pub(crate) use postgres::PostgresLease;
 pub(crate) use signals::PricedSignal;

@@ -126,6 +126,14 @@ pub struct Before {
 /// and pure, since it may run twice.
 pub type Derive = Box<dyn Fn(&Before, &Synced) -> Derived + Send>;
 
+/// A session that is over.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionBefore {
+    pub date: Date,
+    /// When its close became final, which is the time of closes that candles alone tell.
+    pub closed_ms: i64,
+}
+
 /// The result of one sync of one broker, to be stored.
 pub struct NewPortfolio {
     pub broker: Broker,
@@ -133,8 +141,8 @@ pub struct NewPortfolio {
     pub synced: Synced,
     /// The date of the closing prices passed to `derive`.
     pub closes_of: Option<Date>,
-    /// The date of those before, which tell what a previous close is.
-    pub closes_before_of: Option<Date>,
+    /// The session of those before, which tell what a previous close is.
+    pub closes_before_of: Option<SessionBefore>,
     pub derive: Derive,
     /// Whether the rows may belong to another person at the broker than the stored rows.
     pub replaces_broker_user: bool,
@@ -203,7 +211,7 @@ fn replace(tx: &dyn Tx, id: AccountId, new: &NewPortfolio) -> Result<SyncOutcome
     }
     let synced_symbols = synced.holdings.iter().filter_map(Holding::symbol);
     let closes_before = match new.closes_before_of {
-        Some(date) => closes_or_candles(tx, date, synced_symbols)?,
+        Some(session) => closes_or_candles(tx, session, synced_symbols)?,
         None => HashMap::new(),
     };
     let before = Before { portfolio, closes, closes_before };
@@ -450,7 +458,7 @@ fn closing_prices(
 /// The closing prices of the symbols, or the closes of their candles. Those may be a last trade.
 fn closes_or_candles(
     tx: &dyn Tx,
-    date: Date,
+    SessionBefore { date, closed_ms: as_of_ms }: SessionBefore,
     symbols: impl Iterator<Item = Symbol>,
 ) -> Result<HashMap<Symbol, ClosingPrice>, Failure> {
     let symbols: Vec<Symbol> = symbols.collect();
@@ -462,7 +470,6 @@ fn closes_or_candles(
     tx.query_each(CANDLE_CLOSES, wanted, |at, row| {
         let (of, price) = (row.get::<Date>(0)?, Decimal::new(row.get(1)?, PRICE_DIGITS));
         if of == date {
-            let as_of_ms = clock::instant(of.at(15, 30, 0, 0)).as_millisecond();
             let close = ClosingPrice {
                 price,
                 previous_close: None,

@@ -120,7 +120,8 @@ impl SignalsTask {
         let expected = self.expected(context);
         let drawn_max = self.histories.drawn_max;
         let (publication, known) = (&context.publication, &context.known_closes);
-        let outcome = load(&context.store, publication, &expected, known, drawn_max);
+        let outcome =
+            load(&context.store, &context.calendar, publication, &expected, known, drawn_max);
         self.ended(Some(Box::new(outcome)), context.clock.monotonic_ms());
     }
 
@@ -215,7 +216,10 @@ impl SignalsTask {
     fn load(&mut self, context: &WarmerContext) {
         let (expected, publication) = (self.expected(context), context.publication.clone());
         let (drawn_max, known) = (self.histories.drawn_max, Arc::clone(&context.known_closes));
-        self.submit(context, move |store| load(store, &publication, &expected, &known, drawn_max));
+        let calendar = Arc::clone(&context.calendar);
+        self.submit(context, move |store| {
+            load(store, &calendar, &publication, &expected, &known, drawn_max)
+        });
     }
 
     /// Takes the result of a call for candles; `None` if it was lost.
@@ -549,6 +553,7 @@ pub(crate) enum Done {
 /// Reads the stored histories, and publishes the last published signals again.
 pub(super) fn load(
     store: &Store,
+    calendar: &MarketCalendar,
     publication: &Publication,
     expected: &Expected,
     known: &KnownCloses,
@@ -557,7 +562,7 @@ pub(super) fn load(
     let histories = store.candle_histories()?;
     let symbols = histories.iter().map(|held| held.symbol.clone()).collect();
     for (symbol, candles) in store.newest_candles(symbols, DATES_KEPT + 1)? {
-        known.note_candles(&symbol, &candles);
+        known.note_candles(calendar, &symbol, &candles);
     }
     let record = walk(store, &Closes::new(), expected)?;
     let held = store.held_symbols(None, drawn_max)?;
@@ -648,7 +653,7 @@ pub(crate) fn take_in(
     arrived: Arrived,
 ) -> Result<Taken, StoreError> {
     let (at, source, whole) = (arrived.at, arrived.source, arrived.whole);
-    known.note_candles(&arrived.symbol, &arrived.read.candles);
+    known.note_candles(calendar, &arrived.symbol, &arrived.read.candles);
     let verdict = match &arrived.held {
         Some(held) if !arrived.whole => append(store, epoch, calendar, &arrived, held.clone())?,
         _ => replace(store, epoch, calendar, arrived)?,

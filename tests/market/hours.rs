@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use bhav::app::Reloader;
-use bhav::base::{Clock, Symbol};
+use bhav::base::Clock;
 use bhav::config::{Config, Loaded};
 use bhav::market::MarketCalendar;
 use bhav::sim::SimSettings;
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
-use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
+use sonic_rs::{JsonValueTrait, Value};
 
 use super::days::Days;
 use crate::portfolio::user::decimal;
@@ -100,6 +100,13 @@ const EVENING: Expected = Expected {
     close: "19:20",
 };
 
+fn await_instruments(days: &Days) {
+    until("broker A's lists", || {
+        days.scene.advance_ms(STEP_MS);
+        days.service.has_instruments()
+    });
+}
+
 /// A running service on one day, whose user holds both shares.
 struct Afternoon {
     days: Days,
@@ -122,7 +129,7 @@ impl Afternoon {
             config.market.calendar_file = Some(file);
         }
         let days = Days::on(scene, &config);
-        days.service.await_instruments();
+        await_instruments(&days);
         days.holds_at_a(
             r#"{"symbol":"NSE:INFY","quantity":10,"average_paise":70000},
                {"symbol":"NSE:SIM300","quantity":10,"average_paise":70000}"#,
@@ -171,13 +178,14 @@ impl Afternoon {
     /// The stored closes of the day: price, time, whether it is the auction's.
     fn closes(&self) -> BTreeMap<String, (Decimal, Timestamp, bool)> {
         let date: Date = self.date.parse().unwrap();
-        let store = self.days.service.0.server().shared().service.state().store.store.clone();
+        let store = &self.days.service.0.server().shared().service.state().store;
         let closes = store.closes(date).unwrap().into_iter();
-        let of = |(symbol, close): (Symbol, bhav::base::ClosingPrice)| {
-            let as_of = Timestamp::from_millisecond(close.as_of_ms).unwrap();
-            (symbol.to_string(), (close.price, as_of, close.official))
-        };
-        closes.map(of).collect()
+        closes
+            .map(|(symbol, close)| {
+                let as_of = Timestamp::from_millisecond(close.as_of_ms).unwrap();
+                (symbol.to_string(), (close.price, as_of, close.official))
+            })
+            .collect()
     }
 
     /// Sets the price of a share or an index from now on.
@@ -367,7 +375,7 @@ fn a_calendar_that_arrives_in_the_afternoon_moves_the_close_that_is_awaited() {
     config.broker_b.url = scene.sim.broker_b_url();
     let file: PathBuf = scene.state.path().join("calendar.toml");
     let days = Days::on(scene, &config);
-    days.service.await_instruments();
+    await_instruments(&days);
     days.holds_at_a(
         r#"{"symbol":"NSE:INFY","quantity":10,"average_paise":70000},
            {"symbol":"NSE:SIM300","quantity":10,"average_paise":70000}"#,

@@ -27,7 +27,9 @@ use crate::portfolio::{
     self, Brokers, Change, Difference, Reconciliation as Compared, Stood, SyncOutcome, check,
 };
 use crate::rt::coroutines::Parker;
-use crate::store::{AccountId, Before, Derive, NewPortfolio, Portfolio, StoreError, Turn};
+use crate::store::{
+    AccountId, Before, Derive, NewPortfolio, Portfolio, SessionBefore, StoreError, Turn,
+};
 use crate::views::holdings::PortfolioDeleted;
 use crate::views::sync::{
     ChangedHolding, CountedHolding, PositionCounts, Reconciliation, RowName, SuspectedAction,
@@ -127,6 +129,10 @@ fn stored(
     let day = state.market_day(now);
     let closes_of = day.last_close.or(day.close_before_open);
     let closes_of = closes_of.map(|close| clock::zoned(close).date());
+    let closes_before_of = day.session_before.and_then(|date| {
+        let closed_ms = state.calendar.load().official_close(date)?.as_millisecond();
+        Some(SessionBefore { date, closed_ms })
+    });
     let derive: Derive = Box::new(move |Before { portfolio, closes, closes_before }, synced| {
         let Portfolio { holdings, positions, syncs } = portfolio;
         let brokers: Brokers = syncs.iter().map(|sync| sync.broker).collect();
@@ -138,7 +144,7 @@ fn stored(
         synced_ms,
         synced,
         closes_of,
-        closes_before_of: day.session_before,
+        closes_before_of,
         derive,
         replaces_broker_user,
         replaces_with_none,

@@ -13,9 +13,9 @@ use rust_decimal::Decimal;
 
 use crate::base::candle::PRICE_DIGITS;
 use crate::base::previous_close::{PreviousClose, SessionOfPrice};
-use crate::base::{Candle, ClosingPrice, Quote, Symbol, clock};
+use crate::base::{Candle, ClosingPrice, Quote, Symbol};
 use crate::cache::Peek;
-use crate::market::Seen;
+use crate::market::{MarketCalendar, Seen};
 use crate::warmers::context::WarmerContext;
 
 /// Dates kept of a symbol: a session's own close, that of the session before it, and on a holiday
@@ -39,15 +39,21 @@ impl KnownCloses {
         }
     }
 
-    /// Notes the closes of a symbol's candles, which come oldest first.
-    pub(crate) fn note_candles(&self, symbol: &Symbol, candles: &[Candle]) {
+    /// Notes the closes of a symbol's candles, which come oldest first. Their times are those of the
+    /// official closes; nothing is noted of a date that has none.
+    pub(crate) fn note_candles(
+        &self,
+        calendar: &MarketCalendar,
+        symbol: &Symbol,
+        candles: &[Candle],
+    ) {
         let mut known = self.0.lock();
         let closes = known.entry(symbol.clone()).or_default();
         // One more for the previous close of the oldest.
         let newest = &candles[candles.len().saturating_sub(DATES_KEPT + 1)..];
         for pair in newest.windows(2) {
-            let close = of_candle(&pair[1], Some(pair[0].close_e4));
-            keep(closes, pair[1].date, close, false);
+            let Some(closed) = calendar.official_close(pair[1].date) else { continue };
+            keep(closes, pair[1].date, of_candle(&pair[1], Some(pair[0].close_e4), closed), false);
         }
     }
 
@@ -72,12 +78,12 @@ fn keep(closes: &mut Vec<(Date, ClosingPrice)>, date: Date, close: ClosingPrice,
 }
 
 /// A candle's close. It may be a last trade.
-fn of_candle(candle: &Candle, before_e4: Option<i64>) -> ClosingPrice {
+fn of_candle(candle: &Candle, before_e4: Option<i64>, closed: Timestamp) -> ClosingPrice {
     let price = |price_e4: i64| Decimal::new(price_e4, PRICE_DIGITS);
     ClosingPrice {
         price: price(candle.close_e4),
         previous_close: before_e4.map(price),
-        as_of_ms: clock::instant(candle.date.at(15, 30, 0, 0)).as_millisecond(),
+        as_of_ms: closed.as_millisecond(),
         official: false,
         base_ratio: None,
     }
@@ -130,20 +136,22 @@ mod tests {
     #[test]
     fn the_newest_closes_are_kept_and_official_ones_win() {
         let known = KnownCloses::default();
+        let calendar = MarketCalendar::embedded();
         let infy = Symbol::parse("NSE:INFY").unwrap();
         let candles: Vec<Candle> =
             (16..=20).map(|day| candle(day, i64::from(day) * 10_000)).collect();
-        known.note_candles(&infy, &candles);
+        known.note_candles(&calendar, &infy, &candles);
         let of = |day| known.of(&infy, jiff::civil::date(2026, 11, day));
         assert_eq!((of(16), of(17)), (None, None));
         let thursday = of(19).unwrap();
         assert_eq!((thursday.price, thursday.previous_close), (19.into(), Some(18.into())));
-        assert!(!thursday.official);
+        let closed = calendar.official_close(candles[3].date).unwrap();
+        assert_eq!((thursday.official, thursday.as_of_ms), (false, closed.as_millisecond()));
         let official = ClosingPrice { price: 21.into(), official: true, ..thursday };
         known.note(candles[4].date, [(&infy, official)]);
-        known.note_candles(&infy, &candles);
+        known.note_candles(&calendar, &infy, &candles);
         assert_eq!(of(20), Some(official));
-        known.note_candles(&infy, &[candle(20, 1), candle(23, 2)]);
+        known.note_candles(&calendar, &infy, &[candle(20, 1), candle(23, 2)]);
         assert_eq!((of(18), of(23).map(|close| close.official)), (None, Some(false)));
     }
 }
