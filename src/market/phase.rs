@@ -231,9 +231,9 @@ const LAST_TRADE_S: i64 = 60;
 /// The average that gives an auction's reference price is taken over the last trading before it.
 const REFERENCE_S: i64 = 15 * 60;
 
-/// The closes of a date whose last hours are these, and which begins at `base_s`. Without an auction
-/// a closing price can have been made from the last minute of trading on, with one from the
-/// auction's earliest end on.
+/// The closes of a date whose last hours are these, and which begins at `base_s`. A closing price
+/// can have been made from the auction's earliest end on, without one from the last minute of
+/// trading on.
 fn closes(last: &Hours, base_s: i64) -> Closes {
     let end_s = base_s + i64::from(last.continuous.end_s);
     let without_auction = CloseTimes { prices_from_s: end_s - LAST_TRADE_S, final_s: end_s };

@@ -211,8 +211,8 @@ read_documents! {
         pub instruments_as_of: Day,
         /// Rows of it that could not be read.
         pub instruments_unread: u64,
-        /// Why a newer list is not in force, or a newer list of derivatives: it could not be fetched,
-        /// or it is not believed. Absent once one is.
+        /// Why a newer list is not in force, or a newer list of derivatives: it could not be
+        /// fetched, or it is not believed. Absent once one is.
         pub instruments_failure?: Option<Text>,
     }
 

@@ -1,5 +1,5 @@
-//! The daily instrument list and the list of derivatives: decides when they are due, and fetches and
-//! judges them in a lane job. A list that is not believed is asked for again, and the last one
+//! The daily instrument list and the list of derivatives: decides when they are due, and fetches
+//! and judges them in a lane job. A list that is not believed is asked for again, and the last one
 //! stays.
 
 use std::sync::Arc;
@@ -30,8 +30,8 @@ const RETRY_MS: u64 = 5 * 60_000;
 /// Deadline of a fetch: three files of some megabytes.
 const FETCH_DEADLINE_MS: u64 = 90_000;
 
-/// Maximum total wait for the broker's rate limit of one call. The files' calls and the quote polls share
-/// it, and a poll may come first again and again.
+/// Maximum total wait for the broker's rate limit of one call. The files' calls and the quote polls
+/// share it, and a poll may come first again and again.
 const PACE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// A list that is doubted for this many days is believed: then the exchange's list has changed.
@@ -248,7 +248,7 @@ impl Before {
         let underlyings = Underlyings::of_list(underlyings, as_of);
         match underlyings.doubt(self.last.underlyings(), skipped, rows) {
             Some(doubt) if self.derivatives_are_believed => {
-                tracing::warn!(%doubt, "broker A's list of derivatives is believed after some days");
+                tracing::warn!(%doubt, "the list of derivatives is believed after some days");
                 Ok(underlyings)
             }
             Some(doubt) => Err(NoList::Doubted(as_of, doubt.to_string())),

@@ -23,6 +23,10 @@ use crate::support::{Scene, until};
 const INDEX: &str = "NSE:NIFTY 50";
 const WITH: &str = "NSE:INFY";
 const WITHOUT: &str = "NSE:SIM300";
+/// Looks at the service between two such advances.
+const LOOKS_PER_STEP: usize = 3;
+/// The auction's price is above the last trade by so much.
+const RISE: Decimal = Decimal::from_parts(7, 0, 0, false, 0);
 /// The clock's advance while a poll is waited for.
 const STEP_MS: i64 = 300;
 
@@ -100,6 +104,14 @@ const EVENING: Expected = Expected {
     close: "19:20",
 };
 
+fn config(scene: &Scene) -> Config {
+    let mut config = scene.config();
+    config.broker_b.url = scene.sim.broker_b_url();
+    // The clock stands while a request waits.
+    config.cache.miss_wait_ms = 50;
+    config
+}
+
 fn await_instruments(days: &Days) {
     until("broker A's lists", || {
         days.scene.advance_ms(STEP_MS);
@@ -114,15 +126,14 @@ struct Afternoon {
 }
 
 impl Afternoon {
-    /// From a minute of a date on. `calendar` is what the operator's file says, if there is one, and
-    /// what the exchange does.
+    /// From a minute of a date on. `calendar` is what the operator's file says, if there is one,
+    /// and what the exchange does.
     fn begin(date: &'static str, from: &str, calendar: Option<&str>) -> Self {
         let now = format!("{date}T{from}:00+05:30");
         let clock = Clock::manual(now.parse().unwrap());
         let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
         let scene = Scene::by_hand_at_hours(clock, settings, calendar);
-        let mut config = scene.config();
-        config.broker_b.url = scene.sim.broker_b_url();
+        let mut config = config(&scene);
         if let Some(calendar) = calendar {
             let file = scene.state.path().join("calendar.toml");
             std::fs::write(&file, calendar).unwrap();
@@ -143,16 +154,27 @@ impl Afternoon {
         at.parse().unwrap()
     }
 
-    /// Advances the clock to a minute, and waits until broker A was asked twice since.
+    /// Advances the clock to a minute, and waits until broker A was asked twice since and every
+    /// price is fresh. What is not so within fifty seconds stays so for the caller to see.
     fn go_to(&self, minute: i64) {
         let rounds = || self.days.service.health()["feeds"]["broker_a"]["rounds"].as_u64().unwrap();
         let by_ms = self.at(minute).as_millisecond() - self.days.scene.clock.now_ms();
         self.days.scene.advance_ms(by_ms.max(0));
+        // What was asked for within the last minute is polled.
+        self.prices();
         let before = rounds();
-        // Once nothing moves the feed is asked every half a minute.
+        // After the close the feed is asked every half a minute.
+        let step_ms = if self.closes().is_empty() { STEP_MS } else { 2_000 };
+        let mut looks = 0;
         until("two polls", || {
-            self.days.scene.advance_ms(STEP_MS);
-            rounds() >= before + 2 || self.seconds_into(minute) >= 50
+            let is_fresh = || self.prices().iter().all(|(_, _, stale)| !stale);
+            let is_done = rounds() >= before + 2 && is_fresh() || self.seconds_into(minute) >= 57;
+            looks += 1;
+            // A call that is under way is given time.
+            if !is_done && looks % LOOKS_PER_STEP == 0 {
+                self.days.scene.advance_ms(step_ms);
+            }
+            is_done
         });
     }
 
@@ -160,19 +182,45 @@ impl Afternoon {
         self.days.scene.clock.now().as_second() - self.at(minute).as_second()
     }
 
-    /// The price, the time and the staleness of each of the three.
+    /// The price, the time and the staleness of each of the three, once all are there.
     fn prices(&self) -> [(Decimal, Timestamp, bool); 3] {
-        [INDEX, WITH, WITHOUT].map(|symbol| {
-            let answer = self.days.service.prices(&symbol.replace(' ', "%20")).json();
-            let quote = &answer["quotes"][0];
-            let as_of = quote["as_of"].as_str().unwrap_or_else(|| panic!("{symbol}: {answer:?}"));
-            let price = decimal(quote, "last_price");
-            (price, as_of.parse().unwrap(), quote["stale"].as_bool().unwrap())
+        let symbols = [INDEX, WITH, WITHOUT].map(|symbol| symbol.replace(' ', "%20"));
+        let answer = until("prices", || {
+            let answer = self.days.service.prices(&symbols.join(","));
+            let is_whole = answer.status == 200 && answer.quoted().len() == symbols.len();
+            if !is_whole {
+                self.days.scene.advance_ms(STEP_MS);
+            }
+            is_whole.then(|| answer.json())
+        });
+        [0, 1, 2].map(|at| {
+            let quote = &answer["quotes"][at];
+            let as_of = quote["as_of"].as_str().unwrap().parse().unwrap();
+            (decimal(quote, "last_price"), as_of, quote["stale"].as_bool().unwrap())
         })
     }
 
     fn market(&self) -> Value {
         self.days.service.get("/api/index/snapshot").json()["market"].clone()
+    }
+
+    /// Checks that a price's time is that of the moment, or of the minute in which trading ended.
+    fn is_of_now(&self, as_of: Timestamp, end: i64) {
+        let moment = self.days.scene.clock.now().min(self.at(end));
+        let age = moment.duration_since(as_of);
+        assert!(age >= SignedDuration::ZERO, "{as_of} is after {moment}");
+        assert!(age <= SignedDuration::from_secs(3), "{as_of} for {moment}");
+    }
+
+    /// Waits for the day's closes of so many shares.
+    fn await_closes(&self, count: usize) -> BTreeMap<String, (Decimal, Timestamp, bool)> {
+        until("the closes", || {
+            let found = self.closes();
+            if found.len() < count {
+                self.days.scene.advance_ms(STEP_MS);
+            }
+            (found.len() == count).then_some(found)
+        })
     }
 
     /// The stored closes of the day: price, time, whether it is the auction's.
@@ -187,10 +235,15 @@ impl Afternoon {
             })
             .collect()
     }
+}
 
-    /// Sets the price of a share or an index from now on.
-    fn price(&self, symbol: &str, price: Decimal) {
-        self.days.price(symbol, &price.to_string());
+const CLOSES: &str = "INFY official, of the auction; SIM300 its last trade";
+
+/// The minute since which a price stands, if it has come to that.
+fn standing_since(as_of: Timestamp, since: Timestamp, minute: i64) -> String {
+    match as_of + SignedDuration::from_secs(3) >= since {
+        true => text(minute),
+        false => "moves".to_owned(),
     }
 }
 
@@ -203,11 +256,10 @@ fn play(afternoon: &Afternoon, expected: &Expected) -> Vec<String> {
     let mut rows: Vec<String> = Vec::new();
     for now in minute(expected.from) + 1..=minute(expected.to) {
         if now == begins + 2 {
-            // The auction's prices differ from the last trades.
+            // The auction's price of the share differs from its last trade.
             let [index, with, _] = afternoon.prices();
             standing = Some([index.0, with.0]);
-            afternoon.price(INDEX, index.0 + Decimal::from(7));
-            afternoon.price(WITH, with.0 + Decimal::from(7));
+            afternoon.days.price(WITH, &(with.0 + RISE).to_string());
         }
         afternoon.go_to(now);
         let what = format!("{} {}", afternoon.date, text(now));
@@ -224,22 +276,18 @@ fn play(afternoon: &Afternoon, expected: &Expected) -> Vec<String> {
             !index.2 && !with.2 && !without.2,
             "stale at {what}: {index:?} {with:?} {without:?}"
         );
-        let lately = |as_of: Timestamp, until: i64| {
-            let moment = afternoon.days.scene.clock.now().min(afternoon.at(until));
-            let age = moment.duration_since(as_of);
-            assert!(age >= SignedDuration::ZERO, "{what}: {as_of} is after {moment}");
-            assert!(age <= SignedDuration::from_secs(3), "{what}: {as_of} for {moment}");
-        };
         if now < known {
-            lately(index.1, begins);
-            lately(with.1, begins);
+            afternoon.is_of_now(index.1, begins);
+            afternoon.is_of_now(with.1, begins);
         } else {
             assert_eq!([index.1, with.1], [afternoon.at(known); 2], "{what}");
         }
-        lately(without.1, end);
+        afternoon.is_of_now(without.1, end);
         if let Some(standing) = standing {
-            let risen = Decimal::from(if now < known { 0 } else { 7 });
-            assert_eq!([index.0, with.0], standing.map(|price| price + risen), "{what}");
+            let risen = if now < known { Decimal::ZERO } else { RISE };
+            assert_eq!(with.0, standing[1] + risen, "{what}");
+            let index_close = afternoon.days.scene.said(INDEX).0;
+            assert_eq!(index.0, if now < known { standing[0] } else { index_close }, "{what}");
         }
         if now >= end {
             let last = *last_trade.get_or_insert(without.0);
@@ -248,35 +296,20 @@ fn play(afternoon: &Afternoon, expected: &Expected) -> Vec<String> {
         if now < close {
             assert_eq!(afternoon.closes(), BTreeMap::new(), "a close before its time at {what}");
         } else {
-            until(&format!("the closes at {what}"), || {
-                let found = afternoon.closes();
-                if found.len() < 2 {
-                    afternoon.days.scene.advance_ms(STEP_MS);
-                }
-                found.len() == 2
-            });
-            let closes = afternoon.closes();
+            let closes = afternoon.await_closes(2);
             assert_eq!(closes[WITH], (with.0, afternoon.at(known), true), "{what}");
             assert_eq!(closes[WITHOUT], (without.0, afternoon.at(end), false), "{what}");
         }
-        let of = |as_of: Timestamp, until: i64| match as_of >= afternoon.at(until) {
-            true => text(until),
-            false => "moves".to_owned(),
-        };
         let stands = match now < known {
-            true => of(with.1 + SignedDuration::from_secs(3), begins),
+            true => standing_since(with.1, afternoon.at(begins), begins),
             false => text(known),
         };
         rows.push(format!(
             "{:<10} is_open {:<5} index and INFY {stands:<5} SIM300 {:<5} closes {}",
             phase.1,
             phase.2,
-            of(without.1, end),
-            if now < close {
-                "none"
-            } else {
-                "INFY official, of the auction; SIM300 its last trade"
-            },
+            standing_since(without.1, afternoon.at(end), end),
+            if now < close { "none" } else { CLOSES },
         ));
     }
     rows
@@ -371,8 +404,7 @@ fn a_calendar_that_arrives_in_the_afternoon_moves_the_close_that_is_awaited() {
     let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
     let clock = Clock::manual(now.parse().unwrap());
     let scene = Scene::by_hand_at_hours(clock, settings, Some(MOVED));
-    let mut config = scene.config();
-    config.broker_b.url = scene.sim.broker_b_url();
+    let config = config(&scene);
     let file: PathBuf = scene.state.path().join("calendar.toml");
     let days = Days::on(scene, &config);
     await_instruments(&days);

@@ -590,8 +590,8 @@ pub(crate) struct Judges<'a> {
     pub index_stands: &'a dyn Fn(&[Quote]) -> Option<bool>,
     /// Decides what the quote's previous close is, given that.
     pub judge: &'a dyn Fn(&mut Quote, Option<bool>) -> PreviousClose,
-    /// Whether a share has derivatives. The closing auction then makes its close, and the last price
-    /// after it is the official close; that of another share may be its last trade.
+    /// Whether a share has derivatives. The closing auction then makes its close, and the last
+    /// price after it is the official close; that of another share may be its last trade.
     pub derivatives_of: &'a dyn Fn(&Symbol) -> Derivatives,
 }
 
@@ -657,8 +657,8 @@ impl Due {
     }
 
     /// The closing price in `quote`, if it is one. `witness`: the same feed's quote of an index,
-    /// which alone shows whether a quote without its own time is a close. `derivatives`: whether the
-    /// share has any. `judge` decides what its previous close is.
+    /// which alone shows whether a quote without its own time is a close. `derivatives`: whether
+    /// the share has any. `judge` decides what its previous close is.
     pub(crate) fn closing_price(
         &self,
         quote: &Quote,
@@ -950,8 +950,8 @@ mod due_tests {
                 ("15:37:59", None, [false, true, false]),
                 ("15:38:00", None, [true, true, true]),
                 ("15:40:00", None, [true, true, true]),
-                // The last trade of a share that stood, with an index that has closed. In the quarter
-                // of an hour before the auction it is one of those that are averaged.
+                // The last trade of a share that stood, with an index that has closed. In the
+                // quarter of an hour before the auction it is one of those that are averaged.
                 ("11:00:00", Some("15:37:59"), [false, false, false]),
                 ("11:00:00", index, [true, true, true]),
                 ("15:14:59", index, [true, true, true]),

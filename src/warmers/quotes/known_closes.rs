@@ -39,8 +39,8 @@ impl KnownCloses {
         }
     }
 
-    /// Notes the closes of a symbol's candles, which come oldest first. Their times are those of the
-    /// official closes; nothing is noted of a date that has none.
+    /// Notes the closes of a symbol's candles, which come oldest first. Their times are those of
+    /// the official closes; nothing is noted of a date that has none.
     pub(crate) fn note_candles(
         &self,
         calendar: &MarketCalendar,
