@@ -4,7 +4,6 @@
 //! which overrides the default. A variable that is set but empty counts as not set. All faults are
 //! collected before they are reported.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -18,5 +18,5 @@ pub mod settings;
 mod slips;
 pub mod value;
 
-pub use composed::{Config, Loaded, SimSettings};
+pub use composed::{Config, Loaded, Reread, SimSettings};
 pub(crate) use composed::{LISTEN_APART, LISTEN_BESIDE};

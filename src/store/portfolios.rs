@@ -8,7 +8,6 @@ use rust_decimal::Decimal;
 use crate::base::candle::PRICE_DIGITS;
 use crate::base::{
     ActionSign, BaseRatio, Broker, ClosingPrice, Cost, Holding, Mark, Position, Symbol, Synced,
-    clock,
 };
 use crate::portfolio::{Brokers, DayPoint, Derived, MadeOf, Repriced, SyncOutcome};
 use crate::store::errors::{Result, StoreError};

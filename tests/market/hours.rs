@@ -53,6 +53,9 @@ struct Expected {
     end: &'static str,
     /// The closes are revalued from this minute on: ten minutes after the auction.
     close: &'static str,
+    /// The minutes as a table: phase, whether some share trades, since when index and INFY stand,
+    /// since when SIM300 does, and the closes of the two.
+    table: &'static [&'static str],
 }
 
 const FIRST_REGIME: Expected = Expected {
@@ -69,6 +72,15 @@ const FIRST_REGIME: Expected = Expected {
     auction: ("15:15", "15:35"),
     end: "15:30",
     close: "15:45",
+    table: &[
+        "15:10-15:14 open true moves moves -",
+        "15:15-15:29 closing true 15:15 moves -",
+        "15:30-15:34 closing false 15:15 15:30 -",
+        "15:35-15:44 closed false 15:35 15:30 -",
+        "15:45-15:49 closed false 15:35 15:30 official,last",
+        "15:50-15:59 post_close false 15:35 15:30 official,last",
+        "16:00-16:05 closed false 15:35 15:30 official,last",
+    ],
 };
 
 const SECOND_REGIME: Expected = Expected {
@@ -81,6 +93,13 @@ const SECOND_REGIME: Expected = Expected {
     ],
     auction: ("15:30", "15:40"),
     close: "15:50",
+    table: &[
+        "15:10-15:29 open true moves moves -",
+        "15:30-15:39 closing false 15:30 15:30 -",
+        "15:40-15:49 closed false 15:40 15:30 -",
+        "15:50-15:59 post_close false 15:40 15:30 official,last",
+        "16:00-16:05 closed false 15:40 15:30 official,last",
+    ],
     ..FIRST_REGIME
 };
 
@@ -102,6 +121,13 @@ const EVENING: Expected = Expected {
     auction: ("19:00", "19:10"),
     end: "19:00",
     close: "19:20",
+    table: &[
+        "18:40-18:59 open true moves moves -",
+        "19:00-19:09 closing false 19:00 19:00 -",
+        "19:10-19:19 closed false 19:10 19:00 -",
+        "19:20-19:29 post_close false 19:10 19:00 official,last",
+        "19:30-19:35 closed false 19:10 19:00 official,last",
+    ],
 };
 
 fn config(scene: &Scene) -> Config {
@@ -237,7 +263,8 @@ impl Afternoon {
     }
 }
 
-const CLOSES: &str = "INFY official, of the auction; SIM300 its last trade";
+/// The closes of INFY and SIM300, once they are there: the auction's price, and a last trade.
+const CLOSES: &str = "official,last";
 
 /// The minute since which a price stands, if it has come to that.
 fn standing_since(as_of: Timestamp, since: Timestamp, minute: i64) -> String {
@@ -305,30 +332,36 @@ fn play(afternoon: &Afternoon, expected: &Expected) -> Vec<String> {
             false => text(known),
         };
         rows.push(format!(
-            "{:<10} is_open {:<5} index and INFY {stands:<5} SIM300 {:<5} closes {}",
+            "{} {} {stands} {} {}",
             phase.1,
             phase.2,
             standing_since(without.1, afternoon.at(end), end),
-            if now < close { "none" } else { CLOSES },
+            if now < close { "-" } else { CLOSES },
         ));
     }
     rows
 }
 
-/// Prints what a day's minutes showed, equal ones in one line.
-fn print(date: &str, from: i64, rows: &[String]) {
-    let mut at = 0;
+/// Equal minutes in one line each, as a person would write them down.
+fn table(from: i64, rows: &[String]) -> Vec<String> {
+    let mut at = from + 1;
+    let mut lines = Vec::new();
     for same in rows.chunk_by(|one, other| one == other) {
-        let (first, last) = (text(from + 1 + at), text(from + at + same.len() as i64));
-        println!("{date} {first}-{last} {}", same[0]);
-        at += same.len() as i64;
+        let last = at + same.len() as i64 - 1;
+        lines.push(format!("{}-{} {}", text(at), text(last), same[0]));
+        at = last + 1;
     }
+    lines
+}
+
+/// Plays the minutes of a day, and compares their table with the expected one.
+fn play_all(afternoon: &Afternoon, expected: &Expected) {
+    let rows = play(afternoon, expected);
+    assert_eq!(table(minute(expected.from), &rows), expected.table, "{}", afternoon.date);
 }
 
 fn play_day(date: &'static str, calendar: Option<&str>, expected: &Expected) {
-    let afternoon = Afternoon::begin(date, expected.from, calendar);
-    let rows = play(&afternoon, expected);
-    print(date, minute(expected.from), &rows);
+    play_all(&Afternoon::begin(date, expected.from, calendar), expected);
 }
 
 #[test]
@@ -399,6 +432,13 @@ fn a_calendar_that_arrives_in_the_afternoon_moves_the_close_that_is_awaited() {
         auction: ("15:45", "15:55"),
         end: "15:45",
         close: "16:05",
+        table: &[
+            "15:30-15:44 open true moves moves -",
+            "15:45-15:54 closing false 15:45 15:45 -",
+            "15:55-16:04 closed false 15:55 15:45 -",
+            "16:05-16:14 post_close false 15:55 15:45 official,last",
+            "16:15-16:20 closed false 15:55 15:45 official,last",
+        ],
     };
     let now = "2026-12-04T13:58:00+05:30";
     let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
@@ -426,8 +466,7 @@ fn a_calendar_that_arrives_in_the_afternoon_moves_the_close_that_is_awaited() {
         afternoon.market()["next_transition_at"] == "2026-12-04T15:45:00+05:30"
     });
     afternoon.go_to(minute("15:29"));
-    let rows = play(&afternoon, &LATER);
-    print("2026-12-04 moved", minute(LATER.from), &rows);
+    play_all(&afternoon, &LATER);
     // The old calendar's close, of ten minutes after 15:35, was not taken: see `play`.
     let embedded = MarketCalendar::embedded();
     let old = embedded.official_close("2026-12-04".parse().unwrap()).unwrap();

@@ -118,3 +118,29 @@ fn a_symbol_that_the_list_in_force_lacks_is_tried() {
         live["holdings"][0]["source"].is_str().then_some(())
     });
 }
+
+/// The list of contracts lacks six of the compiled-in shares, which are what it is first judged by.
+/// The list of shares is in force all the same.
+#[test]
+fn a_list_of_derivatives_that_is_not_believed_leaves_the_last_one_and_is_asked_for_again() {
+    let days = Days::from(EARLY);
+    let lacking = ["INFY", "TCS", "SBIN", "ITC", "LT", "TITAN"];
+    let without = lacking.map(|ticker| format!("\"NFO:{ticker}\"")).join(",");
+    orders(&days, &format!(r#"{{"without":[{without}]}}"#));
+    let doubted =
+        market_when(&days, "a doubt", |market| market.get("instruments_failure").is_some());
+    let failure = doubted["instruments_failure"].as_str().unwrap();
+    assert!(failure.contains("list of derivatives is not believed"), "{failure}");
+    assert!(failure.contains("lacks 6 of the 51 shares of the last: INFY, ITC, LT"), "{failure}");
+    assert_eq!(
+        (&doubted["instruments_origin"], &doubted["instruments_as_of"]),
+        (&Value::from("broker_a"), &Value::from("2026-11-15"))
+    );
+    assert_eq!(instruments_state(&days), "failing");
+    await_quotes(&days, &["NSE:INFY", "NSE:SIM300"]);
+    orders(&days, "{}");
+    let market =
+        market_when(&days, "the whole list", |market| market.get("instruments_failure").is_none());
+    assert_eq!(market["instruments"], doubted["instruments"]);
+    assert_eq!(instruments_state(&days), "ok");
+}
