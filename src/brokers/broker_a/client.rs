@@ -98,7 +98,7 @@ impl BrokerA {
                 body_bytes_max: upstream.instruments_bytes_max,
                 total_timeout_ms: INSTRUMENTS_TIMEOUT_MS.max(upstream.total_timeout_ms),
             },
-            quotes: gate("broker A quotes", settings.quote_interval_ms),
+            quotes: gate("broker A quotes", settings.quote_interval_ms).doubting_refusals(),
             candles: gate("broker A candles", INTERVAL_MS),
             other: gate("broker A", OTHER_INTERVAL_MS),
             route: RouteChoice::new("broker A /quote", clock.clone()),

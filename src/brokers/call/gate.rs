@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 
 use crate::base::limiter::{Limiter, Rate};
 use crate::base::{Clock, rng, words};
-use crate::brokers::BrokerError;
 use crate::brokers::feed::{Health, Outcome, Readiness};
 use crate::brokers::settings::UpstreamSettings;
+use crate::brokers::{BrokerError, BrokerErrorKind};
 use crate::ops::counter::Counts;
 
 /// Limits, circuit and counters of one endpoint class.
@@ -24,7 +24,14 @@ pub(crate) struct Gate {
     /// Calls that pace, penalty, circuit or token stopped.
     held_back: AtomicU64,
     outcomes: Counts<Outcome>,
+    /// Refusals in a row after which each one counts as the upstream's failure. `None`: none does.
+    refusals_max: Option<u32>,
+    refusals_in_row: AtomicU32,
 }
+
+/// A quote call that is refused is repeated with fewer symbols. An upstream that refuses so many
+/// in a row refuses all of them, whatever they carry.
+pub(crate) const REFUSALS_MAX: u32 = 10;
 
 impl Gate {
     /// `name` is for the log.
@@ -41,7 +48,28 @@ impl Gate {
             breaker: Breaker::new(name, clock.clone(), upstream),
             held_back: AtomicU64::default(),
             outcomes: Counts::default(),
+            refusals_max: None,
+            refusals_in_row: AtomicU32::default(),
         }
+    }
+
+    /// Counts refusals as failures once there were [`REFUSALS_MAX`] in a row.
+    pub(crate) fn doubting_refusals(mut self) -> Self {
+        self.refusals_max = Some(REFUSALS_MAX);
+        self
+    }
+
+    /// Whether so many calls in a row were refused that the upstream fails.
+    fn keeps_refusing(&self, error: Option<&BrokerError>) -> bool {
+        let refused = error.is_some_and(|error| error.kind == BrokerErrorKind::Refused);
+        let in_row = match refused {
+            true => self.refusals_in_row.fetch_add(1, Relaxed).saturating_add(1),
+            false => {
+                self.refusals_in_row.store(0, Relaxed);
+                0
+            }
+        };
+        self.refusals_max.is_some_and(|most| in_row >= most)
     }
 
     /// Whether a call could be made now.
@@ -76,7 +104,9 @@ impl Gate {
             Some(outcome) => self.outcomes.increment(outcome),
             None => drop(self.held_back.fetch_add(1, Relaxed)),
         }
+        let keeps_refusing = self.keeps_refusing(result.as_ref().err());
         match judged.map_or(Health::Works, |judged| judged.health) {
+            Health::Works if keeps_refusing => pass.failure(),
             Health::Throttles => {
                 return result.map_err(|error| {
                     let penalty = self.pace.refused(error.retry_after().unwrap_or_default());
@@ -771,5 +801,49 @@ mod pace_tests {
         assert_eq!(pace.refused(Duration::from_secs(500)), Duration::from_secs(500));
         assert_eq!(pace.refused(Duration::from_secs(1_000_000)), RETRY_AFTER_MAX);
         assert_eq!(pace.wait(), RETRY_AFTER_MAX);
+    }
+}
+
+#[cfg(test)]
+mod refusal_tests {
+    use super::*;
+    use crate::base::ManualClock;
+
+    /// The outcome of calls in order, a second apart: refused, failed, answered, or held back.
+    fn played(gate: &Gate, clock: &ManualClock, calls: &[BrokerErrorKind]) -> bool {
+        for kind in calls {
+            clock.advance_ms(1_000);
+            let _ = gate.call(|| Err::<(), _>(BrokerError::new("test", *kind, "said")));
+        }
+        gate.breaker.state() == CircuitState::Open
+    }
+
+    #[test]
+    fn an_upstream_that_refuses_every_call_opens_its_circuit() {
+        use BrokerErrorKind::{Refused, TimedOut};
+        let refused = |times: u32| vec![Refused; times as usize];
+        let opens_after = REFUSALS_MAX + 2;
+        for (calls, doubts, opens) in [
+            (refused(1), true, false),
+            (refused(REFUSALS_MAX - 1), true, false),
+            (refused(REFUSALS_MAX), true, false),
+            (refused(opens_after - 1), true, false),
+            (refused(opens_after), true, true),
+            // Where refusals are those of a request, as in syncs, they open nothing.
+            (refused(opens_after), false, false),
+            (refused(100), false, false),
+            // Other failures open it as ever.
+            (vec![TimedOut; 3], true, true),
+            (vec![TimedOut; 2], true, false),
+            ([refused(2), vec![TimedOut; 3]].concat(), true, true),
+            // Another failure ends the row.
+            ([refused(9), vec![TimedOut], refused(9)].concat(), true, false),
+        ] {
+            let clock = Clock::manual("2026-11-20T11:00:00+05:30".parse().unwrap());
+            let penalty = Penalty { first: Duration::from_secs(2), max: Duration::from_secs(30) };
+            let gate = Gate::new("test", &clock, &UpstreamSettings::default(), 1, penalty);
+            let gate = if doubts { gate.doubting_refusals() } else { gate };
+            assert_eq!(played(&gate, &clock, &calls), opens, "{calls:?} {doubts}");
+        }
     }
 }
