@@ -22,7 +22,7 @@ use crate::brokers::{BrokerA, BrokerB, SharedToken};
 use crate::cache::{L1, Movers, Pending};
 use crate::http::document::variants::{JSON, etag};
 use crate::http::{EntityTag, Named, Prepared, Problem, PublishedJson, Request, Response, Verdict};
-use crate::market::{InstrumentList, MarketCalendar, Sectors, Universe};
+use crate::market::{IndexList, InstrumentList, MarketCalendar, Sectors, Universe};
 use crate::ops::RefusalLines;
 use crate::rt::Lane;
 use crate::signals::SignalList;
@@ -34,6 +34,8 @@ use crate::web::{File, Site};
 pub struct State {
     pub clock: Clock,
     pub calendar: ArcSwap<MarketCalendar>,
+    /// The indices and sectors of the snapshot.
+    pub indices: Arc<IndexList>,
     pub auth: Arc<Auth>,
     pub store: Arc<Store>,
     pub snapshot: Arc<PublishedJson>,

@@ -234,6 +234,7 @@ fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<St
     Ok(State {
         clock: context.clock.clone(),
         calendar: ArcSwap::new(Arc::clone(&context.calendar)),
+        indices: Arc::clone(&context.indices),
         auth,
         store: Arc::clone(&context.store),
         snapshot: Arc::clone(&context.snapshot),

@@ -18,5 +18,5 @@ pub use demo::{demo, public_demo, sim};
 pub use main_loop::{Stuck, Watchdog, serve};
 #[cfg(feature = "engines")]
 pub use nodes::Row;
-pub use reload::Reloader;
+pub use reload::{ReadFiles, Reloader};
 pub use start::App;

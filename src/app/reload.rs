@@ -9,6 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::assemble::{admin_secrets, master_shares, securities};
 use super::start::{App, unprotected};
+use crate::api::State;
 use crate::auth::PreparedAuth;
 use crate::brokers::AppKeys;
 use crate::brokers::broker_a::ticker::TickerSettings;
@@ -19,10 +20,11 @@ use crate::config::composed::{Loaded, Reread};
 use crate::config::fault::Fault;
 use crate::config::secrets::SECRETS;
 use crate::config::settings::SETTINGS;
+use crate::market::indices::MarketSettings;
 use crate::market::{IndexList, MarketCalendar, Sectors, Universe};
 use crate::ops::log;
 use crate::portfolio::Listed;
-use crate::warmers::MarketFiles;
+use crate::warmers::{MarketFiles, Warmers};
 
 /// Reads all settings again, for as long as the service runs.
 pub struct Reloader<'a> {
@@ -34,12 +36,39 @@ pub struct Reloader<'a> {
     indices: IndexList,
 }
 
-/// The new settings and files, read and checked, not in force yet.
-struct Prepared {
-    loaded: Loaded,
+/// The operator's market files that a running service can take, read and checked together, not in
+/// force yet.
+pub struct ReadFiles {
     calendar: MarketCalendar,
     universe: Universe,
     sectors: Sectors,
+}
+
+impl ReadFiles {
+    /// Reads them. Notes the faults of all of them.
+    pub fn read(market: &MarketSettings, faults: &mut Vec<String>) -> Option<Self> {
+        let calendar = kept(MarketCalendar::load(market.calendar_file.as_deref()), faults);
+        let universe = kept(Universe::load(market.universe_file.as_deref()), faults);
+        let sectors = kept(Sectors::load(market.sectors_file.as_deref()), faults);
+        Some(Self { calendar: calendar?, universe: universe?, sectors: sectors? })
+    }
+
+    /// Puts them in force: at the edge at once, in the warmers with their next event.
+    pub fn put_in_force(self, state: &State, warmers: &Warmers, market: &MarketSettings) {
+        let Self { calendar, universe, sectors } = self;
+        let calendar = Arc::new(calendar);
+        state.calendar.store(Arc::clone(&calendar));
+        state.universe.store(Arc::new(universe.clone()));
+        state.sectors.store(Arc::new(sectors));
+        let provisional_signals = market.signals_provisional;
+        warmers.take_files(MarketFiles { calendar, universe, provisional_signals });
+    }
+}
+
+/// The new settings and files, read and checked, not in force yet.
+struct Prepared {
+    loaded: Loaded,
+    files: ReadFiles,
     indices: IndexList,
     master: Vec<Listed>,
     auth: PreparedAuth,
@@ -79,23 +108,15 @@ impl<'a> Reloader<'a> {
             (self.reread)().map_err(|faults| Refused(faults.iter().map(one_line).collect()))?;
         let market = &loaded.config.market;
         let mut faults = Vec::new();
-        let calendar = kept(MarketCalendar::load(market.calendar_file.as_deref()), &mut faults);
-        let universe = kept(Universe::load(market.universe_file.as_deref()), &mut faults);
-        let sectors = kept(Sectors::load(market.sectors_file.as_deref()), &mut faults);
+        let files = ReadFiles::read(market, &mut faults);
         let indices = kept(IndexList::load(market.indices_file.as_deref()), &mut faults);
         let master = kept(master_shares(&loaded.config), &mut faults);
         let auth = &self.app.state().auth;
         let auth = kept(auth.prepare(&loaded.config.auth), &mut faults);
         let ticker = kept(self.ticker(&loaded.config), &mut faults);
-        let of_market = (calendar, universe, sectors, indices);
-        match (of_market, master, auth, ticker) {
-            (
-                (Some(calendar), Some(universe), Some(sectors), Some(indices)),
-                Some(master),
-                Some(auth),
-                Some(ticker),
-            ) => {
-                Ok(Prepared { loaded, calendar, universe, sectors, indices, master, auth, ticker })
+        match (files, indices, master, auth, ticker) {
+            (Some(files), Some(indices), Some(master), Some(auth), Some(ticker)) => {
+                Ok(Prepared { loaded, files, indices, master, auth, ticker })
             }
             _ => Err(Refused(faults)),
         }
@@ -109,8 +130,7 @@ impl<'a> Reloader<'a> {
 
     /// Puts everything in force. Cannot fail halfway: everything was read.
     fn adopt(&mut self, prepared: Prepared) {
-        let Prepared { loaded, calendar, universe, sectors, indices, master, auth, ticker } =
-            prepared;
+        let Prepared { loaded, files, indices, master, auth, ticker } = prepared;
         let Loaded { config: new, warnings, .. } = loaded;
         let (changed, restart) = self.differences(&new, &indices);
         let state = self.app.state();
@@ -128,13 +148,7 @@ impl<'a> Reloader<'a> {
         state.portfolio.securities.store(Arc::new(securities(master)));
         self.adopt_broker_keys(&new);
         state.broker_a.set_ticker(ticker);
-        let provisional_signals = new.market.signals_provisional;
-        let calendar = Arc::new(calendar);
-        state.calendar.store(Arc::clone(&calendar));
-        state.universe.store(Arc::new(universe.clone()));
-        state.sectors.store(Arc::new(sectors));
-        let files = MarketFiles { calendar, universe, provisional_signals };
-        self.app.warmers.take_files(files);
+        files.put_in_force(state, &self.app.warmers, &new.market);
         if new.log.filter != self.current.log.filter && !log::change_filter(&new.log.filter) {
             tracing::warn!("the log's filter cannot be changed");
         }

@@ -302,6 +302,10 @@ pub struct MarketDay {
     /// The trading date before [`trading_date`](Self::trading_date); `None` if the calendar does
     /// not know it.
     pub session_before: Option<Date>,
+    /// Where no index has moved on the trading date, although a source was asked long enough after
+    /// it began: the time of the last move before it. So it is on a holiday that the calendar does
+    /// not know. A broker's prices are then no newer.
+    pub stood_at: Option<Timestamp>,
 }
 
 impl MarketDay {

@@ -164,7 +164,7 @@ fn running(said: Said, known: Known) -> PreviousClose {
     };
     let equals_last = previous == said.last_price;
     // Some sources roll over before the close is final.
-    if equals_last && known.shown.is_some_and(|shown| !is_same(shown, previous)) {
+    if equals_last && known.shown.is_some_and(|shown| shown != previous) {
         return PreviousClose { price: known.shown, reason: Reason::RolledOver };
     }
     believed(previous, known.close_before)
@@ -178,7 +178,8 @@ fn over(said: Said, known: Known) -> PreviousClose {
     };
     if let Some(held) = held {
         if is_same(held, previous) {
-            return believed(previous, known.close_before);
+            // An index closes within a tick of where it did now and then.
+            return believed(held, known.close_before);
         }
         // What was said while the session ran is of the session.
         return PreviousClose { price: Some(held), reason: Reason::RolledOver };

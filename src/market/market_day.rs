@@ -1,12 +1,16 @@
 //! The calendar's part in the age of prices: the last official close, and the trading date that has
 //! begun.
 
-use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::base::previous_close::{self, Known, PreviousClose, Said, SessionOfPrice};
 use crate::base::{ClosingPrice, MarketDay, Quote, Source, clock};
 use crate::market::calendar::MarketCalendar;
+
+/// An index that no source has moved so long after trading began did not move: beyond the public
+/// provider's usual delay.
+const STOOD_AFTER: SignedDuration = SignedDuration::from_mins(20);
 
 /// The last official close, while no newer session has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +117,21 @@ impl MarketCalendar {
             last_close: last_close.map(|last| last.at),
             close_before_open: self.close_before_open(now),
             session_before: self.previous_trading_date(trading_date),
+            stood_at: None,
         }
+    }
+
+    /// The time of the indices' last move, if none of them has moved on the trading date of `day`
+    /// although a source was asked for them long enough after it began. `quotes` are those that are
+    /// shown of the leading indices.
+    pub(crate) fn stood_at(&self, day: &MarketDay, quotes: &[Quote]) -> Option<Timestamp> {
+        let began = self.begins(day.trading_date())?;
+        let is_before = |quote: &&Quote| clock::zoned(quote.as_of).date() < day.trading_date();
+        if quotes.is_empty() || !quotes.iter().all(|quote| is_before(&quote)) {
+            return None;
+        }
+        let is_known = quotes.iter().any(|quote| quote.asked >= began + STOOD_AFTER);
+        quotes.iter().map(|quote| quote.as_of).max().filter(|_| is_known)
     }
 
     fn close_before_open(&self, now: Timestamp) -> Option<Timestamp> {
@@ -125,7 +143,6 @@ impl MarketCalendar {
 
 #[cfg(test)]
 mod tests {
-    use jiff::SignedDuration;
     use rust_decimal::Decimal;
 
     use super::*;
@@ -226,6 +243,45 @@ mod tests {
             let close = close.map(|close| close.parse::<Timestamp>().unwrap());
             assert_eq!(day.close_before_open, close, "{now}");
             assert_eq!(day.trading_date().to_string(), date, "{now}");
+        }
+    }
+
+    #[test]
+    fn indices_that_have_not_moved_long_after_trading_began_stand() {
+        let calendar = MarketCalendar::embedded();
+        let time = |text: &str| format!("{text}+05:30").parse::<Timestamp>().unwrap();
+        let monday = "2026-11-16T15:35:00";
+        for (now, quotes, expected) in [
+            ("2026-11-17T09:34:59", &[(monday, "2026-11-17T09:34:59")][..], None),
+            ("2026-11-17T09:35:00", &[(monday, "2026-11-17T09:35:00")], Some(monday)),
+            ("2026-11-17T18:00:00", &[(monday, "2026-11-17T18:00:00")], Some(monday)),
+            ("2026-11-17T23:59:59", &[(monday, "2026-11-17T09:40:00")], Some(monday)),
+            // Nobody has been asked today.
+            ("2026-11-17T11:00:00", &[(monday, "2026-11-16T23:00:00")], None),
+            ("2026-11-17T11:00:00", &[], None),
+            // One has moved.
+            (
+                "2026-11-17T11:00:00",
+                &[(monday, "2026-11-17T11:00:00"), ("2026-11-17T09:15:01", "2026-11-17T11:00:00")],
+                None,
+            ),
+            (
+                "2026-11-17T11:00:00",
+                &[(monday, "2026-11-17T11:00:00"), ("2026-11-16T15:29:59", "2026-11-17T11:00:00")],
+                Some(monday),
+            ),
+            // The evening and the night after a session, and a Saturday.
+            ("2026-11-16T20:00:00", &[(monday, "2026-11-16T20:00:00")], None),
+            ("2026-11-17T08:59:59", &[(monday, "2026-11-17T08:59:59")], None),
+            ("2026-11-21T12:00:00", &[("2026-11-20T15:35:00", "2026-11-21T12:00:00")], None),
+        ] {
+            let day = calendar.market_day(time(now));
+            let quote = |(as_of, asked): &(&str, &str)| Quote {
+                asked: time(asked),
+                ..testing::quote("NSE:NIFTY 50", "90", time(as_of))
+            };
+            let quotes: Vec<Quote> = quotes.iter().map(quote).collect();
+            assert_eq!(calendar.stood_at(&day, &quotes), expected.map(time), "{now} {quotes:?}");
         }
     }
 

@@ -19,7 +19,7 @@ pub use calendar::MarketCalendar;
 pub(crate) use data_file::DataError;
 pub(crate) use derivatives::{Derivatives, Underlyings};
 pub(crate) use indices::Age;
-pub use indices::{Index, IndexList, Priced, Prices, Snapshot, SnapshotInputs};
+pub use indices::{Index, IndexList, MarketSettings, Priced, Prices, Snapshot, SnapshotInputs};
 pub(crate) use instruments::InstrumentList;
 pub use instruments::{Origin, Sectors, Universe};
 pub(crate) use market_day::{LastClose, Seen};

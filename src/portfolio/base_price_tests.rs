@@ -57,6 +57,7 @@ fn on(date: &str) -> MarketDay {
         session: date,
         day: Some(date),
         session_before: date.yesterday().ok(),
+        stood_at: None,
         ..friday()
     }
 }

@@ -65,6 +65,7 @@ fn at_close(rows: &[Holding]) -> Result<DayPoint, Overflow> {
         last_close: Some(close()),
         close_before_open: None,
         session_before: date().yesterday().ok(),
+        stood_at: None,
     };
     let brokers = rows.iter().map(|row| row.broker).collect();
     point(&day, PointSource::Close, brokers, &rows, |row| {

@@ -354,12 +354,29 @@ pub(crate) fn date_prices(
         let close = symbol.as_ref().and_then(|symbol| closes.of_date.get(symbol)).copied();
         let before = symbol.as_ref().and_then(|symbol| closes.before.get(symbol)).copied();
         match (day.last_close, day.close_before_open) {
+            _ if day.stood_at.is_some() => judge_standing(row, day.stood_at?, close, before),
             (Some(at), _) => judge_closed(row, at, day, close, before),
             (None, Some(at)) => judge_pre_open(row, at, before),
             (None, None) => judge_running(row, before),
         }
     };
     holdings.iter_mut().map(judged).collect()
+}
+
+/// Of a trading date on which no index has moved: the price is of the session before.
+fn judge_standing(
+    row: &mut Holding,
+    stood_at: Timestamp,
+    close: Option<ClosingPrice>,
+    before: Option<ClosingPrice>,
+) -> Option<BaseRatio> {
+    if close.is_none() && is_still(row, before) {
+        stand_at(row, before?);
+        return None;
+    }
+    row.as_of_ms = row.as_of_ms.min(stood_at.as_millisecond());
+    judge(row, SessionOfPrice::Earlier, Known { close: before, ..Known::default() });
+    None
 }
 
 fn judge_closed(

@@ -217,3 +217,25 @@ proptest! {
         marked(&[&before], &mut after);
     }
 }
+
+#[test]
+fn a_row_of_a_date_on_which_no_index_moved_is_of_the_session_before() {
+    let stood_at = "2026-11-19T15:35:00+05:30".parse::<Timestamp>().unwrap();
+    let evening = "2026-11-20T15:35:00+05:30".parse().unwrap();
+    for last_close in [None, Some(evening)] {
+        let day = MarketDay { stood_at: Some(stood_at), last_close, ..friday() };
+        // Of nothing that is stored, with a previous close and with a change in percent alone.
+        let as_of_ms = 1_795_156_000_000;
+        let said = Holding { close_price: Some(98.into()), as_of_ms, ..holding("NEW", 10, 100) };
+        let percent = Some("-0.96".parse().unwrap());
+        let by_percent = Holding { close_price: None, change_pct: percent, ..said.clone() };
+        let mut rows = [said, by_percent];
+        let closes = StoredCloses { of_date: &HashMap::new(), before: &HashMap::new() };
+        assert_eq!(date_prices(&mut rows, &day, closes), [None, None]);
+        for row in rows {
+            assert!(as_of_ms > stood_at.as_millisecond());
+            assert_eq!(row.as_of_ms, stood_at.as_millisecond());
+            assert_eq!((row.close_price, row.change_pct), (None, None));
+        }
+    }
+}

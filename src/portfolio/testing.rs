@@ -15,6 +15,7 @@ pub(crate) fn friday() -> MarketDay {
         last_close: None,
         close_before_open: None,
         session_before: date.yesterday().ok(),
+        stood_at: None,
     }
 }
 

@@ -202,6 +202,7 @@ fn a_point_counts_left_out_carried_and_suspect_holdings() {
         last_close: None,
         close_before_open: None,
         session_before: date.yesterday().ok(),
+        stood_at: None,
     };
     let mut today = holding("INFY", 10, 100);
     today.as_of_ms = at("2026-11-20T00:30:00+05:30").as_millisecond();

@@ -1,5 +1,6 @@
 //! The routes under `/sim/control/`: switch faults on and off, read the counters, log people in and
-//! out, give them shares, set prices, split and halt shares. Bodies are small JSON documents;
+//! out, give them shares, set prices, split and halt shares, roll previous closes over. Bodies are
+//! small JSON documents;
 //! anything that makes no sense is answered 400 with the reason.
 
 use std::collections::BTreeSet;
@@ -36,6 +37,13 @@ struct TokenBody {
 #[serde(deny_unknown_fields)]
 struct UserBody {
     user_id: Option<String>,
+}
+
+/// Whether the brokers roll their previous closes over once a session is over.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RolloverBody {
+    after_close: bool,
 }
 
 #[derive(Deserialize)]
@@ -96,6 +104,10 @@ pub(crate) fn answer(world: &World, request: &Request, path: &str) -> Answer {
                 let rows = order.insert.len();
                 *world.listing.lock() = order;
                 map([("inserted", rows.into())])
+            }),
+            ("POST", "rollover") => body(request).map(|order: RolloverBody| {
+                world.rolls_over.store(order.after_close, Ordering::Relaxed);
+                map([("after_close", order.after_close.into())])
             }),
             ("POST", "split") => body(request).and_then(|order| split(world, &order)),
             ("POST", "trading") => body(request).and_then(|order| trade(world, &order)),

@@ -105,6 +105,12 @@ impl SimInMemory {
         let instrument = self.0.universe.by_key(symbol)?;
         Some(rupees(self.0.day.tick(instrument, at).last))
     }
+
+    /// The exchange's own previous close of a symbol's session at `at`.
+    pub fn previous_close(&self, symbol: &str, at: Timestamp) -> Option<Decimal> {
+        let instrument = self.0.universe.by_key(symbol)?;
+        Some(rupees(self.0.day.tick(instrument, at).previous_close))
+    }
 }
 
 // ---- Router

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
@@ -35,6 +35,8 @@ pub(super) struct World {
     pub(super) accounts: Mutex<Accounts>,
     /// Changes of broker A's list of instruments.
     pub(super) listing: Mutex<ListingOrder>,
+    /// Whether the brokers say the close of a session that is over as the previous close.
+    pub(super) rolls_over: AtomicBool,
     /// Root of the service to which the login pages send the browser back, as registered with the
     /// apps.
     pub(super) returns_to: Mutex<String>,
@@ -69,6 +71,7 @@ impl World {
             broker_b: Mutex::new(broker_b),
             accounts: Mutex::default(),
             listing: Mutex::default(),
+            rolls_over: AtomicBool::new(false),
             returns_to: Mutex::new(settings.returns_to.clone()),
             settings,
             clock,
@@ -102,7 +105,12 @@ pub(super) struct Call<'a> {
 impl Call<'_> {
     /// The tick of `instrument` at the instant whose prices are shown.
     pub(super) fn tick(&self, instrument: &Instrument) -> Tick {
-        self.world.day.tick(instrument, self.prices_at)
+        let mut tick = self.world.day.tick(instrument, self.prices_at);
+        let is_over = || tick.as_of >= self.world.day.end(instrument, tick.date);
+        if self.world.rolls_over.load(Ordering::Relaxed) && is_over() {
+            tick.previous_close = tick.last;
+        }
+        tick
     }
 
     /// The time stated for a price made at `at`.

@@ -5,32 +5,30 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bhav::market::MarketCalendar;
-use jiff::SignedDuration;
-use jiff::civil::{Date, date};
+use jiff::civil::Date;
 
+use super::dates::{Hours, Kind};
 use super::happenings::Happenings;
 use super::promises::Promises;
 use super::users::{Account, Judge, SHARES, read};
 use super::world::{Events, Node, World, at};
 
-/// The days of a week of which one is drawn.
-const MONDAY: Date = date(2026, 11, 16);
-
 /// From then on nothing fails any more, at the latest.
 const QUIET_S_MAX: u64 = 30;
 /// So long after that the evening's run has finished.
 const CLOSED_WITHIN_MS: u64 = 1_200_000;
-/// What happens to shares goes on no longer than continuous trading.
-const HALTS_UNTIL_S: u64 = 15 * 3_600;
+/// What happens to shares ends so long before continuous trading does.
+const HALTS_END_S: u64 = 900;
 /// Longest wait for a commit at which a process is killed.
 const COMMIT_WITHIN_MS: u64 = 3_000;
-/// Of the day: continuous trading has begun.
-const OPENED_S: u64 = 9 * 3_600 + 960;
-/// Of the day: no close is revalued before it.
-const SETTLED_S: u64 = 15 * 3_600 + 2_700;
-/// Of the day: from then on each feed can say the close.
-const EVENING_S: u64 = 16 * 3_600 + 300;
+/// So long after the close each feed can say it.
+const EVENING_AFTER_S: u64 = 1_800;
+/// So long does a calendar stay wrong, at most, in a process that was begun with it.
+const TOLD_WITHIN_S: u64 = 40;
+/// So long after a sync the closes of what it brought are kept.
+const CLOSED_AFTER_SYNC_MS: u64 = 65_000;
+/// For so long the evening of a holiday is looked at, of which nobody knew.
+const HOLIDAY_MS: u64 = 300_000;
 
 /// Which part of a day is played.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -94,6 +92,8 @@ struct Day {
     rng: fastrand::Rng,
     length: Length,
     date: Date,
+    /// Of the date, in seconds of the day: opening, end of continuous trading, close.
+    hours: [u64; 3],
     world: Rc<World>,
     judges: Vec<Rc<RefCell<Judge>>>,
     promises: Promises,
@@ -103,6 +103,8 @@ struct Day {
     away_until_ms: Option<i64>,
     /// When the disk has room again that is full.
     full_until_ms: Option<i64>,
+    /// When the operator's calendar changes, if it will.
+    changes_at_ms: Option<i64>,
     /// The evening's run had not ended before.
     closed_ms: Option<i64>,
     closes: u32,
@@ -111,14 +113,16 @@ struct Day {
 impl Day {
     fn new(seed: u64, length: Length, events: &Rc<RefCell<Events>>) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let date = MONDAY.saturating_add(SignedDuration::from_hours(24 * rng.i64(0..5)));
-        let world = Rc::new(World::new(seed, at(date, 8 * 3_600), events));
+        let world = Rc::new(World::new(seed, &mut rng, events));
+        let date = world.dates.played[0];
+        let hours = world.dates.hours(date).of_day(date);
         let promises = Promises::new(&world, date, &SHARES);
         let happenings = Happenings::new(&world, rng.u64(..));
         Self {
             rng,
             length,
             date,
+            hours,
             world,
             judges: Judge::all(),
             promises,
@@ -126,17 +130,30 @@ impl Day {
             standing: Vec::new(),
             away_until_ms: None,
             full_until_ms: None,
+            changes_at_ms: None,
             closed_ms: None,
             closes: 0,
         }
     }
 
     fn play(mut self) -> Report {
+        self.world.note(&format!("{:?} {:?}", self.world.dates.kind, self.world.dates.played));
         self.happenings.morning();
-        for (from_s, to_s) in self.spells() {
-            self.spell(from_s, to_s);
+        self.promises.listed(self.happenings.listed);
+        for date in self.world.dates.played.clone() {
+            if date != self.date {
+                self.go_to(date);
+            }
+            for (from_s, to_s) in self.spells() {
+                self.spell(from_s, to_s);
+            }
+            if self.world.dates.is_unknown_holiday(date) {
+                self.evening_of_holiday();
+            } else {
+                self.evening();
+            }
         }
-        self.evening();
+        self.later();
         let events = self.world.events.borrow();
         let sum = |count: fn(&Judge) -> u32| {
             self.judges.iter().map(|judge| count(&judge.borrow())).sum::<u32>()
@@ -153,10 +170,22 @@ impl Day {
         }
     }
 
+    /// The night before another date, on whose morning the server is logged in at broker A.
+    fn go_to(&mut self, date: Date) {
+        self.world.sleep_until(at(date, 8 * 3_600));
+        self.world.control("POST", "broker_a/token", r#"{"access_token":"simtokena"}"#);
+        self.promises.go_to(&self.world, date);
+        self.date = date;
+        self.hours = self.world.dates.hours(date).of_day(date);
+        self.closed_ms = None;
+        self.judges.iter().for_each(|judge| judge.borrow_mut().closed = None);
+    }
+
     /// When a process runs, in seconds of the day.
     fn spells(&mut self) -> Vec<(u64, u64)> {
+        let changing = self.spell_of_change();
         let rng = &mut self.rng;
-        let (open, close, minute) = (9 * 3_600 + 900, 15 * 3_600 + 900, 60);
+        let ([open, close, _], minute) = (self.hours, 60);
         let mut spell = |from: std::ops::Range<u64>, length: std::ops::Range<u64>| {
             let from = rng.u64(from);
             (from, from + rng.u64(length))
@@ -183,12 +212,34 @@ impl Day {
                 vec![(from, to)]
             }
         };
-        spells.into_iter().flat_map(halves).collect()
+        let spells =
+            spells.into_iter().filter(|(from, _)| changing.is_none_or(|(to, _)| *from < to));
+        let mut spells: Vec<_> = spells.flat_map(halves).collect();
+        if let Some((from, to)) = changing {
+            spells.iter_mut().for_each(|(_, end)| *end = (*end).min(from));
+            spells.retain(|(from, end)| from < end);
+            spells.push((from, to));
+        }
+        spells
+    }
+
+    /// The process that is told of changed hours: it runs from before the earlier close to about
+    /// the later one.
+    fn spell_of_change(&mut self) -> Option<(u64, u64)> {
+        if self.world.dates.kind != Kind::HoursChange {
+            return None;
+        }
+        let [_, _, before] = self.world.dates.hours_before(self.date).of_day(self.date);
+        let [_, _, close] = self.hours;
+        let from = before.min(close) - self.rng.u64(60..180);
+        let changes = from + self.rng.u64(5..TOLD_WITHIN_S);
+        self.changes_at_ms = Some(at(self.date, changes).as_millisecond());
+        Some((from, before.max(close) + self.rng.u64(..180)))
     }
 
     /// The life of one process.
     fn spell(&mut self, from_s: u64, to_s: u64) {
-        let syncs = from_s < EVENING_S || self.rng.bool();
+        let syncs = from_s < self.evening_s() || self.rng.bool();
         let node = self.begin(from_s, syncs);
         let until_ms = at(self.date, to_s).as_millisecond();
         while self.world.clock.now_ms() < until_ms {
@@ -199,14 +250,30 @@ impl Day {
         self.make_room(&node);
         let store = &node.api.state().store;
         let is_closed = store.is_closed(self.date).unwrap();
-        if self.world.clock.now() < at(self.date, SETTLED_S) {
-            let before = self.date.yesterday().unwrap();
-            assert!(!is_closed && !store.is_closed(before).unwrap(), "closed while it trades");
-        }
+        self.expect_open(&node);
         if is_closed {
             self.closed_ms.get_or_insert(at(self.date, from_s).as_millisecond());
         }
         self.end(node);
+    }
+
+    fn evening_s(&self) -> u64 {
+        self.hours[2] + EVENING_AFTER_S
+    }
+
+    /// No close is revalued before it is final, and none of a date without trading.
+    fn expect_open(&self, node: &Node) {
+        let store = &node.api.state().store;
+        let Hours { closed, .. } = self.world.dates.hours(self.date);
+        let is_holiday = self.world.dates.is_unknown_holiday(self.date);
+        if is_holiday || self.world.clock.now() < closed {
+            // A file that is elsewhere says nothing.
+            assert!(!store.is_closed(self.date).unwrap_or(false), "closed while it trades");
+        }
+        if self.date == self.world.dates.played[0] {
+            let before = self.world.dates.calendar.previous_trading_date(self.date).unwrap();
+            assert!(!store.is_closed(before).unwrap_or(false), "{before} is closed");
+        }
     }
 
     /// A process, in which users sync or do not.
@@ -269,12 +336,16 @@ impl Day {
         let ms = self.rng.u64(50..1_500);
         self.run(node, ms);
         self.mend();
-        if self.world.clock.now() < at(self.date, HALTS_UNTIL_S) {
+        self.expect_open(node);
+        if self.world.clock.now() < at(self.date, self.hours[1] - HALTS_END_S) {
             self.promises.halted(self.happenings.step());
         } else {
             self.happenings.resume();
         }
         let now_ms = self.world.clock.now_ms();
+        if self.changes_at_ms.take_if(|at_ms| *at_ms <= now_ms).is_some() {
+            self.world.change_hours(Some(node));
+        }
         if self.rng.u8(..20) == 0 {
             let order = self.fault();
             self.world.note(&order);
@@ -355,6 +426,8 @@ impl Day {
             "broker_a.session",
             "broker_b",
         ];
+        // What has a time of today has traded today.
+        let is_holiday = self.world.dates.is_unknown_holiday(self.date);
         let rng = &mut self.rng;
         let mut route = ROUTES[rng.usize(..ROUTES.len())];
         let fault = match rng.u8(..16) {
@@ -371,7 +444,7 @@ impl Day {
             11 => r#""kind":"mute_price""#.to_owned(),
             12 => r#""kind":"zero_price""#.to_owned(),
             13 => r#""kind":"nulls""#.to_owned(),
-            14 => {
+            14 if !is_holiday => {
                 // The public provider is far behind, so its times may be some minutes off.
                 route = "broker_a.quote";
                 format!(r#""kind":"future_time","by_s":{}"#, rng.u32(10..86_400))
@@ -386,7 +459,7 @@ impl Day {
     /// The close is revalued, by processes that may end in the midst of it. In the last one what
     /// fails ends within half a minute.
     fn evening(&mut self) {
-        let mut from_s = self.rng.u64(EVENING_S..20 * 3_600);
+        let mut from_s = self.rng.u64(self.evening_s()..20 * 3_600);
         for _ in 0..self.rng.u8(..3) {
             let to_s = from_s + self.rng.u64(1..12);
             self.spell(from_s, to_s);
@@ -403,12 +476,7 @@ impl Day {
         for _ in 0..quiet_s {
             self.step(&node);
         }
-        self.bring_back();
-        self.make_room(&node);
-        self.standing.clear();
-        self.world.control("DELETE", "faults", "");
-        self.judges.iter().for_each(|judge| judge.borrow_mut().may_sync = false);
-        self.world.note("nothing fails any more");
+        self.quiet(&node);
         let store = Arc::clone(&node.api.state().store);
         let until_mono_ms = self.world.clock.monotonic_ms() + CLOSED_WITHIN_MS;
         while !store.is_closed(self.date).unwrap_or(false) {
@@ -423,13 +491,47 @@ impl Day {
         while self.judges.iter().any(|judge| judge.borrow().is_syncing) {
             self.run(&node, 100);
         }
-        self.closes = self.expect_closes(&node, closed_ms);
+        self.closes += self.expect_closes(&node, closed_ms);
+        // What a sync brought last has its close within a minute.
+        self.run(&node, CLOSED_AFTER_SYNC_MS);
         self.end(node);
-        self.later(closed_ms);
+    }
+
+    /// Nothing becomes official of a date without trading, in its evening.
+    fn evening_of_holiday(&mut self) {
+        let from_s = self.rng.u64(self.evening_s()..20 * 3_600);
+        let syncs = self.rng.bool();
+        let node = self.begin(from_s, syncs);
+        for _ in 0..self.rng.u64(..QUIET_S_MAX) {
+            self.step(&node);
+        }
+        self.quiet(&node);
+        self.run(&node, HOLIDAY_MS);
+        self.expect_open(&node);
+        while self.judges.iter().any(|judge| judge.borrow().is_syncing) {
+            self.run(&node, 100);
+        }
+        for judge in &self.judges.clone() {
+            let seed = self.rng.u64(..);
+            self.run_account(&node, judge, seed, Account::expect_no_close);
+        }
+        self.end(node);
+    }
+
+    /// From now on nothing fails, and nobody syncs.
+    fn quiet(&mut self, node: &Node) {
+        self.bring_back();
+        self.make_room(node);
+        self.standing.clear();
+        self.world.control("DELETE", "faults", "");
+        self.judges.iter().for_each(|judge| judge.borrow_mut().may_sync = false);
+        self.world.note("nothing fails any more");
     }
 
     /// That evening or the next morning, no point of the close is lost. Or the next session begins.
-    fn later(&mut self, closed_ms: i64) {
+    fn later(&mut self) {
+        // Of a holiday there is no point.
+        let Some(closed_ms) = self.closed_ms else { return };
         let now_s = self.world.clock.now().as_second() - at(self.date, 0).as_second();
         let (evening, morning) = (now_s as u64 + self.rng.u64(2..3_600), self.rng.u64(..3_600));
         match self.rng.u8(..3) {
@@ -450,37 +552,48 @@ impl Day {
     /// Overnight the exchange has adjusted the base price of a share. Who holds what was held
     /// before finds that share marked, and no other.
     fn next_session(&mut self) {
-        let next = MarketCalendar::embedded().next_trading_date(self.date).unwrap();
-        self.world.sleep_until(at(next, 8 * 3_600));
-        self.world.control("POST", "broker_a/token", r#"{"access_token":"simtokena"}"#);
+        let next = self.world.dates.calendar.next_trading_date(self.date).unwrap();
+        self.go_to(next);
         let (symbol, listed) = self.happenings.night();
-        self.promises.go_to(next);
-        let from_s = OPENED_S + self.rng.u64(..3_600);
-        let days = (at(next, 0).as_second() - at(self.date, 0).as_second()) as u64;
-        let node = self.begin(days + from_s, false);
+        let from_s = self.hours[0] + 60 + self.rng.u64(..3_600);
+        let node = self.begin(from_s, false);
         self.run(&node, 3_000);
         for judge in &self.judges.clone() {
-            let mut account = Account::new(&self.world, &node, judge, self.rng.u64(..), next);
-            if !account.holds_again() {
-                continue;
-            }
-            let ended = Rc::new(Cell::new(false));
-            let ends = Rc::clone(&ended);
-            self.world.stage.spawn(move || {
-                account.sync_again();
-                account.expect_marked(symbol, listed);
-                ends.set(true);
+            let seed = self.rng.u64(..);
+            self.run_account(&node, judge, seed, move |account| {
+                if account.holds_again() {
+                    account.sync_again();
+                    account.expect_marked(symbol, listed);
+                }
             });
-            while !ended.get() {
-                self.run(&node, 100);
-            }
         }
         self.world.stop(node);
     }
 
+    /// Has a user do something, while time passes.
+    fn run_account(
+        &mut self,
+        node: &Node,
+        judge: &Rc<RefCell<Judge>>,
+        seed: u64,
+        act: impl FnOnce(&mut Account) + 'static,
+    ) {
+        let mut account = Account::new(&self.world, node, judge, seed, self.date);
+        let ended = Rc::new(Cell::new(false));
+        let ends = Rc::clone(&ended);
+        self.world.stage.spawn(move || {
+            act(&mut account);
+            ends.set(true);
+        });
+        while !ended.get() {
+            self.run(node, 100);
+        }
+    }
+
     fn expect_closes(&self, node: &Node, closed_ms: i64) -> u32 {
         let is_closed = |judge: &Rc<RefCell<Judge>>| {
-            Account::new(&self.world, node, judge, 0, self.date).expect_close(closed_ms)
+            Account::new(&self.world, node, judge, 0, self.date)
+                .expect_close(closed_ms, self.happenings.listed)
         };
         self.judges.iter().map(|judge| u32::from(is_closed(judge))).sum()
     }

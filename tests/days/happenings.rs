@@ -1,6 +1,6 @@
 //! What happens to shares and lists on a day, beside what fails: a first day of trading, a halt, a
-//! list that is cut short, positions without a price, and a base price that the exchange adjusts
-//! overnight.
+//! list that is cut short, positions without a price, previous closes that roll over in the
+//! evening, and a base price that the exchange adjusts overnight.
 
 use std::rc::Rc;
 
@@ -21,7 +21,7 @@ pub struct Happenings {
     world: Rc<World>,
     rng: fastrand::Rng,
     /// The share that is traded for the first time.
-    listed: Option<&'static str>,
+    pub listed: Option<&'static str>,
     /// The share whose trading is halted.
     halted: Option<&'static str>,
 }
@@ -66,6 +66,9 @@ impl Happenings {
                 self.order("broker_a/instruments", &insert);
             }
             _ => {}
+        }
+        if self.rng.u8(..4) == 0 {
+            self.order("rollover", r#"{"after_close":true}"#);
         }
     }
 

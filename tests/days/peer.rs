@@ -67,6 +67,11 @@ impl SimPeer {
         self.sim.price(symbol, at)
     }
 
+    /// The exchange's previous close of the session that `symbol` shows at `at`.
+    pub fn previous_close(&self, symbol: &str, at: Timestamp) -> Option<Decimal> {
+        self.sim.previous_close(symbol, at)
+    }
+
     fn way(&self) {
         staged::pause(rng::bits() % WAY_MS_MAX);
     }

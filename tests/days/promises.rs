@@ -11,7 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
 use sonic_rs::JsonValueTrait;
 
-use super::world::{Client, Node, World, at};
+use super::dates::Hours;
+use super::world::{Client, Node, World};
 
 /// Broker A allows one quote call a second.
 const CALLS_APART_MS: u64 = 1_000;
@@ -28,12 +29,10 @@ const UNTIMED_S_MAX: i64 = 3;
 /// A killed process may not have kept yet what it showed within this time: a write's interval, and
 /// the time that a write takes.
 const UNKEPT: SignedDuration = SignedDuration::from_secs(3);
-/// Of the day: 09:15, 15:15, and 15:35, when the closing auction is matched.
-const OPENING_S: u64 = 9 * 3_600 + 900;
-const FREEZE_S: u64 = 15 * 3_600 + 900;
-const CLOSED_S: u64 = 15 * 3_600 + 2_100;
 /// By then after its close a source that is asked at rest has been asked for it.
 const SETTLES: SignedDuration = SignedDuration::from_secs(150);
+/// A phase is shown within this time of its beginning.
+const PHASE_SHOWN_MS: i64 = 3_000;
 /// Times of the future are refused beyond this.
 const AHEAD: SignedDuration = SignedDuration::from_secs(5);
 
@@ -62,11 +61,9 @@ impl Shown {
 
 pub struct Promises {
     clock: ManualClock,
-    /// Of continuous trading, and when it ends for shares with a closing auction.
-    opening: Timestamp,
-    freeze: Timestamp,
-    /// When every share's last price was made.
-    closed: Timestamp,
+    hours: Hours,
+    /// Whether nothing trades, of which the service does not know.
+    is_holiday: bool,
     symbols: Vec<Symbol>,
     shown: HashMap<Symbol, Shown>,
     /// Whether prices of this source lagged since the process began.
@@ -75,6 +72,8 @@ pub struct Promises {
     has_stood: bool,
     /// Or had a time of the future. Prices that lag may then have a time that can be believed.
     is_ahead: bool,
+    /// A share that is traded for the first time. Each source says another close before it.
+    listed: Option<Symbol>,
     /// Shares that were halted since the process began. What stands is no older than its halt.
     halted: HashSet<Symbol>,
     called_mono_ms: Option<u64>,
@@ -83,6 +82,8 @@ pub struct Promises {
     documents: u64,
     /// The primary index of the snapshot, and whether it is marked.
     document: Option<(Quote, bool)>,
+    /// The phase that the snapshot shows.
+    phase: String,
     client: Option<Client>,
     pub calls: u64,
     pub looks: u64,
@@ -97,20 +98,21 @@ impl Promises {
         symbols.extend(also.iter().map(|symbol| Symbol::parse(symbol).unwrap()));
         Self {
             clock: world.clock.share(),
-            opening: at(date, OPENING_S),
-            freeze: at(date, FREEZE_S),
-            closed: at(date, CLOSED_S),
+            hours: world.dates.hours(date),
+            is_holiday: world.dates.is_unknown_holiday(date),
             symbols,
             shown: HashMap::new(),
             has_lagged: false,
             has_stood: false,
             is_ahead: false,
+            listed: None,
             halted: HashSet::new(),
             called_mono_ms: None,
             looked_mono_ms: 0,
             stored: 0,
             documents: 0,
             document: None,
+            phase: String::new(),
             client: None,
             calls: 0,
             looks: 0,
@@ -119,10 +121,9 @@ impl Promises {
     }
 
     /// What is looked at from now on is of this date.
-    pub fn go_to(&mut self, date: Date) {
-        self.opening = at(date, OPENING_S);
-        self.freeze = at(date, FREEZE_S);
-        self.closed = at(date, CLOSED_S);
+    pub fn go_to(&mut self, world: &World, date: Date) {
+        self.hours = world.dates.hours(date);
+        self.is_holiday = world.dates.is_unknown_holiday(date);
     }
 
     /// A process begins, after a clean stop, a kill, or without what the one before kept.
@@ -154,6 +155,11 @@ impl Promises {
     /// The trading of this share, if any, is halted.
     pub fn halted(&mut self, symbol: Option<&str>) {
         self.halted.extend(symbol.map(|symbol| Symbol::parse(symbol).unwrap()));
+    }
+
+    /// This share, if any, is traded for the first time.
+    pub fn listed(&mut self, symbol: Option<&str>) {
+        self.listed = symbol.map(|symbol| Symbol::parse(symbol).unwrap());
     }
 
     /// A fault is set, or still is when a process begins.
@@ -237,11 +243,14 @@ impl Promises {
     /// index gets that of the first answer with its price and shares get the index's, so such a
     /// price may be of a later second, and of no earlier one.
     fn expect_true(&self, world: &World, quote: &Quote) {
-        if !quote.timed && self.has_stood || self.has_lagged && self.is_ahead {
+        // What stood in a halt has the index's time.
+        let has_stood = self.has_stood || self.halted.contains(&quote.symbol);
+        if !quote.timed && has_stood || self.has_lagged && self.is_ahead {
             return;
         }
         let age_s = self.clock.now().duration_since(quote.as_of).as_secs();
         let reach = if quote.timed { 0..=0 } else { -UNTIMED_S_MAX..=age_s };
+        self.expect_own_previous_close(world, quote);
         let is_that_of = |by_s: i64| {
             let at = quote.as_of + SignedDuration::from_secs(by_s);
             world.peer.price(quote.symbol.as_str(), at) == Some(quote.last_price.round_dp(2))
@@ -249,12 +258,30 @@ impl Promises {
         assert!(reach.clone().any(is_that_of), "not its price in {reach:?} s: {quote:?}");
     }
 
+    /// The previous close is that of the price's own session, or none.
+    fn expect_own_previous_close(&self, world: &World, quote: &Quote) {
+        let symbol = quote.symbol.as_str();
+        // A time of the future is of no session.
+        if self.listed.as_ref() == Some(&quote.symbol) || self.is_ahead {
+            return;
+        }
+        let own = world.peer.previous_close(symbol, quote.as_of);
+        let said = quote.previous_close.map(|close| close.round_dp(2));
+        assert!(said.is_none() || said == own, "{symbol}: not {own:?} before it: {quote:?}");
+    }
+
     /// An unmarked price is no older than its source allows, and after the close it is the close.
     fn expect_young(&self, world: &World, quote: &Quote) {
         let now = self.clock.now();
         let symbol = quote.symbol.as_str();
-        if now >= self.opening && now < self.freeze {
-            if self.halted.contains(&quote.symbol) {
+        let Hours { opening, freeze, closed } = self.hours;
+        if now >= opening && now < freeze {
+            // A price without a time that comes again keeps its first one.
+            let comes_again = || {
+                let then = world.peer.price(symbol, quote.asked);
+                !quote.timed && then == Some(quote.last_price.round_dp(2))
+            };
+            if self.halted.contains(&quote.symbol) || comes_again() {
                 return;
             }
             let delay_ms = Self::delay(quote).as_millis() as i64;
@@ -264,13 +291,14 @@ impl Promises {
                 Source::Public => PUBLIC_MS,
             };
             // Before the opening nothing could move.
-            let age_ms = now.duration_since(quote.as_of.max(self.opening)).as_millis() as i64;
+            let age_ms = now.duration_since(quote.as_of.max(opening)).as_millis() as i64;
             let most_ms = limit_ms + delay_ms + unshown_ms + SLACK_MS;
             assert!(
                 age_ms <= most_ms,
                 "{symbol}: unmarked at {age_ms} ms, {most_ms} at most: {quote:?}"
             );
-        } else if now >= self.closed.max(quote.as_of) + Self::delay(quote) + SETTLES {
+        } else if now >= closed.max(quote.as_of) + Self::delay(quote) + SETTLES {
+            assert!(!self.is_holiday, "{symbol} is unmarked on a holiday: {quote:?}");
             let close = world.peer.price(symbol, now);
             assert_eq!(
                 Some(quote.last_price.round_dp(2)),
@@ -310,9 +338,14 @@ impl Promises {
                 source: if source == "broker_a" { Source::BrokerA } else { Source::Public },
                 simulated: true,
             };
+            let phase = market["phase"].as_str().unwrap().to_owned();
+            self.phase = phase;
             let before = self.document.as_ref().map(|(before, _)| before.as_of);
             assert!(before <= Some(quote.as_of), "the snapshot went back: {}", answer.text());
             self.document = Some((quote, market["stale"].as_bool().unwrap()));
+        }
+        if let Some(phases) = world.phases_within(PHASE_SHOWN_MS) {
+            assert!(phases.contains(&self.phase.as_str()), "{} is not {phases:?}", self.phase);
         }
         if let Some((quote, false)) = &self.document {
             self.expect_young(world, quote);

@@ -56,7 +56,7 @@ pub struct Judge {
     /// Whether one was acknowledged.
     has_synced: bool,
     /// The date's point after the evening's run.
-    closed: Option<String>,
+    pub closed: Option<String>,
     /// What broker A says is held.
     ordered: Held,
     pub acknowledged: u32,
@@ -423,7 +423,7 @@ impl Account {
     /// After the evening's run, which had not ended before `closed_ms`, the date's point is at the
     /// exchange's closing prices, and from then on it stays. Whether there is one that no sync can
     /// have written.
-    pub fn expect_close(&mut self, closed_ms: i64) -> bool {
+    pub fn expect_close(&mut self, closed_ms: i64, listed: Option<&str>) -> bool {
         if self.judge.borrow().token.is_none() {
             return false;
         }
@@ -467,11 +467,78 @@ impl Account {
             let shares: Decimal = rows.iter().map(|row| number(&row["quantity"])).sum();
             assert_eq!(number(&point["total_invested"]), shares * Decimal::from(COST), "{shown}");
         }
+        let is_plain =
+            |row: &Value| row["unresolved"].as_bool() != Some(true) && listed != Some(&symbol(row));
+        if rows.iter().all(is_plain) {
+            self.expect_day(&json["summary"], rows);
+        }
         // A sync after the run may bring shares for which no closing price was kept, and nothing is
         // revalued of a user who holds nothing.
         let is_of_sync = judge.synced_ms >= closed_ms - SYNC_MS || rows.is_empty();
         assert!(is_of_sync || point["source"].as_str() == Some("close"), "{shown}");
         !is_of_sync
+    }
+}
+
+impl Account {
+    /// What the day brought is the exchange's own change, or it is not known.
+    fn expect_day(&self, summary: &Value, rows: &[Value]) {
+        let is_whole = summary["without_day_price"].as_u64() == Some(0)
+            && summary["without_close"].as_u64() == Some(0);
+        if summary["day_pnl"].is_null() || !is_whole {
+            return;
+        }
+        let closed = self.world.dates.hours(self.date).closed;
+        let mut brought = Decimal::ZERO;
+        for row in rows {
+            let price = self.world.peer.price(&symbol(row), closed).unwrap();
+            let before = self.world.peer.previous_close(&symbol(row), closed).unwrap();
+            brought += (price - before) * number(&row["quantity"]);
+        }
+        assert_eq!(number(&summary["day_pnl"]), brought.round_dp(2), "{summary:?}");
+    }
+
+    /// Nothing moved on a date without trading, whatever a sync brings, and nothing of it is
+    /// official.
+    pub fn expect_no_close(&mut self) {
+        if self.judge.borrow().token.is_none() {
+            return;
+        }
+        self.sync_again();
+        if self.judge.borrow().held_b.iter().any(|count| *count > 0) {
+            self.sync_b();
+        }
+        self.expect_no_day();
+        let holdings = self.expect_holdings().expect("the evening is quiet");
+        for row in holdings["holdings"].as_array().unwrap() {
+            if row["unresolved"].as_bool() != Some(true) {
+                let close = self.world.peer.price(&symbol(row), self.world.clock.now());
+                assert_eq!(Some(number(&row["last_price"])), close, "{row:?}");
+            }
+        }
+    }
+
+    /// The date has no point of a close, and brought nothing.
+    fn expect_no_day(&mut self) {
+        let answer = self.ask("GET", "/api/portfolio/pnl?days=5", "");
+        if is_outage(answer.status) {
+            return;
+        }
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let json = answer.json();
+        let day_pnl = &json["summary"]["day_pnl"];
+        let date = self.date.to_string();
+        let is_of_date = json["summary"]["day"].as_str() == Some(&date);
+        assert!(
+            !is_of_date || day_pnl.is_null() || number(day_pnl).is_zero(),
+            "{date} brought something: {}",
+            answer.text()
+        );
+        let points = json["trend"].as_array().unwrap();
+        let is_close = |point: &&Value| {
+            point["date"].as_str() == Some(&date) && point["source"].as_str() == Some("close")
+        };
+        assert!(points.iter().find(is_close).is_none(), "a close of {date}: {}", answer.text());
     }
 }
 

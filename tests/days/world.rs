@@ -1,6 +1,6 @@
 //! The world of a day and the service in it, in the one thread of a stage.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bhav::api::Api;
-use bhav::app::assemble;
+use bhav::app::{ReadFiles, assemble};
 use bhav::base::clock::instant;
 use bhav::base::{Clock, ManualClock};
 use bhav::brokers::speak_to;
@@ -16,7 +16,7 @@ use bhav::config::Config;
 use bhav::http::connection::exchange::Offline;
 use bhav::http::settings::HttpSettings;
 use bhav::http::{Request, Response, Serve};
-use bhav::market::MarketCalendar;
+use bhav::market::MarketSettings;
 use bhav::ops::state_lock::InstanceLock;
 use bhav::rt::coroutines::Parker;
 use bhav::rt::staged::Stage;
@@ -27,6 +27,7 @@ use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
 use sonic_rs::Value;
 
+use super::dates::{Dates, Kind, empty_file};
 use super::peer::SimPeer;
 
 /// Two shares in place of the fifty whose candles a first start would fetch.
@@ -74,18 +75,28 @@ pub struct World {
     pub peer: Arc<SimPeer>,
     pub stage: Stage,
     pub events: Rc<RefCell<Events>>,
+    pub dates: Dates,
+    /// Whether the operator's calendar says what the exchange's does.
+    is_told: Cell<bool>,
+    /// The operator's calendar.
+    calendar_file: PathBuf,
     disk: tempfile::TempDir,
 }
 
 impl World {
-    pub fn new(seed: u64, from: Timestamp, events: &Rc<RefCell<Events>>) -> Self {
-        let clock = Clock::manual(from);
+    /// On the morning of the first of the dates that `rng` draws.
+    pub fn new(seed: u64, rng: &mut fastrand::Rng, events: &Rc<RefCell<Events>>) -> Self {
+        // In memory where that can be had: a day commits some hundred times.
+        let disk = tempfile::Builder::new().prefix("bhav-day").tempdir_in("/dev/shm");
+        let disk = disk.or_else(|_| tempfile::tempdir()).unwrap();
+        let dates = Dates::draw(rng, disk.path());
+        let clock = Clock::manual(at(dates.played[0], 8 * 3_600));
         let stage = Stage::set(&clock, seed);
-        let calendar = MarketCalendar::load(None).unwrap();
+        let sessions = Sessions::new(dates.trades_on()).at_hours_of(Arc::clone(&dates.calendar));
         let settings = SimSettings {
             // The same prices for all: a new seed would make years of candles anew.
             seed: 1,
-            sessions: Sessions::new(move |date| calendar.is_trading_date(date)),
+            sessions,
             ..SimSettings::default()
         };
         let upstream = Config::default().upstream;
@@ -93,10 +104,10 @@ impl World {
             SimPeer::new(settings, &clock, upstream.read_timeout_ms, upstream.total_timeout_ms);
         let peer = Arc::new(peer);
         speak_to(Some(peer.clone()));
-        // In memory where that can be had: a day commits some hundred times.
-        let disk = tempfile::Builder::new().prefix("bhav-day").tempdir_in("/dev/shm");
-        let disk = disk.or_else(|_| tempfile::tempdir()).unwrap();
-        Self { clock, peer, stage, events: Rc::clone(events), disk }
+        let calendar_file = empty_file(disk.path());
+        let events = Rc::clone(events);
+        let is_told = Cell::new(dates.kind != Kind::HoursChange);
+        Self { clock, peer, stage, events, dates, is_told, calendar_file, disk }
     }
 
     pub fn note(&self, what: &str) {
@@ -122,6 +133,7 @@ impl World {
         let mut config = Config { state_dir: self.disk.path().into(), ..Config::default() };
         config.close.page_users = page_users;
         config.market.universe_file = Some(UNIVERSE.into());
+        config.market.calendar_file = Some(self.calendar_file.clone());
         // And three indices, which are only drawn.
         config.market.candles_beyond_max = 3;
         config.broker_a.url = SimPeer::url("a");
@@ -143,7 +155,28 @@ impl World {
         }
         let built = assemble(&config, &lock, &self.clock).unwrap();
         let warmers = Warmers::start(built.context, built.mailbox, built.reporter).unwrap();
-        Node { api: Arc::new(Api::new(built.state)), clock: self.clock.clone(), warmers, lock }
+        let api = Arc::new(Api::new(built.state));
+        Node { api, clock: self.clock.clone(), warmers, lock, market: config.market }
+    }
+
+    /// The operator puts the changed hours into the calendar's file, and has the process that runs
+    /// read it again.
+    pub fn change_hours(&self, node: Option<&Node>) {
+        self.note("the operator's calendar changes");
+        self.dates.write(&self.calendar_file);
+        if let Some(node) = node {
+            let mut faults = Vec::new();
+            let files = ReadFiles::read(&node.market, &mut faults).expect("a calendar");
+            files.put_in_force(node.api.state(), &node.warmers, &node.market);
+        }
+        self.is_told.set(true);
+    }
+
+    /// The phases that a document may show which was made within the last `ms`.
+    pub fn phases_within(&self, ms: i64) -> Option<[&'static str; 2]> {
+        let now = self.clock.now();
+        let phase = |at| self.dates.calendar.status(at).phase.as_str();
+        self.is_told.get().then(|| [phase(now), phase(now - SignedDuration::from_millis(ms))])
     }
 
     /// Stops the service as a signal does.
@@ -220,6 +253,7 @@ pub struct Node {
     clock: Clock,
     warmers: Warmers,
     lock: Arc<InstanceLock>,
+    market: MarketSettings,
 }
 
 impl Node {

@@ -8,6 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 
 use crate::api::body::Fields;
@@ -18,9 +19,10 @@ use crate::api::errors::{
 use crate::api::portfolio::answer::not_done;
 use crate::api::state::{Call, Handled, State, reply_with};
 use crate::auth::throttle::{Key, SharedAttempt};
-use crate::base::{Broker, Clock, Holding, Synced, clock, rng};
+use crate::base::{Broker, Clock, Holding, MarketDay, Quote, Synced, clock, rng};
 use crate::brokers::broker_a::{Attempt, OpenSession};
 use crate::brokers::{BrokerError, BrokerErrorKind, Credentials, code_names};
+use crate::cache::Peek;
 use crate::http::{Problem, Response};
 use crate::ops::Counter;
 use crate::portfolio::{
@@ -126,7 +128,7 @@ fn stored(
     let now = state.clock.now();
     let (synced_ms, simulated) = (now.as_millisecond(), synced.simulated);
     let broker_user = synced.broker_user.clone();
-    let day = state.market_day(now);
+    let day = market_day(state, now);
     let closes_of = day.last_close.or(day.close_before_open);
     let closes_of = closes_of.map(|close| clock::zoned(close).date());
     let closes_before_of = day.session_before.and_then(|date| {
@@ -160,6 +162,18 @@ fn stored(
         error => error.into(),
     })?;
     Ok(Stored { synced_ms, simulated, broker_user, outcome })
+}
+
+/// The market's day, and whether the indices stand on it.
+fn market_day(state: &State, now: Timestamp) -> MarketDay {
+    let (day, now_mono_ms) = (state.market_day(now), state.clock.monotonic_ms());
+    let leads = state.indices.leads().into_iter();
+    let shown = leads.filter_map(|lead| match state.l1.peek(lead.symbol.as_str(), now_mono_ms) {
+        Peek::Known { quote, .. } => Some(quote),
+        _ => None,
+    });
+    let shown: Vec<Quote> = shown.collect();
+    MarketDay { stood_at: state.calendar.load().stood_at(&day, &shown), ..day }
 }
 
 /// The credentials, and what is confirmed.

@@ -218,6 +218,11 @@ impl Day {
         close_of(instrument, date, self.scale(instrument, date))
     }
 
+    /// When the last price of `date` is made.
+    pub(crate) fn end(&self, instrument: &Instrument, date: Date) -> Timestamp {
+        instant(date, self.sessions.end_s(instrument, date))
+    }
+
     /// The close before `date`, which exchanges state in shares of `date`.
     fn previous_close(&self, instrument: &Instrument, date: Date) -> i64 {
         close_of(instrument, self.sessions.before(date), self.scale(instrument, date))

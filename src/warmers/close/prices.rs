@@ -648,6 +648,7 @@ impl Due {
             last_close: Some(close),
             close_before_open: None,
             session_before: self.session_before,
+            stood_at: None,
         }
     }
 
