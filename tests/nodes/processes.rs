@@ -1,6 +1,8 @@
 //! Three nodes as separate processes, while nodes, servers and the connections between them fail at
 //! random: killed, stopped, restarted, cut and mute. A seed decides the faults. It is printed if
 //! the test fails, and `BHAV_CHAOS_SEED` repeats it. `BHAV_CHAOS_S` sets a longer time.
+//! `BHAV_CHAOS_STRANGER` is `always` or `never`, to compare runs of one seed with and without
+//! somebody else on the shared server.
 
 use std::collections::BTreeSet;
 
@@ -76,6 +78,26 @@ impl Fault {
             18 => Self::StopDatabase,
             19 => Self::KillDatabase,
             _ => Self::Stranger,
+        }
+    }
+}
+
+/// When somebody else writes on the shared server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StrangerWrites {
+    /// As one of the faults.
+    Sometimes,
+    Always,
+    Never,
+}
+
+impl StrangerWrites {
+    fn asked() -> Self {
+        match std::env::var("BHAV_CHAOS_STRANGER").as_deref() {
+            Err(_) => Self::Sometimes,
+            Ok("always") => Self::Always,
+            Ok("never") => Self::Never,
+            Ok(other) => panic!("{other} is neither always nor never"),
         }
     }
 }
@@ -200,6 +222,7 @@ impl World {
         let mut chance = fastrand::Rng::with_seed(plan.seed);
         let (clock, parker) = (Clock::system(), Parker::current());
         let (mut under_way, mut next_ms) = (Vec::<(u64, Fault)>::new(), 0);
+        self.writer.set_active(plan.stranger == StrangerWrites::Always);
         while clock.monotonic_ms() < plan.lasts_s * 1_000 {
             let now_ms = clock.monotonic_ms();
             clients.step();
@@ -223,7 +246,8 @@ impl World {
                 };
                 let opens = plan.played.len() < 2;
                 next_ms = now_ms + if opens { OPENING_MS } else { chance.u64(EVERY_MS) };
-                if !under_way.iter().any(|(_, other)| other.place() == fault.place()) {
+                let is_set = fault == Fault::Stranger && plan.stranger != StrangerWrites::Sometimes;
+                if !is_set && !under_way.iter().any(|(_, other)| other.place() == fault.place()) {
                     self.begin(fault, clients);
                     under_way.push((now_ms + lasts_ms, fault));
                     plan.played.push((now_ms, fault));
@@ -232,6 +256,7 @@ impl World {
             parker.park(STEP_MS);
         }
         under_way.into_iter().for_each(|(_, fault)| self.end(fault, clients));
+        self.writer.set_active(false);
     }
 }
 
@@ -309,6 +334,7 @@ struct Plan {
     seed: u64,
     lasts_s: u64,
     is_long: bool,
+    stranger: StrangerWrites,
     played: Vec<(u64, Fault)>,
 }
 
@@ -319,7 +345,8 @@ impl Plan {
         let (long_s, seed) = (asked("BHAV_CHAOS_S"), asked("BHAV_CHAOS_SEED"));
         let usual = || long_s.map_or(SEED, |_| Clock::system().now_ms().unsigned_abs());
         let (seed, lasts_s) = (seed.unwrap_or_else(usual), long_s.unwrap_or(LASTS_S));
-        Self { seed, lasts_s, is_long: long_s.is_some(), played: Vec::new() }
+        let stranger = StrangerWrites::asked();
+        Self { seed, lasts_s, is_long: long_s.is_some(), stranger, played: Vec::new() }
     }
 }
 
@@ -356,7 +383,11 @@ fn whatever_fails_one_node_leads_prices_go_on_and_nothing_acknowledged_is_lost()
     let kept = [0, 1, 2].map(|node| clients.journal(node, &auth));
     let epochs = clients.leader().unwrap().1;
     let (counts, faults, acknowledged) = clients.end();
-    let told = format!("{} faults, {epochs} epochs, {counts:?}", plan.played.len());
+    let written = world.writer.written();
+    let told = format!(
+        "{} faults, {epochs} epochs, {written} strange writes, {counts:?}",
+        plan.played.len()
+    );
     if plan.is_long {
         say(&format!("{told}\n"));
     }

@@ -1,5 +1,6 @@
 //! Event streams, read as browsers read them.
 
+mod again;
 mod ends;
 mod framing;
 mod limits;

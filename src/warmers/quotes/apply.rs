@@ -16,12 +16,12 @@ use crate::warmers::quotes::feed_state::{FeedState, MarketView};
 use crate::warmers::quotes::known_closes::{index_stands, judge};
 use crate::warmers::tell::TellTask;
 
-/// A symbol that no source knows is remembered as such for this long. Exchanges list new symbols
-/// overnight.
+/// A symbol that neither the source nor the list of instruments knows is remembered as unknown for
+/// this long. Exchanges list new symbols overnight.
 const NEGATIVE_MS: u64 = 15 * 60_000;
-/// A listed symbol that only the public provider was asked for is remembered as unknown for this
-/// long: broker A, which has it, may be back soon.
-const PUBLIC_NEGATIVE_MS: u64 = 60_000;
+/// A listed symbol that a source left out of its answer is remembered as unknown for this long: the
+/// other source may have it, and so may the next answer.
+const LISTED_NEGATIVE_MS: u64 = 60_000;
 
 /// Everything that a batch of quotes changes, apart from its feed's state.
 pub(crate) struct QuoteSinks<'a> {
@@ -79,7 +79,7 @@ pub(crate) fn apply(
         tracing::debug!(source = source.as_str(), ?symbols, "implausible quotes dropped");
     }
     if doubt.is_none() {
-        keep_unknown(source, batch.unknown, sinks, now_mono_ms);
+        keep_unknown(batch.unknown, sinks, now_mono_ms);
     }
     (brought, doubt)
 }
@@ -132,12 +132,7 @@ impl QuoteSinks<'_> {
     }
 }
 
-fn keep_unknown(
-    source: Source,
-    unknown: Vec<Symbol>,
-    sinks: &mut QuoteSinks<'_>,
-    now_mono_ms: u64,
-) {
+fn keep_unknown(unknown: Vec<Symbol>, sinks: &mut QuoteSinks<'_>, now_mono_ms: u64) {
     let context = sinks.context;
     let list = context.instruments.load_full();
     for symbol in unknown {
@@ -145,8 +140,8 @@ fn keep_unknown(
         if context.indices.contains(&symbol) {
             continue;
         }
-        let may_be_known = source == Source::Public && list.contains(symbol.as_str());
-        let ttl_ms = if may_be_known { PUBLIC_NEGATIVE_MS } else { NEGATIVE_MS };
+        let is_listed = list.contains(symbol.as_str());
+        let ttl_ms = if is_listed { LISTED_NEGATIVE_MS } else { NEGATIVE_MS };
         sinks.keep_unknown(symbol, ttl_ms, now_mono_ms);
     }
 }
