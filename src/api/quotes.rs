@@ -322,11 +322,34 @@ impl Seen {
 
 /// Never waits, and allocates nothing once there is data.
 pub(crate) fn read_snapshot(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+    if state.snapshot.is_outlived(state.clock.monotonic_ms())
+        && let Some(published) = state.snapshot.load().as_deref()
+    {
+        let json = aged(published.json());
+        let tag = etag(&json);
+        reply.body().extend_from_slice(&json);
+        return send_tagged(call, &tag, &[("Cache-Control", PUBLIC)], reply);
+    }
     if send_published(&state.snapshot, call, reply)? {
         return Ok(());
     }
     let detail = "No index data has arrived yet.";
     Err(Problem::unavailable("snapshot_not_ready", detail, 1))
+}
+
+/// The snapshot as it is when no price in it is fresh any more. In texts quotation marks are
+/// escaped, so only the member is found.
+fn aged(json: &[u8]) -> Vec<u8> {
+    const FRESH: &[u8] = b"stale\":false";
+    let mut aged = Vec::with_capacity(json.len());
+    let mut from = 0;
+    for at in memchr::memmem::find_iter(json, FRESH) {
+        aged.extend_from_slice(&json[from..at]);
+        aged.extend_from_slice(b"stale\":true");
+        from = at + FRESH.len();
+    }
+    aged.extend_from_slice(&json[from..]);
+    aged
 }
 
 // ---- Search

@@ -81,7 +81,8 @@ impl Clock {
         Timestamp::from_millisecond(self.now_ms()).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
-    /// Milliseconds since this clock was made; never goes back, whatever the wall clock does.
+    /// Milliseconds since this clock was made; never goes back, whatever the wall clock does. The
+    /// time for which the machine was suspended counts, so that nothing is younger after it.
     pub fn monotonic_ms(&self) -> u64 {
         match &*self.0 {
             Kind::Running { started_ns, .. } => {
@@ -132,10 +133,12 @@ impl Stopwatch {
     }
 }
 
-/// The kernel's monotonic clock as one number. `Instant` takes half as many instructions again, for
-/// a difference of two numbers that checks both. The clock always exists, so it cannot fail.
+/// The kernel's clock since the boot as one number, which goes on while the machine is suspended. So
+/// prices age and leases end meanwhile. `Instant` stands then, and takes half as many instructions
+/// again, for a difference of two numbers that checks both. The clock always exists, so it cannot
+/// fail.
 fn monotonic_ns() -> u64 {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap_or(TimeSpec::new(0, 0));
+    let now = clock_gettime(ClockId::CLOCK_BOOTTIME).unwrap_or(TimeSpec::new(0, 0));
     now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
 }
 

@@ -9,6 +9,25 @@ use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 /// A Sunday: prices stand still, so two clients get the same.
 const RESTING: &str = "2026-11-22T11:00:00+05:30";
 
+/// As when a suspended machine wakes: the first answer comes before any thread has looked.
+#[test]
+fn the_first_answer_after_a_jump_of_time_shows_no_old_price_as_fresh() {
+    let scene = Scene::still_at(TRADING);
+    let service = scene.start();
+    for jump_ms in [5_000, 10_000, 60_000, 600_000].repeat(5) {
+        until("a fresh snapshot", || {
+            scene.advance_ms(250);
+            let answer = service.get(SNAPSHOT);
+            (answer.status == 200 && answer.json()["market"]["stale"] == false).then_some(())
+        });
+        scene.refuse_all();
+        scene.advance_ms(jump_ms);
+        let first = service.get(SNAPSHOT).with_status(200);
+        assert!(!first.text().contains("\"stale\":false"), "{jump_ms}: {}", first.text());
+        assert_eq!(scene.control("DELETE", "faults", "").status, 200);
+    }
+}
+
 #[test]
 fn the_body_has_the_fields_of_the_contract() {
     let (_scene, service) = Scene::trading();

@@ -14,11 +14,12 @@ use bhav::ops::Exit;
 use bhav::store::settings::StoreUrl;
 
 use super::pair::ask;
+use crate::accounts::keys::made;
 use crate::storage::going_back::{id_in, status};
 use crate::support::postgres::{self, Server};
-use crate::support::{Scene, Service, TRADING, bhav, run, state_flag, until};
+use crate::support::{Scene, Service, TRADING, bearer, bhav, run, state_flag, until};
 
-const PASSWORD: &str = "a password for nodes";
+const PASSWORD: &str = "nine green parrots";
 const SECRET: &str = "a key that all the nodes know as they must";
 
 /// A database of its own, whose nodes keep their state over restarts.
@@ -191,12 +192,15 @@ fn a_database_that_went_back_while_all_nodes_were_stopped_is_seen_at_the_start()
     shared.copy();
     until("the database", || nodes.iter().all(|node| node.health()["database"] == "ok"));
     let kept = log_in(&nodes[0], "kept");
+    let key = made(&nodes[0], &bearer(&kept), r#""journal:read""#, "").1;
     let lost = register(&nodes[0], &["a"]);
-    until("that they were read", || nodes.iter().all(|node| applied(node) == 2));
+    until("that they were read", || nodes.iter().all(|node| applied(node) == 3));
     stop(nodes);
     shared.promote();
     let nodes = shared.nodes();
-    assert!(nodes.iter().all(|node| status(node, &kept) == 401), "nobody knows what it ended");
+    for ended in [&kept, &key] {
+        assert!(nodes.iter().all(|node| status(node, ended) == 401), "nobody knows what it ended");
+    }
     stay_closed(&nodes.each_ref(), &lost);
     stop(nodes);
 }
@@ -216,12 +220,14 @@ fn by_a_dump(dump: impl Fn(&Shared, &Path), restore: impl Fn(&Shared, &Path)) {
     let file = tempfile::NamedTempFile::new().unwrap();
     let nodes = shared.nodes();
     let first = register(&nodes[0], &["first"]);
+    let key = made(&nodes[0], &bearer(&first[0]), r#""journal:read""#, "").1;
+    assert!(nodes.iter().all(|node| status(node, &key) == 200));
     dump(&shared, file.path());
     let lost = register(&nodes[1], &["alice"]);
     stop(nodes);
     restore(&shared, file.path());
     let nodes = shared.nodes();
-    assert!(nodes.iter().all(|node| status(node, &first[0]) == 401));
+    assert!(nodes.iter().all(|node| [&first[0], &key].map(|it| status(node, it)) == [401, 401]));
     stay_closed(&nodes.each_ref(), &lost);
     stop(nodes);
 }

@@ -35,6 +35,9 @@ pub(crate) struct Made(Published);
 /// How long a coding, or a whole document, is made after a client has asked for it.
 const ASKED_MS: u64 = 60_000;
 
+/// How late a document may be made anew before its ages count as wrong: some turns of the scheduler.
+const LATE_MS: u64 = 1_000;
+
 /// When clients last asked for something. What was never asked for counts as asked for at 0.
 #[derive(Debug, Default)]
 pub(crate) struct LastAsked {
@@ -177,6 +180,8 @@ pub struct PublishedJson {
     event: Option<&'static str>,
     news: News,
     asked: Arc<Asked>,
+    /// Monotonic time until which what it says of ages is right; 0 if nobody has said.
+    stands_until_mono_ms: AtomicU64,
 }
 
 impl PublishedJson {
@@ -246,6 +251,18 @@ impl PublishedJson {
         if self.is_news(json) {
             self.store(self.make(json));
         }
+    }
+
+    /// Notes until when the document is right about ages without being made anew.
+    pub(crate) fn set_stands_until(&self, mono_ms: u64) {
+        self.stands_until_mono_ms.store(mono_ms, Ordering::Relaxed);
+    }
+
+    /// Whether it should have been made anew some time ago: the machine was suspended, or its
+    /// maker is held up.
+    pub(crate) fn is_outlived(&self, now_mono_ms: u64) -> bool {
+        let until_mono_ms = self.stands_until_mono_ms.load(Ordering::Relaxed);
+        until_mono_ms != 0 && now_mono_ms > until_mono_ms.saturating_add(LATE_MS)
     }
 
     fn is_news(&self, json: &[u8]) -> bool {

@@ -3,7 +3,7 @@
 //!
 //! Both the answers to polls and pushed batches come through here.
 
-use crate::base::{Quote, Source, Symbol, clock};
+use crate::base::{Quote, Symbol, clock};
 use crate::brokers::Batch;
 use crate::cache::{Kept, L1, Peek, Vouched};
 use crate::http::Made;
@@ -201,8 +201,9 @@ impl SnapshotTask {
         beside: Beside<'_>,
         now_mono_ms: u64,
     ) -> bool {
-        if let Some(unshown) = self.make(context, beside, &[], now_mono_ms) {
-            self.show(context, unshown);
+        match self.make(context, beside, &[], now_mono_ms) {
+            Some(unshown) => self.show(context, unshown),
+            None => context.snapshot.set_stands_until(self.stands_until_mono_ms),
         }
         self.age().is_some_and(|age| !age.stale)
     }
@@ -230,6 +231,7 @@ impl SnapshotTask {
         let Unshown { snapshot, signals, made } = unshown;
         self.signals = signals;
         context.snapshot.show(made);
+        context.snapshot.set_stands_until(self.stands_until_mono_ms);
         log_change(self.age(), snapshot.market.age);
         self.published = Some(snapshot);
     }
