@@ -35,7 +35,7 @@ pub(crate) struct Made(Published);
 /// How long a coding, or a whole document, is made after a client has asked for it.
 const ASKED_MS: u64 = 60_000;
 
-/// How late a document may be made anew before its ages count as wrong: some turns of the scheduler.
+/// How late a document may be made anew before its ages count as wrong: some turns of its maker.
 const LATE_MS: u64 = 1_000;
 
 /// When clients last asked for something. What was never asked for counts as asked for at 0.
