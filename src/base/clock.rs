@@ -133,8 +133,8 @@ impl Stopwatch {
     }
 }
 
-/// The kernel's clock since the boot as one number, which goes on while the machine is suspended.
-/// So prices age and leases end meanwhile. `Instant` stands then, and takes half as many instructions
+/// The kernel's clock since the boot as one number. It goes on while the machine is suspended, so
+/// prices age and leases end meanwhile. `Instant` stands then, and takes half as many instructions
 /// again, for a difference of two numbers that checks both. The clock always exists, so it cannot
 /// fail.
 fn monotonic_ns() -> u64 {
