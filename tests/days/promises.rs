@@ -62,6 +62,8 @@ impl Shown {
 pub struct Promises {
     clock: ManualClock,
     hours: Hours,
+    /// As a service expects them that is not told of a change.
+    hours_before: Hours,
     /// Whether nothing trades, of which the service does not know.
     is_holiday: bool,
     symbols: Vec<Symbol>,
@@ -99,6 +101,7 @@ impl Promises {
         Self {
             clock: world.clock.share(),
             hours: world.dates.hours(date),
+            hours_before: world.dates.hours_before(date),
             is_holiday: world.dates.is_unknown_holiday(date),
             symbols,
             shown: HashMap::new(),
@@ -123,6 +126,7 @@ impl Promises {
     /// What is looked at from now on is of this date.
     pub fn go_to(&mut self, world: &World, date: Date) {
         self.hours = world.dates.hours(date);
+        self.hours_before = world.dates.hours_before(date);
         self.is_holiday = world.dates.is_unknown_holiday(date);
     }
 
@@ -275,13 +279,12 @@ impl Promises {
         let now = self.clock.now();
         let symbol = quote.symbol.as_str();
         let Hours { opening, freeze, closed } = self.hours;
+        // A service that is not told of other hours expects the usual ones.
+        if !world.is_told.get() && now >= freeze.min(self.hours_before.freeze) {
+            return;
+        }
         if now >= opening && now < freeze {
-            // A price without a time that comes again keeps its first one.
-            let comes_again = || {
-                let then = world.peer.price(symbol, quote.asked);
-                !quote.timed && then == Some(quote.last_price.round_dp(2))
-            };
-            if self.halted.contains(&quote.symbol) || comes_again() {
+            if self.halted.contains(&quote.symbol) {
                 return;
             }
             let delay_ms = Self::delay(quote).as_millis() as i64;
@@ -293,8 +296,15 @@ impl Promises {
             // Before the opening nothing could move.
             let age_ms = now.duration_since(quote.as_of.max(opening)).as_millis() as i64;
             let most_ms = limit_ms + delay_ms + unshown_ms + SLACK_MS;
+            // A price that comes again without a time keeps its first one.
+            let is_recent = || {
+                let mut seconds = 0..=most_ms / 1_000;
+                let price = Some(quote.last_price.round_dp(2));
+                let at = |by_s| now - SignedDuration::from_secs(by_s);
+                seconds.any(|by_s| world.peer.price(symbol, at(by_s)) == price)
+            };
             assert!(
-                age_ms <= most_ms,
+                age_ms <= most_ms || is_recent(),
                 "{symbol}: unmarked at {age_ms} ms, {most_ms} at most: {quote:?}"
             );
         } else if now >= closed.max(quote.as_of) + Self::delay(quote) + SETTLES {

@@ -77,7 +77,7 @@ pub struct World {
     pub events: Rc<RefCell<Events>>,
     pub dates: Dates,
     /// Whether the operator's calendar says what the exchange's does.
-    is_told: Cell<bool>,
+    pub is_told: Cell<bool>,
     /// The operator's calendar.
     calendar_file: PathBuf,
     disk: tempfile::TempDir,
