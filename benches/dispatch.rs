@@ -14,7 +14,7 @@ use bhav::base::{Clock, Quote, Source, Symbol, json};
 use bhav::cache::{Kept, Vouched};
 use bhav::config::Config;
 use bhav::http::connection::exchange::Offline;
-use bhav::http::document::variants::Coding;
+use bhav::http::document::negotiate::Coding;
 use bhav::http::settings::HttpSettings;
 use bhav::ops::Durations;
 use bhav::ops::state_lock::InstanceLock;

@@ -7,7 +7,7 @@
 use std::hint::black_box;
 
 use bhav::base::{Quote, Source, Symbol, json};
-use bhav::cache::l2;
+use bhav::cache::l2::codec;
 use bhav::cache::{Kept, Kind, L1, SecondLevel, SqliteL2, Vouched};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -106,14 +106,14 @@ fn benches(criterion: &mut Criterion) {
     let path = dir.path().join("l2.sqlite");
     let stored: Vec<Quote> = (0..STORED).map(quote).collect();
     let l2 = SqliteL2::open(&path, HELD).expect("a new file");
-    l2.store(Kind::Quote, &l2::records(&stored), 0).expect("room for the quotes");
+    l2.store(Kind::Quote, &codec::records(&stored), 0).expect("room for the quotes");
     drop(l2);
     group.throughput(Throughput::Elements(STORED as u64));
     group.bench_function("restore_500", |bencher| {
         bencher.iter(|| {
             let l1 = L1::new(HELD);
             let l2 = SqliteL2::open(&path, HELD).expect("the file stored above");
-            let restored = l2::restore_quotes(&l1, &l2, quote(0).as_of, 0).expect("readable");
+            let restored = codec::restore_quotes(&l1, &l2, quote(0).as_of, 0).expect("readable");
             assert_eq!(restored.quotes, STORED);
         });
     });

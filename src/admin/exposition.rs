@@ -7,7 +7,7 @@
 use std::fmt::{Display, Write};
 
 use crate::base::{Words, words};
-use crate::ops::counter::{BOUNDS_NS, DurationCounts};
+use crate::ops::histogram::{BOUNDS_NS, DurationCounts};
 
 const NS_PER_S: f64 = 1e9;
 
@@ -208,7 +208,7 @@ fn push(text: &mut String, part: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::views::health::ServiceState;
+    use crate::views::states::ServiceState;
 
     #[test]
     fn families_are_written_in_the_prometheus_text_format() {

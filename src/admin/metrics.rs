@@ -24,7 +24,7 @@ use crate::ops::{Counter, RefusalLines, exit, log, panic};
 use crate::rt::{COMMIT_SIZES, Lane, LaneStats, WAIT_BOUNDS_MS};
 use crate::status::{self, EdgeSeen, Report, Verdict};
 use crate::store::StoreHealth;
-use crate::views::health::Role;
+use crate::views::states::Role;
 
 /// Writes families in their order, each as: the method of [`Exposition`], the name, the help, and
 /// the value.

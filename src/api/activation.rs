@@ -13,10 +13,10 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::api::body::Fields;
-use crate::api::errors::{
-    BrokerRoute, activation_busy, broker_problem, broker_timed_out, too_early,
-};
+use crate::api::broker_errors::{BrokerRoute, broker_problem, broker_timed_out};
+use crate::api::errors::too_early;
 use crate::api::portfolio::on;
+use crate::api::portfolio_errors::activation_busy;
 use crate::api::state::{Call, Handled, State, reply_with, show};
 use crate::auth::throttle::{Key, Throttle};
 use crate::base::{Broker, Clock};
@@ -25,7 +25,7 @@ use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{BrokerError, BrokerErrorKind, Readiness, code_names};
 use crate::http::{Problem, Request, Response};
 use crate::rt::Lane;
-use crate::rt::coroutines::Parker;
+use crate::rt::moving::Parker;
 use crate::views::account::{BrokerAStatus, BrokerBStatus};
 use crate::views::values::Instant;
 

@@ -35,7 +35,7 @@ fn json<T>(body: &str, read: impl FnOnce(&mut Fields<'_>) -> T) -> (T, Vec<(Stri
             Ok(()) => Vec::new(),
             Err(problem) => {
                 assert_eq!((problem.status, problem.code), (400, "validation_failed"));
-                let reported = |error: crate::http::message::response::FieldError| {
+                let reported = |error: crate::http::message::problem::FieldError| {
                     (error.field.into_owned(), error.message.into_owned())
                 };
                 problem.errors.into_iter().map(reported).collect()

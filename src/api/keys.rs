@@ -10,7 +10,7 @@ use crate::api::state::{Call, Handled, NO_STORE, State, reply_with, show};
 use crate::auth::{NewKey, PASSWORD_CHARS_MAX, id_text};
 use crate::base::words::Words;
 use crate::base::{Scope, Scopes};
-use crate::http::document::variants::etag;
+use crate::http::document::coding::etag;
 use crate::http::{Problem, Response, Verdict};
 use crate::store::StoredKey;
 use crate::views::account::{ApiKey, ApiKeys, NewApiKey};

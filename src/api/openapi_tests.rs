@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::api::journal::LIMIT_MAX;
-use crate::api::portfolio::holdings;
+use crate::api::portfolio::pnl;
 use crate::api::quotes::{RESULTS_MAX, SYMBOLS_MAX};
 use crate::api::watchlists::LISTS_MAX;
 use crate::api::{Access, Keys, ROUTES, Route, candles};
@@ -34,15 +34,16 @@ use crate::views::account::{
     SessionState, Watchlists,
 };
 use crate::views::export::{Export, FoundEntries, JournalPage};
-use crate::views::health::{
-    CacheBackend, ExposedReason, FeedState, Health, KeyState, RelayState, Role, ServiceState,
-    StoreState, TickerState, TokenOrigin, WarmerState,
-};
+use crate::views::health::Health;
 use crate::views::holdings::{Holdings, Pnl, PortfolioDeleted, Positions};
 use crate::views::quotes::joined::{Candles, Quotes, QuotesEvent};
 use crate::views::quotes::{Movers, SearchResults};
 use crate::views::signals::{SignalList, SignalRecord};
 use crate::views::snapshot::Snapshot;
+use crate::views::states::{
+    CacheBackend, ExposedReason, FeedState, KeyState, RelayState, Role, ServiceState, StoreState,
+    TickerState, TokenOrigin, WarmerState,
+};
 use crate::views::sync::{self, RowName, SyncedBrokerA, SyncedBrokerB};
 use crate::views::values::{
     Day, Delay, Exact, Instant, Mark, Money, Percent, Quantity, Share, Simulated,
@@ -517,8 +518,8 @@ fn bounds() -> Vec<(&'static [&'static str], &'static str, Value)> {
         (&["Movers"], "losers", up_to(movers::LISTED_MAX)),
         (&["Snapshot"], "signals", up_to(TOP_MAX)),
         (&["JournalPage", "FoundEntries"], "entries", up_to(LIMIT_MAX)),
-        (&["Pnl"], "days", json!({"minimum": 1, "maximum": holdings::DAYS_MAX})),
-        (&["Pnl"], "trend", up_to(holdings::DAYS_MAX.into())),
+        (&["Pnl"], "days", json!({"minimum": 1, "maximum": pnl::DAYS_MAX})),
+        (&["Pnl"], "trend", up_to(pnl::DAYS_MAX.into())),
         (&["TrendPoint", "ExportedPoint"], "brokers", up_to(Broker::ALL.len())),
         (&["MergedHolding"], "parts", some()),
         (&["SyncReport"], "unresolved", listed()),

@@ -11,7 +11,8 @@ use std::sync::atomic::Ordering;
 
 use foldhash::quality::RandomState;
 
-use crate::api::body::{self, Decoded, invalid, one};
+use crate::api::query;
+use crate::api::query::{Decoded, invalid, one};
 use crate::api::state::{Call, Handled, State, send_published, send_tagged};
 use crate::base::Symbol;
 use crate::base::limiter::network;
@@ -19,10 +20,11 @@ use crate::base::symbol::SYMBOL_BYTES_MAX;
 use crate::cache::Hit;
 use crate::cache::movers::Moment;
 use crate::cache::pending::Wait;
-use crate::http::document::variants::{JSON, PUBLIC, etag};
+use crate::http::document::coding::etag;
+use crate::http::document::variants::{JSON, PUBLIC};
 use crate::http::{Problem, Response};
 use crate::market::InstrumentList;
-use crate::market::instruments::{QUERY_BYTES_MAX, Query, WORDS_MAX};
+use crate::market::search::{QUERY_BYTES_MAX, Query, WORDS_MAX};
 use crate::portfolio::Securities;
 use crate::views::quotes::{FoundInstrument, SearchResults};
 use crate::views::values::{self, Day};
@@ -219,7 +221,7 @@ pub(super) fn name<'a>(out: &mut Vec<u8>, symbols: impl Iterator<Item = &'a Symb
 /// Calls `visit` with each symbol of the query, in order. A malformed symbol is an error.
 fn each_symbol(query: &[u8], mut visit: impl FnMut(&str)) -> Result<(), Problem> {
     let mut count = 0;
-    for value in body::values(query, b"symbols") {
+    for value in query::values(query, b"symbols") {
         let mut symbol = Partial::default();
         for byte in Decoded(value) {
             match byte {

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+use crate::api::journal_search;
 use crate::api::state::Access::{Admin, Key, Public, User};
 use crate::api::state::Keys::{Any, Never, With};
 use crate::api::state::{Access, Call, Handled, Handler, Keys, State};
@@ -94,7 +95,7 @@ pub const ROUTES: &[Route] = &[
         "A page of the journal, newest entries first"),
     route((Post, "/api/journal"), User, With(JournalWrite), journal::add,
         "Adds an entry to the journal"),
-    route((Get, "/api/journal/search"), User, With(JournalRead), journal::search,
+    route((Get, "/api/journal/search"), User, With(JournalRead), journal_search::search,
         "Entries that fit filters, and what their closed pairs came to"),
     route((Get, "/api/journal/{id}"), User, With(JournalRead), journal::show,
         "One entry of the journal"),

@@ -2,10 +2,11 @@
 //! filtered list, of some dozen rows, is made from memory.
 
 use super::state::State;
-use crate::api::body::{ONCE, invalid, once, whole};
+use crate::api::query::{ONCE, invalid, once, whole};
 use crate::api::state::{Call, Handled, send_published, send_tagged};
 use crate::base::{Symbol, Words};
-use crate::http::document::variants::{PUBLIC, etag};
+use crate::http::document::coding::etag;
+use crate::http::document::variants::PUBLIC;
 use crate::http::{Problem, PublishedJson, Response};
 use crate::signals::{Direction, ListedSignal};
 use crate::views::signals::SignalList;

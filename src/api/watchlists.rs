@@ -6,7 +6,8 @@
 //!
 //! Each handler parks for the store once.
 
-use crate::api::body::{Fields, has_twice, whole};
+use crate::api::body::{Fields, has_twice};
+use crate::api::query::whole;
 use crate::api::quotes::SYMBOLS_MAX;
 use crate::api::state::{
     Call, Handled, KEPT, State, etag_of, expected_with, reply_with, send_tagged,

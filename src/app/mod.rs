@@ -5,18 +5,24 @@
 //! its end. Serves no request itself.
 
 mod assemble;
+pub(crate) mod commands;
 mod demo;
 mod handover;
 pub(crate) mod main_loop;
 #[cfg(feature = "engines")]
 mod nodes;
+mod public_demo;
 mod reload;
 mod start;
+mod start_error;
 
-pub use assemble::{StartError, assemble};
-pub use demo::{demo, public_demo, sim};
-pub use main_loop::{Stuck, Watchdog, serve};
+pub use assemble::assemble;
+pub use commands::serve;
+pub use demo::{demo, sim};
+pub use main_loop::{Stuck, Watchdog};
 #[cfg(feature = "engines")]
 pub use nodes::Row;
+pub use public_demo::public_demo;
 pub use reload::{ReadFiles, Reloader};
 pub use start::App;
+pub use start_error::StartError;

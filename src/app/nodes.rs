@@ -3,14 +3,16 @@
 
 use std::sync::Arc;
 
-use crate::app::assemble::{Assembled, MembershipParts, SharedServer, StartError};
+use crate::app::assemble::{Assembled, MembershipParts, SharedServer};
+use crate::app::start_error::StartError;
 use crate::auth::{ChangesBell, ChangesParts};
 use crate::base::Clock;
 use crate::base::limiter::SharedCounts;
 use crate::config::Config;
 use crate::nodes::authorities::ValkeyClaim;
 use crate::nodes::cluster::{Relay, Shared, SharedTokens};
-use crate::nodes::lease::{Authority, LeaseParts, LeaseTimes};
+use crate::nodes::lease::{Authority, LeaseTimes};
+use crate::nodes::lease_thread::LeaseParts;
 use crate::nodes::limits::SharedLimits;
 use crate::nodes::relay::publisher::{RelayParts, ValkeyRelay};
 use crate::nodes::{Lead, Nodes};

@@ -12,11 +12,12 @@ use zeroize::Zeroizing;
 use crate::auth::email::Email;
 use crate::auth::endings::{Ending, is_unwritten};
 use crate::auth::identity::{Auth, Caller};
+use crate::auth::key_form;
 use crate::auth::keys::Registration;
 use crate::auth::passwords::{Asker, CryptoError, Weakness, Whose};
 use crate::auth::throttle::{Key, Throttle};
 use crate::auth::tokens::{TOKEN_LIFE_S, Unsigned};
-use crate::auth::{api_keys, passwords, tokens};
+use crate::auth::{passwords, tokens};
 use crate::base::Scopes;
 use crate::base::limiter::TooEarly;
 use crate::http::Request;
@@ -315,7 +316,7 @@ impl Auth {
     ) -> Result<(StoredKey, Zeroizing<String>), AccountError> {
         self.verify_caller(caller, password, client)?;
         self.settle_incarnation();
-        let (id, text, hash) = api_keys::generated()?;
+        let (id, text, hash) = key_form::generated()?;
         let created_ms = self.clock.now_ms();
         let (user, used_ms, used_from) = (caller.id, None, None);
         let key =

@@ -1,6 +1,7 @@
 //! The form of keys, and the keys in memory.
 
 use super::*;
+use crate::auth::key_form::{checksum, generated, has_form, holds_key, id_text};
 use crate::base::Scope;
 
 fn stored(user: i64, id: &str, hash: &str) -> StoredKey {

@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 use crate::base::{settings, words};
 use crate::ops::{owner, state_lock};
-use crate::views::health::KeyState;
+use crate::views::states::KeyState;
 
 const FILE_NAME: &str = "jwt.key";
 const KEY_BYTES: usize = 32;

@@ -8,26 +8,31 @@
 
 mod accounts;
 mod api_keys;
+mod changes;
 mod email;
 pub(crate) mod endings;
 mod identity;
+mod key_form;
 pub mod keys;
 pub(crate) mod known_networks;
 pub(crate) mod passwords;
 pub(crate) mod revocations;
 pub(crate) mod throttle;
+pub(crate) mod token_epochs;
 mod tokens;
+mod upkeep;
 
 pub use accounts::Session;
 pub(crate) use accounts::{
     AccountError, NAME_CHARS_MAX, NewKey, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, refuse_weak,
 };
-pub(crate) use api_keys::{ApiKey, ApiKeys, KeyRefusal, NoKey, PREFIX, holds_key, id_text, number};
+pub(crate) use api_keys::{ApiKey, ApiKeys, KeyRefusal, NoKey, PREFIX};
+pub(crate) use changes::{ChangesBell, ChangesParts, ChangesReading, start_changes};
 pub(crate) use email::{EMAIL_BYTES_MAX, Email};
 pub(crate) use identity::{
-    Auth, AuthError, COOKIE, Caller, ChangesBell, ChangesParts, ChangesReading, EARLIER_COOKIE,
-    PreparedAuth, Unidentified, start_changes,
+    Auth, AuthError, COOKIE, Caller, EARLIER_COOKIE, PreparedAuth, Unidentified,
 };
+pub(crate) use key_form::{holds_key, id_text, number};
 pub(crate) use keys::KeyError;
 pub(crate) use passwords::{CryptoError, Weakness, hash_here};
 pub(crate) use tokens::{PROOF_LIFE_S, TOKEN_LIFE_S};

@@ -9,6 +9,7 @@ mod broken_rows;
 pub mod broker_a;
 pub mod broker_b;
 pub(crate) mod call;
+pub(crate) mod error;
 pub(crate) mod feed;
 pub mod portfolio;
 pub(crate) mod public;
@@ -16,6 +17,7 @@ pub(crate) mod quote_checks;
 pub mod session;
 pub mod settings;
 pub(crate) mod sync;
+pub(crate) mod sync_limits;
 #[cfg(test)]
 mod testing;
 
@@ -23,8 +25,9 @@ pub use broker_a::BrokerA;
 pub use broker_b::BrokerB;
 pub(crate) use call::gate::ClassReading;
 pub use call::transport::{Peer, speak_to};
+pub use error::{BrokerError, BrokerErrorKind};
 pub(crate) use feed::MarketFeed;
-pub use feed::{Batch, BrokerError, BrokerErrorKind, CallTimes, Push, Readiness};
+pub use feed::{Batch, CallTimes, Push, Readiness};
 pub use portfolio::{Credentials, DailyCandles};
 pub use public::Public;
 pub use quote_checks::{RowEvidence, Unproven};

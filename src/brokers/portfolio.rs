@@ -19,7 +19,7 @@ use crate::base::candle::price_e4;
 use crate::base::{Candle, json, wipe};
 use crate::brokers::call::gate::RETRY_AFTER_MAX;
 use crate::brokers::call::transport::Reply;
-use crate::brokers::feed::{BrokerError, BrokerErrorKind};
+use crate::brokers::error::{BrokerError, BrokerErrorKind};
 
 /// A user's input for one sync. Its `Debug` shows no secret, it is wiped on drop and cannot be
 /// serialised.

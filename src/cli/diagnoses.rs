@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use crate::views::health::StoreState;
+use crate::views::states::StoreState;
 
 /// Severity of a trouble; decides the exit code of `bhav status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -5,11 +5,13 @@
 mod calendar;
 pub(crate) mod client;
 pub(crate) mod commands;
+pub(crate) mod completions;
 mod database;
 pub(crate) mod diagnoses;
 mod evaluate;
 mod keys;
 mod operator;
+mod secret_input;
 mod status;
 mod token;
 mod users;

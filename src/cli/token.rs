@@ -17,14 +17,14 @@ use crate::brokers::call::transport::push_encoded;
 use crate::brokers::{code_names, login_page};
 use crate::cli::client::{Answer, Target};
 use crate::cli::operator::{Done, plain, print, refuse, say, service, with_running_service};
-use crate::cli::users;
+use crate::cli::secret_input;
 use crate::ops::{Exit, exit};
 
 /// Longer than the service waits for the broker.
 const TIMEOUT: Duration = Duration::from_millis(30_000);
 /// Longest request body: names, quotes, and two secrets of which each byte may need an escape of
 /// six.
-const BODY_BYTES: usize = 64 + 6 * 2 * users::BYTES_MAX;
+const BODY_BYTES: usize = 64 + 6 * 2 * secret_input::BYTES_MAX;
 
 const NOTES: &str = "\
 Open the link, log in, and paste the address that the browser is sent to, or the code in it. From a
@@ -75,7 +75,7 @@ pub(super) fn run(matches: &ArgMatches) -> Done {
             say("bhav: warning: a code in the command line is visible to other users\n");
             Zeroizing::new(code.clone())
         }
-        None => users::ask(|| invite(broker, url, api_key.as_ref()))
+        None => secret_input::ask(|| invite(broker, url, api_key.as_ref()))
             .map_err(|why| refuse(&format!("what was pasted: {why}"), Exit::Data))?,
     };
     let code = code(broker, &pasted).ok_or_else(|| {

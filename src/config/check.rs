@@ -15,7 +15,7 @@ use crate::config::fault::{Fault, Origin};
 use crate::config::secrets::SHARED_PREFIX;
 use crate::config::settings::{REMOVED, SETTINGS, is_known};
 use crate::nodes::valkey::Place;
-use crate::views::health::ExposedReason;
+use crate::views::states::ExposedReason;
 
 /// Numbers of which the first must not be above the second.
 const NOT_ABOVE: [(&str, &str); 5] = [

@@ -17,16 +17,20 @@ pub mod message;
 pub mod server;
 pub mod settings;
 
-pub(crate) use document::published::{Frame, Frames, Group, Made};
-pub use document::published::{Framing, Published, PublishedJson, Taken};
-pub use document::variants::Prepared;
+pub(crate) use crate::http::document::frames::{Frame, Frames, Group};
+pub use crate::http::document::frames::{Framing, Taken};
+pub use crate::http::document::prepared::Prepared;
+pub(crate) use crate::http::message::conditional::{EntityTag, Named};
+pub use crate::http::message::conditional::{Preconditions, Verdict};
+pub use crate::http::message::problem::Problem;
+#[cfg(test)]
+pub(crate) use crate::http::message::problem::ProblemDocument;
+pub(crate) use document::published::Made;
+pub use document::published::{Published, PublishedJson};
 pub(crate) use document::variants::{CachePolicy, OwnedBody, Variants};
 pub use message::head::Method;
-pub(crate) use message::request::{EntityTag, Named};
-pub use message::request::{Preconditions, Request, Verdict};
-#[cfg(test)]
-pub(crate) use message::response::ProblemDocument;
-pub use message::response::{Problem, Response};
+pub use message::request::Request;
+pub use message::response::Response;
 pub(crate) use message::response::{StreamsFull, WantedStream};
 pub use server::acceptor::Server;
 pub use server::listener::{ListenError, Listener};

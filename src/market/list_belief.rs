@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
     use crate::market::Universe;
-    use crate::market::instruments::Named;
+    use crate::market::search::Named;
 
     fn symbol(name: &str) -> Symbol {
         Symbol::parse(name).unwrap()

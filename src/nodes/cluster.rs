@@ -9,7 +9,7 @@ use crate::nodes::relay::Update;
 use crate::ops::counter::Counts;
 use crate::rt::Lane;
 use crate::store::{Epoch, Store};
-use crate::views::health::RelayState;
+use crate::views::states::RelayState;
 
 /// This node among the others, as the scheduler knows it.
 pub struct Nodes {

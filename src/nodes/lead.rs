@@ -10,7 +10,7 @@ use crate::base::{Clock, Source, Symbol, words};
 use crate::brokers::{Batch, BrokerError, MarketFeed, Readiness};
 use crate::ops::counter::Counts;
 use crate::store::Epoch;
-use crate::views::health::Role;
+use crate::views::states::Role;
 
 words! {
     /// Actions that are refused to a node that does not lead any more.

@@ -23,6 +23,7 @@ pub(crate) mod cluster;
 mod foreign_writes_tests;
 pub(crate) mod lead;
 pub mod lease;
+pub mod lease_thread;
 #[cfg(feature = "engines")]
 pub(crate) mod limits;
 pub mod relay;

@@ -8,14 +8,16 @@ pub(crate) mod arenas;
 pub(crate) mod child_test;
 pub mod counter;
 pub mod exit;
+pub mod histogram;
 pub mod log;
 pub mod notify;
 pub(crate) mod owner;
 pub mod panic;
 pub mod state_lock;
 
-pub use counter::Durations;
-pub(crate) use counter::{Counter, DurationCounts, Sharded};
+pub(crate) use counter::{Counter, Sharded};
 pub use exit::Exit;
+pub(crate) use histogram::DurationCounts;
+pub use histogram::Durations;
 pub(crate) use log::RefusalLines;
 pub use notify::Inherited;

@@ -3,8 +3,10 @@
 use super::*;
 use crate::base::previous_close::BaseRatio;
 use crate::base::{ActionSign, Cost, Mark};
-use crate::portfolio::corporate_actions::reprice;
+use crate::portfolio::close::reprice;
 use crate::portfolio::testing::{friday, holding};
+use crate::portfolio::valuation::{summary, valued};
+use jiff::Timestamp;
 
 fn decimal(text: &str) -> Decimal {
     text.parse().unwrap()

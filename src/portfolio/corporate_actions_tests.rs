@@ -5,8 +5,11 @@ use proptest::prelude::*;
 use super::*;
 use crate::base::Cost;
 use crate::base::previous_close::USUAL_RATIOS;
-use crate::portfolio::sync::paired;
+use crate::portfolio::close::{StoredCloses, date_prices};
+use crate::portfolio::matching::paired;
 use crate::portfolio::testing::{friday, holding, price};
+use jiff::Timestamp;
+use std::collections::HashMap;
 
 fn today() -> Date {
     "2026-11-20".parse().unwrap()

@@ -4,8 +4,11 @@
 //! computes) and on the store's writer, so it must be quick and never panic. An amount that
 //! overflows is an error value.
 
+pub(crate) mod close;
 pub(crate) mod closed_trades;
 pub(crate) mod corporate_actions;
+mod day_point;
+mod matching;
 pub(crate) mod outcome;
 pub(crate) mod securities;
 mod sync;
@@ -13,13 +16,15 @@ mod sync;
 pub(crate) mod testing;
 pub(crate) mod valuation;
 
-pub(crate) use corporate_actions::reprice;
+pub(crate) use close::reprice;
+pub(crate) use day_point::Brokers;
+pub use day_point::{DayPoint, MadeOf, PointSource, point};
 pub(crate) use outcome::{Change, Difference, Reconciliation};
 pub use outcome::{First, SyncOutcome};
 pub use securities::Listed;
 pub(crate) use securities::Securities;
-pub(crate) use sync::{Brokers, unvalued};
-pub use sync::{DayPoint, Derived, MadeOf, PointSource, Repriced, Stood, derive, point};
+pub(crate) use sync::unvalued;
+pub use sync::{Derived, Repriced, Stood, derive};
 pub(crate) use valuation::{Merged, Overflow, Owned, Valued, day_change, owned, valued};
 pub use valuation::{Summary, check, share};
 pub(crate) use valuation::{add, merged, summary};

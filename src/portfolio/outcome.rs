@@ -239,7 +239,7 @@ pub(super) fn diff<'a>(
 #[cfg(test)]
 mod diff_tests {
     use super::*;
-    use crate::portfolio::sync::paired;
+    use crate::portfolio::matching::paired;
     use crate::portfolio::testing::holding;
 
     fn compared<'a>(before: &[&'a Holding], after: &'a [Holding]) -> Diff<'a> {

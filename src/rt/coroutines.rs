@@ -1,11 +1,11 @@
 //! Coroutines (the `may` crate): worker count, stack size, spawning on the worker that polls a
-//! descriptor, and [`Parker`], the only way to wait with a timeout.
+//! descriptor, and `Parker`, the only way to wait with a timeout.
 //!
 //! A wait begins unsafely in may: it stores the coroutine where another thread can take it, and
 //! then goes on reading what belongs to the coroutine: its record (`Park`) or a socket's event
 //! flags (`CoIo`). A coroutine that was taken in between runs on another worker, and if it ends
-//! there the first worker reads freed memory. So every wait goes through [`noting_moves`], and
-//! [`keep_until_workers_pass`] frees what such a worker may still read: event flags for
+//! there the first worker reads freed memory. So every wait goes through `noting_moves`, and
+//! `keep_until_workers_pass` frees what such a worker may still read: event flags for
 //! `rt/readiness.rs`, the record for a coroutine that ends. The coroutine never waits for it.
 //!
 //! may is built without its features `io_timeout`, `io_cancel` and `work_steal`. Deadlines are
@@ -13,18 +13,15 @@
 //! stays on the worker whose epoll holds its descriptor. This makes every wait cheaper, and an idle
 //! worker sleeps until there is work.
 
-use std::cell::Cell;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 use may::coroutine;
-use may::sync::Blocker;
 
 use crate::base::Clock;
-use crate::rt::staged;
+use crate::rt::moving::Record;
 
 /// Stack size of a coroutine in words of eight bytes: 64 KiB of address space, of which only
 /// touched pages use memory. Twice may's default, because a failed name look-up takes 13 KiB and a
@@ -84,113 +81,6 @@ pub(crate) fn spawn(body: impl FnOnce() + Send + 'static) -> io::Result<()> {
 /// wait for the worker that the other blocks.
 #[cfg(test)]
 pub(super) static BLOCKS_A_WORKER: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
-
-// ---- Moving
-
-may::coroutine_local!(static MOVED: Cell<bool> = Cell::new(false));
-
-/// Calls `wait`, which may suspend the coroutine, and notes if it ended on another thread.
-pub(super) fn noting_moves<T>(wait: impl FnOnce() -> T) -> T {
-    let before = thread();
-    let waited = wait();
-    if thread() != before {
-        MOVED.with(|moved| moved.set(true));
-    }
-    waited
-}
-
-/// Whether the coroutine has ever moved to another thread while it waited.
-pub(super) fn has_moved() -> bool {
-    MOVED.with(Cell::get)
-}
-
-/// Something that only this thread has. Never inlined: the address of a thread-local must not be
-/// kept in a register across a wait.
-#[inline(never)]
-fn thread() -> usize {
-    thread_local! {
-        static HERE: u8 = const { 0 };
-    }
-    HERE.with(|here| std::ptr::from_ref(here).addr())
-}
-
-/// Drops `kept`, if it is the last of its clones, once every worker has finished what it runs now.
-/// Never waits. A worker that is stuck keeps it, and with it the place that its connection takes.
-pub(super) fn keep_until_workers_pass<T: Send + Sync + 'static>(kept: Arc<T>) {
-    for worker in 0..workers() {
-        let clone = Arc::clone(&kept);
-        if spawn_for(worker as i32, move || drop(clone)).is_err() {
-            tracing::error!("no coroutine to wait for a worker: an ended one stays in memory");
-            return std::mem::forget(kept);
-        }
-    }
-}
-
-/// Keeps the record of the coroutine in which it is dropped, if that has moved.
-struct Record;
-
-impl Drop for Record {
-    fn drop(&mut self) {
-        if has_moved() {
-            keep_until_workers_pass(Arc::new(coroutine::current()));
-        }
-    }
-}
-
-/// Shortest timeout passed to may. It misses a timeout that fires before the coroutine has
-/// suspended, and takes one below a millisecond for "no timeout".
-const PARK_MS_MIN: u64 = 10;
-
-/// Lets one coroutine or thread wait until another one wakes it. The waiter creates it and gives a
-/// clone to the waker.
-#[derive(Clone, Debug)]
-pub struct Parker(Wait);
-
-#[derive(Clone, Debug)]
-enum Wait {
-    May(Arc<Blocker>),
-    /// On a stage: whether it was woken.
-    Staged(Arc<AtomicBool>),
-}
-
-impl Parker {
-    /// A parker for the calling coroutine or thread, which alone may call [`Parker::park`].
-    pub fn current() -> Self {
-        Self(match staged::is_set() {
-            false => Wait::May(Blocker::current()),
-            true => Wait::Staged(Arc::default()),
-        })
-    }
-
-    /// Waits for [`unpark`](Self::unpark), at most `limit_ms`; true if woken in time. Returns at
-    /// once if `unpark` was called before.
-    pub fn park(&self, limit_ms: u64) -> bool {
-        let limit = Duration::from_millis(limit_ms.max(PARK_MS_MIN));
-        let blocker = match &self.0 {
-            Wait::May(blocker) => blocker,
-            Wait::Staged(woken) => {
-                return staged::wait(Some(limit), || woken.swap(false, Ordering::Relaxed));
-            }
-        };
-        noting_moves(|| {
-            let woken = blocker.park(Some(limit)).is_ok();
-            if !woken && coroutine::is_coroutine() {
-                // After a timeout the coroutine runs on may's only timer thread until it yields.
-                // Yield, so that it goes back to a worker.
-                coroutine::yield_now();
-            }
-            woken
-        })
-    }
-
-    /// Wakes the waiter, from any thread.
-    pub(crate) fn unpark(&self) {
-        match &self.0 {
-            Wait::May(blocker) => blocker.unpark(),
-            Wait::Staged(woken) => woken.store(true, Ordering::Relaxed),
-        }
-    }
-}
 
 // ---- Liveness
 //
@@ -256,6 +146,8 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+    use crate::rt::moving::{Parker, has_moved, keep_until_workers_pass};
+    use std::cell::Cell;
 
     /// Counts how often it was dropped.
     struct Kept(Arc<AtomicUsize>);

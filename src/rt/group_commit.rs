@@ -17,7 +17,7 @@ use super::lanes::{
     Answer, LaneError, Refused, Ticket, Worker, join_within_grace, promise, start_worker,
 };
 use crate::base::Clock;
-use crate::ops::counter::bucket_of;
+use crate::ops::histogram::bucket_of;
 use crate::rt::staged;
 
 /// A store with transactions and savepoints. Called on the batch's thread only.

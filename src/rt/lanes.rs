@@ -16,8 +16,8 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use parking_lot::Mutex;
 
 use crate::base::Clock;
-use crate::ops::counter::bucket_of;
-use crate::rt::coroutines::Parker;
+use crate::ops::histogram::bucket_of;
+use crate::rt::moving::Parker;
 use crate::rt::staged;
 use crate::rt::threads::{lower_own_priority, start};
 

@@ -12,6 +12,7 @@
 pub mod coroutines;
 pub(crate) mod group_commit;
 pub mod lanes;
+pub mod moving;
 pub(crate) mod news;
 pub(crate) mod outbound;
 pub(crate) mod poll;

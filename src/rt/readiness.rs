@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use may::io::{CoIo, WaitIo, WaitIoWaker};
 
-use super::coroutines;
+use crate::rt::moving;
 
 /// epoll's bits as may hands them on (epoll_ctl(2)), and the bit that its waker adds.
 pub(crate) const READABLE: usize = 0x1;
@@ -48,7 +48,7 @@ impl<T: AsRawFd + Send + Sync + 'static> Readiness<T> {
 
     /// Waits for events, and takes those that have come: edges are reported once.
     pub(crate) fn wait(&self) -> usize {
-        coroutines::noting_moves(|| self.0.io.wait_io())
+        moving::noting_moves(|| self.0.io.wait_io())
     }
 
     /// Ends a wait from any thread, with [`WOKEN`]; the next one if none is under way.
@@ -59,8 +59,8 @@ impl<T: AsRawFd + Send + Sync + 'static> Readiness<T> {
 
 impl<T: AsRawFd + Send + Sync + 'static> Drop for Readiness<T> {
     fn drop(&mut self) {
-        if coroutines::has_moved() {
-            coroutines::keep_until_workers_pass(Arc::clone(&self.0));
+        if moving::has_moved() {
+            moving::keep_until_workers_pass(Arc::clone(&self.0));
         }
     }
 }
@@ -82,6 +82,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+    use crate::rt::coroutines;
 
     /// A socket that counts when it is closed.
     struct Counted(UnixStream, Arc<AtomicUsize>);
@@ -122,7 +123,7 @@ mod tests {
                 let readiness = Readiness::of(Counted(socket, closed)).unwrap();
                 wakers.send(readiness.waker()).unwrap();
                 while readiness.wait() & WOKEN == 0 {}
-                awake.send(coroutines::has_moved()).unwrap();
+                awake.send(moving::has_moved()).unwrap();
             })
             .unwrap();
         }

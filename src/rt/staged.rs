@@ -296,7 +296,7 @@ mod tests {
 
     use super::*;
     use crate::base::Clock;
-    use crate::rt::coroutines::Parker;
+    use crate::rt::moving::Parker;
     use crate::rt::{Lane, LaneSpec};
 
     fn stage(seed: u64) -> (ManualClock, Stage) {

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::base::candle::PRICE_E4;
-use crate::signals::backtest::Performance;
+use crate::signals::performance::Performance;
 
 fn key(name: &str) -> Key {
     Key::from_name(name).unwrap()

@@ -12,6 +12,7 @@ pub mod confidence;
 pub mod history;
 pub mod list;
 pub mod patterns;
+pub mod performance;
 pub(crate) mod track_record;
 
 pub(crate) use list::{DISCLAIMER, MEANING, PROVISIONAL_MEANING};

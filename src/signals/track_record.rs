@@ -5,7 +5,8 @@
 
 use jiff::civil::Date;
 
-use crate::signals::backtest::{Judged, Performance};
+use crate::signals::backtest::Judged;
+use crate::signals::performance::Performance;
 
 /// Whether a published signal has an outcome.
 #[derive(Debug, Clone, Copy)]

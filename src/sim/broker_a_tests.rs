@@ -5,7 +5,7 @@ use std::io::Read;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use super::checksum_of;
-use crate::sim::broker_a::ticker::{Mode, packet};
+use crate::sim::broker_a::packets::{Mode, packet};
 use crate::sim::exchange::day::{Day, Sessions};
 use crate::sim::exchange::universe::Universe;
 use crate::sim::testing::{BROKER_A, FRIDAY, get, send, sim, sim_at};

@@ -13,12 +13,14 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::base::clock;
-use crate::sim::exchange::day::{SplitOrder, TradingOrder};
+use crate::sim::exchange::day::SplitOrder;
+use crate::sim::exchange::trading::TradingOrder;
 use crate::sim::exchange::universe::Instrument;
 use crate::sim::faults::FaultOrder;
+use crate::sim::limits::Sent;
 use crate::sim::server::message::{Answer, Request, map, price};
 use crate::sim::sessions::Login;
-use crate::sim::world::{ListingOrder, Sent, World};
+use crate::sim::world::{ListingOrder, World};
 
 /// Longest token or user id that is accepted.
 const NAME_BYTES_MAX: usize = 128;

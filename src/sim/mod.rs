@@ -5,13 +5,19 @@
 //! `public` the formats, `faults` the misbehaviour, `server` the threads. The product calls it like
 //! any other upstream: over a socket. A test can do without the socket ([`SimInMemory`]).
 
+mod accounts;
 mod broker_a;
 mod broker_b;
+mod broker_b_master;
+mod chart;
 mod control;
 pub(crate) mod exchange;
+mod fault_kinds;
 mod faults;
+mod limits;
 mod login_page;
 mod public;
+mod router;
 mod server;
 mod sessions;
 mod simulator;

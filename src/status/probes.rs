@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::base::Source;
 use crate::status::Report;
-use crate::views::health::{FeedState, StoreState};
+use crate::views::states::{FeedState, StoreState};
 
 /// The scheduler and the thread that wakes streams report every second. Without a report for this
 /// long they count as hanging.

@@ -23,11 +23,13 @@ use crate::ops::{exit, log};
 use crate::rt::LaneStats;
 use crate::store::Epoch;
 use crate::views::health::{
-    CacheBackend, Feed, FeedState, Health, HealthAdminListener, HealthBackup, HealthCacheL1,
-    HealthCacheL2, HealthChanges, HealthClock, HealthFeeds, HealthKeys, HealthKeysRefused,
-    HealthLog, HealthMarket, HealthRelay, HealthReload, HealthSharedServer, HealthStore,
-    HealthTicker, HealthTokens, HealthWarmers, LaneReport, ServiceState, StoreState, TokenOrigin,
-    Warmer, WarmerState,
+    Feed, Health, HealthAdminListener, HealthBackup, HealthCacheL1, HealthCacheL2, HealthChanges,
+    HealthClock, HealthFeeds, HealthKeys, HealthKeysRefused, HealthLog, HealthMarket, HealthRelay,
+    HealthReload, HealthSharedServer, HealthStore, HealthTicker, HealthTokens, HealthWarmers,
+    LaneReport,
+};
+use crate::views::states::{
+    CacheBackend, FeedState, ServiceState, StoreState, TokenOrigin, Warmer, WarmerState,
 };
 use crate::views::values;
 use crate::views::values::{Day, Delay, Instant, Mark};

@@ -4,11 +4,12 @@ use jiff::civil::Date;
 
 use crate::base::{Candle, Source, Symbol};
 use crate::store::Epoch;
+use crate::store::arg::{args, record};
+use crate::store::cells::Cells;
 use crate::store::errors::Result;
 use crate::store::open::Store;
-use crate::store::tx::{
-    Cells, Failure, PAGE_DEADLINE_MS, READ_DEADLINE_MS, Tx, Write, args, record, statements,
-};
+use crate::store::tx::{Failure, Tx, statements};
+use crate::store::write::{PAGE_DEADLINE_MS, READ_DEADLINE_MS, Write};
 
 /// Rows of `candle_histories` read at a time.
 const HISTORIES_PAGE: usize = 1_000;

@@ -4,13 +4,13 @@
 
 use crate::store::accounts::random;
 use crate::store::api_keys::{self, StoredKey};
+use crate::store::arg::args;
+use crate::store::cells::{Cells, damaged};
 use crate::store::condition::IDENTITY;
 use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
-use crate::store::tx::{
-    AccountId, Cells, Failure, PAGE_DEADLINE_MS, READ_DEADLINE_MS, Tx, Write, args, damaged,
-    statements,
-};
+use crate::store::tx::{Failure, Tx, statements};
+use crate::store::write::{AccountId, PAGE_DEADLINE_MS, READ_DEADLINE_MS, Write};
 
 /// Changes of accounts and tokens read at a time.
 pub(crate) const CHANGES_PAGE: usize = 500;

@@ -7,10 +7,12 @@ use jiff::civil::Date;
 
 use crate::base::{ClosingPrice, Symbol};
 use crate::portfolio::{DayPoint, Repriced};
+use crate::store::arg::args;
 use crate::store::errors::Result;
 use crate::store::open::Store;
 use crate::store::portfolios::{self, Portfolio};
-use crate::store::tx::{AccountId, Epoch, Failure, PAGE_DEADLINE_MS, Tx, Write, args, statements};
+use crate::store::tx::{Failure, Tx, statements};
+use crate::store::write::{AccountId, Epoch, PAGE_DEADLINE_MS, Write};
 
 /// Most holdings in one page of users, since a larger page would delay other writes. A single
 /// user's holdings are read whatever their number.

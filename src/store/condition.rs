@@ -8,7 +8,7 @@ use crate::ops::{Counter, DurationCounts};
 use crate::rt::{BatchStats, LaneError, LaneStats, Refused, Ticket};
 use crate::store::errors::{Result, StoreError};
 use crate::store::tx::statements;
-pub(crate) use crate::views::health::StoreState as State;
+pub(crate) use crate::views::states::StoreState as State;
 
 statements! {
     /// Which database it is.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
-use crate::views::health::StoreState as State;
+use crate::views::states::StoreState as State;
 
 /// Result of an operation of the store.
 pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;

@@ -8,8 +8,10 @@
 
 mod accounts;
 mod api_keys;
+mod arg;
 pub mod backups;
 mod candles;
+mod cells;
 mod changes;
 mod closes;
 mod condition;
@@ -31,6 +33,7 @@ mod turns;
 mod tx;
 mod users;
 mod watchlists;
+mod write;
 
 pub(crate) use accounts::{
     LOGIN_NETWORK_AGAIN_MS, LOGIN_NETWORKS_MAX, LoginNetwork, SPELLINGS_MAX,
@@ -60,7 +63,7 @@ pub use signals::{Completion, LedgerEntry, ProvisionalEntry, SignalOutcome};
 pub use sqlite::maintenance;
 pub(crate) use sqlite::maintenance::remove_unfinished;
 pub use sqlite::store::FILE_NAME;
-pub(crate) use tx::PAGE_DEADLINE_MS;
-pub use tx::{AccountId, Epoch, Turn};
 pub(crate) use tx::{Expected, Revision, States};
 pub use users::{UserChange, UserDirectory, UserSummary};
+pub(crate) use write::PAGE_DEADLINE_MS;
+pub use write::{AccountId, Epoch, Turn};

@@ -9,9 +9,10 @@ use super::errors::{MaintenanceError, OpenError, Result};
 use super::settings::{StoreSettings, StoreUrl};
 use super::sqlite::maintenance::{CopiedTable, inspect};
 use super::sqlite::store::{FILE_NAME, Sqlite};
-use super::tx::{Failure, READ_DEADLINE_MS, Tx, Write, statements};
+use super::tx::{Failure, Tx, statements};
 use crate::base::Clock;
 use crate::ops::state_lock::InstanceLock;
+use crate::store::write::{READ_DEADLINE_MS, Write};
 
 #[cfg(feature = "engines")]
 use super::postgres::{Postgres, PostgresLease, Purpose};

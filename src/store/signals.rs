@@ -7,9 +7,12 @@ use jiff::civil::Date;
 
 use crate::signals::ListedSignal;
 use crate::store::Epoch;
+use crate::store::arg::{Arg, args, record};
+use crate::store::cells::Cells;
 use crate::store::errors::Result;
 use crate::store::open::Store;
-use crate::store::tx::{Arg, Cells, Failure, PAGE_DEADLINE_MS, Write, args, record, statements};
+use crate::store::tx::{Failure, statements};
+use crate::store::write::{PAGE_DEADLINE_MS, Write};
 
 statements! {
     const PUBLISH_DATE = "\

@@ -9,7 +9,9 @@ use super::errors::MaintenanceError;
 use super::settings::StoreSettings;
 use super::sqlite::identity;
 use super::sqlite::store::{FILE_NAME, SqliteUsers};
-use super::tx::{AccountId, Failure, Tx, Write, args, record, statements};
+use super::tx::{Failure, Tx, statements};
+use crate::store::arg::{args, record};
+use crate::store::write::{AccountId, Write};
 
 #[cfg(feature = "engines")]
 use std::sync::Arc;

@@ -5,11 +5,13 @@
 //! from these structs. Pure. A handler fills a view and writes it with [`values`].
 
 pub(crate) mod account;
+pub(crate) mod candles;
 pub(crate) mod export;
 pub mod health;
 pub(crate) mod holdings;
 pub(crate) mod quotes;
 pub mod signals;
 pub mod snapshot;
+pub mod states;
 pub mod sync;
 pub(crate) mod values;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use crate::base::Symbol;
 use crate::signals;
-use crate::signals::backtest::{Cell, Performance, edges_of, verdict};
+use crate::signals::backtest::edges_of;
 use crate::signals::blocks::{Estimate, SCORE_DATES_MIN};
+use crate::signals::performance::{Cell, Performance, verdict};
 use crate::signals::track_record::{Kind, Sums};
 use crate::signals::{
     DISCLAIMER, Direction, HORIZON_SESSIONS, MEANING, PROVISIONAL_MEANING, Reliability,

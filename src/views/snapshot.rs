@@ -3,7 +3,7 @@
 use super::signals::{ShownSignals, Signal};
 use super::values::{Day, Delay, Instant, Money, Percent, Simulated, documents};
 use crate::base::{Source, Symbol};
-use crate::market::indices::{Level, SectorChange};
+use crate::market::snapshot::{Level, SectorChange};
 use crate::market::{self, Age, Phase};
 use crate::views::values;
 use jiff::Timestamp;
@@ -163,7 +163,7 @@ impl<'a> Snapshot<'a> {
 }
 
 impl Market {
-    fn of(view: &market::indices::MarketView) -> Self {
+    fn of(view: &market::snapshot::MarketView) -> Self {
         let Age { as_of, delay_s, stale, source } = view.age;
         Self {
             is_open: view.is_open,

@@ -22,18 +22,23 @@ use jiff::civil::Date;
 use crate::base::{BySource, ClosingPrice, Source, Symbol};
 use crate::rt::lanes::Outcomes;
 use crate::store::{Store, StoreError};
-use crate::views::health::{HealthClose, WarmerState};
+use crate::views::health::HealthClose;
+use crate::views::states::WarmerState;
 use crate::views::values::Day;
-use crate::warmers::close::prices::{
-    Done, Due, Judges, LOOK_EACH_MS, Looked, Outcome, PageOrder, Paged, PriceCalls, Reach, Step,
-    Walk, Walked, Work,
-};
+use crate::warmers::close::due::{Due, Judges};
+use crate::warmers::close::jobs::{Done, Looked, Outcome, PageOrder, Paged, Reach};
+use crate::warmers::close::prices::PriceCalls;
+use crate::warmers::close::work::{LOOK_EACH_MS, Step, Walk, Walked, Work};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::quotes::feed_state::{Answer, FeedState};
 use crate::warmers::quotes::feeds::Feeds;
 use crate::warmers::quotes::known_closes::KnownCloses;
 
+pub(crate) mod due;
+pub(crate) mod jobs;
+pub(crate) mod missing;
 pub(crate) mod prices;
+pub(crate) mod work;
 
 pub(super) use prices::Turn;
 
@@ -161,7 +166,7 @@ impl CloseTask {
         if looks {
             let (symbols_max, before) = (context.close.symbols_max, work.due.session_before);
             return self.submit(context, move |store| {
-                prices::look(store, date, before, symbols_max).map(Done::Looked)
+                jobs::look(store, date, before, symbols_max).map(Done::Looked)
             });
         }
         match &work.step {
@@ -187,7 +192,7 @@ impl CloseTask {
                     is_late: work.is_late,
                     responses: Arc::clone(&context.responses),
                 };
-                self.submit(context, move |store| prices::page(store, &order).map(Done::Paged));
+                self.submit(context, move |store| jobs::page(store, &order).map(Done::Paged));
             }
             Step::Finish => {
                 let (now_ms, silent) = (context.clock.now_ms(), work.missing.fell_silent());
@@ -359,7 +364,7 @@ impl CloseTask {
     }
 }
 
-fn each(closes: &prices::Closes) -> impl Iterator<Item = (&Symbol, ClosingPrice)> {
+fn each(closes: &jobs::Closes) -> impl Iterator<Item = (&Symbol, ClosingPrice)> {
     closes.iter().map(|(symbol, close)| (symbol, *close))
 }
 

@@ -17,9 +17,8 @@ use crate::market::{Derivatives, MarketCalendar};
 use crate::portfolio::{DayPoint, Derived, PointSource, Repriced, SyncOutcome};
 use crate::store::Epoch;
 use crate::store::{AccountId, FILE_NAME, NewPortfolio, NewUser, Store, StoreError, Turn};
-use crate::warmers::close::prices::{
-    Closes, LOOK_EACH_MS, PATIENCE_MS, UNHEARD_MS, WALK_REST_MS, look, page,
-};
+use crate::warmers::close::jobs::{Closes, look, page};
+use crate::warmers::close::work::{LOOK_EACH_MS, PATIENCE_MS, UNHEARD_MS, WALK_REST_MS};
 
 const EVENING: &str = "2026-11-20T18:00:00+05:30";
 

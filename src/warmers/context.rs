@@ -22,7 +22,7 @@ use crate::rt::Lane;
 use crate::store::Store;
 use crate::views::health::HealthExposed;
 use crate::warmers::quotes::known_closes::KnownCloses;
-use crate::warmers::signals::look::Publication;
+use crate::warmers::signals::publication::Publication;
 
 /// A lane job's deadline is this much longer than its call's. Starting a job takes no time unless
 /// the lane is stuck.

@@ -13,12 +13,12 @@ use crate::base::{Exchange, Source, clock};
 use crate::brokers::broker_a::Tokens;
 use crate::brokers::broker_a::instruments::{DerivativesList, Listed};
 use crate::brokers::{BrokerA, BrokerError, BrokerErrorKind, Readiness};
-use crate::market::instruments::Named;
 use crate::market::list_belief::doubt;
+use crate::market::search::Named;
 use crate::market::{InstrumentList, Origin, Underlyings, Universe};
 use crate::nodes::Lead;
-use crate::rt::coroutines;
 use crate::rt::lanes::{LOST, Outcomes};
+use crate::rt::moving;
 use crate::store::Store;
 
 /// Broker A rebuilds its file about 08:30 IST.
@@ -267,7 +267,7 @@ fn list_date(now: Timestamp) -> Date {
 
 /// Repeats a call while the broker's rate limit delays it, up to `PACE_WAIT_MAX` in all.
 fn paced<T>(call: impl Fn() -> Result<T, BrokerError>) -> Result<T, BrokerError> {
-    let parker = coroutines::Parker::current();
+    let parker = moving::Parker::current();
     let mut left = PACE_WAIT_MAX;
     loop {
         match call() {

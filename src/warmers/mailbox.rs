@@ -12,7 +12,7 @@ use crate::cache::pending::Kick;
 use crate::market::{MarketCalendar, Universe};
 use crate::nodes::relay::Update;
 use crate::rt::lanes::Outcomes;
-use crate::warmers::close::prices as close_jobs;
+use crate::warmers::close::jobs as close_jobs;
 use crate::warmers::quotes::feed_state as polled;
 use crate::warmers::signals::fetch;
 use crate::warmers::{follow, instruments, persist, signals as signal_jobs, tell};

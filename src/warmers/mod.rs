@@ -18,6 +18,7 @@ mod scheduler;
 mod signals;
 mod tell;
 
+pub use crate::warmers::signals::publication::Publication;
 pub use context::Heartbeat;
 pub(crate) use context::{Reloads, Serving, WarmerContext};
 pub(crate) use mailbox::{Mailbox, MarketFiles};
@@ -25,4 +26,3 @@ pub(crate) use quotes::feed_state::FeedState as PolledFeed;
 pub(crate) use quotes::feeds::Standing;
 pub(crate) use runs::Runs;
 pub use scheduler::{Reporter, Scheduler, Warmers};
-pub use signals::look::Publication;

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 
 use crate::base::{Quote, Symbol};
-use crate::cache::{Kind, L2Error, SecondLevel, l2};
+use crate::cache::l2::codec;
+use crate::cache::{Kind, L2Error, SecondLevel};
 use crate::market::InstrumentList;
 use crate::nodes::lead::Fence;
 use crate::rt::lanes::{LOST, Outcomes};
@@ -153,7 +154,7 @@ impl Work {
         l2: Option<&dyn SecondLevel>,
         now_ms: i64,
     ) -> Result<(), L2Error> {
-        let quotes = l2::records(&self.quotes);
+        let quotes = codec::records(&self.quotes);
         let list = self.instruments.map(|bytes| (INSTRUMENTS_KEY.to_owned(), bytes));
         let kinds = [(Kind::Quote, &*quotes), (Kind::Instruments, list.as_slice())];
         let to = |level: &dyn SecondLevel| {
@@ -170,8 +171,8 @@ pub(super) fn restore(context: &WarmerContext) {
     let (now, now_mono_ms) = (context.clock.now(), context.clock.monotonic_ms());
     let mut lists = Vec::new();
     for level in context.own_l2.iter().chain([&context.l2]) {
-        match l2::restore_quotes(&context.l1, &**level, now, now_mono_ms) {
-            Ok(l2::Restored { quotes, of_the_future }) => {
+        match codec::restore_quotes(&context.l1, &**level, now, now_mono_ms) {
+            Ok(codec::Restored { quotes, of_the_future }) => {
                 let backend = level.stats().backend.as_str();
                 tracing::info!(backend, quotes, of_the_future, "restored from the second level");
             }

@@ -4,7 +4,7 @@
 
 use crate::base::Clock;
 use crate::brokers::{BrokerError, BrokerErrorKind};
-use crate::views::health::{CacheBackend, Warmer};
+use crate::views::states::{CacheBackend, Warmer};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::mailbox::Event;
 use crate::warmers::quotes::feed_state::Ended;

@@ -8,44 +8,42 @@
 //! belongs to the scheduler's thread. Feeds are called on their lanes; store access and computation
 //! run on the lane `signals`. Must never delay a poll of quotes.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::civil::Date;
 
-use crate::base::candle::price_e4;
-use crate::base::{BySource, Candle, Source, Symbol, clock};
+use crate::base::{BySource, Source, Symbol, clock};
 use crate::brokers::Readiness;
-use crate::cache::Peek;
-use crate::market::{IndexList, MarketCalendar, Universe};
+use crate::market::{IndexList, Universe};
 use crate::rt::lanes::Outcomes;
-use crate::signals::backtest::{History, Universe as RebuildUniverse};
-use crate::signals::history::{
-    Checked, Conflict, HOLES_MAX, SPANNED_SESSIONS, Window, check, is_unadjusted, merge,
-};
-use crate::signals::{ListedSignal, Look};
-use crate::store::{
-    CandleHistory, Epoch, NewHistory, PricedSignal, SplitSuspicion, Store, StoreError,
-};
-use crate::views::health::{HealthSignals, WarmerState};
+use crate::signals::Look;
+use crate::store::{CandleHistory, Epoch, Store, StoreError};
+use crate::views::health::HealthSignals;
 use crate::views::signals::ShownSignals;
+use crate::views::states::WarmerState;
 use crate::views::values::{Day, Instant};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::follow::HeardRunning;
-use crate::warmers::quotes::known_closes::{DATES_KEPT, KnownCloses};
+use crate::warmers::signals::arrivals::{Taken, Verdict, base_e4, take_in};
 use crate::warmers::signals::fetch::{
-    Answer, Arrived, CandleCalls, DueDate, availability, running_date, settled_date, window_from,
+    Answer, CandleCalls, DueDate, availability, running_date, settled_date,
 };
-use crate::warmers::signals::look::{
-    LookOrder, Prepared, Provisional, Publication, Shown, ShownProvisional, adopt, look, prepare,
-    show, withdraw,
-};
-use crate::warmers::signals::outcomes::{Closes, Expected, walk};
-use crate::warmers::signals::symbol::{Availability, Histories, TrackedSymbol};
+use crate::warmers::signals::histories::Histories;
+use crate::warmers::signals::look::{LookOrder, Prepared, adopt, look, prepare, withdraw};
+use crate::warmers::signals::outcomes::Expected;
+use crate::warmers::signals::provisional::Provisional;
+use crate::warmers::signals::publication::{Shown, ShownProvisional};
+use crate::warmers::signals::rebuild::{RebuildOrder, load, rebuild};
+use crate::warmers::signals::symbol::{Availability, TrackedSymbol};
 
+pub(super) mod arrivals;
 pub(crate) mod fetch;
+mod histories;
 pub(crate) mod look;
 mod outcomes;
+pub(crate) mod provisional;
+pub(crate) mod publication;
+pub(super) mod rebuild;
 mod symbol;
 
 pub(super) use fetch::Turn;
@@ -543,249 +541,6 @@ pub(crate) enum Done {
     Refused(Shown, StoreError),
     /// Nothing provisional is shown any more.
     Withdrawn(Shown),
-}
-
-// ---- Rebuild
-//
-// Finds a date's signals in the stored candles, publishes them, and judges outcomes of earlier
-// ones. Jobs of the lane `signals`, which block and compute.
-
-/// Reads the stored histories, and publishes the last published signals again.
-pub(super) fn load(
-    store: &Store,
-    calendar: &MarketCalendar,
-    publication: &Publication,
-    expected: &Expected,
-    known: &KnownCloses,
-    drawn_max: usize,
-) -> Outcome {
-    let histories = store.candle_histories()?;
-    let symbols = histories.iter().map(|held| held.symbol.clone()).collect();
-    for (symbol, candles) in store.newest_candles(symbols, DATES_KEPT + 1)? {
-        known.note_candles(calendar, &symbol, &candles);
-    }
-    let record = walk(store, &Closes::new(), expected)?;
-    let held = store.held_symbols(None, drawn_max)?;
-    Ok(Done::Loaded(histories, show(store, publication, &record)?, held))
-}
-
-/// Input of a rebuild.
-pub(crate) struct RebuildOrder {
-    pub date: Date,
-    /// Symbols whose candles are trusted, each with its source and the mark of simulated data.
-    pub symbols: Vec<(Symbol, Source, bool)>,
-    pub expected: Expected,
-    pub now_ms: i64,
-    pub publication: Publication,
-}
-
-/// Finds the date's signals in the stored candles, publishes them, and judges outcomes of earlier
-/// ones.
-pub(super) fn rebuild(store: &Store, order: &RebuildOrder) -> Result<Shown, StoreError> {
-    let mut histories = Vec::with_capacity(order.symbols.len());
-    for (symbol, ..) in &order.symbols {
-        let mut candles = store.candles(symbol)?;
-        candles.retain(|candle| candle.date <= order.date);
-        histories.push(History { symbol: symbol.as_str().to_owned(), candles });
-    }
-    let signals = found(&histories, order);
-    let symbols = histories.iter().filter(|h| close_on(&h.candles, order.date).is_some()).count();
-    let count = signals.len();
-    if store.publish_signals(order.expected.epoch, order.date, order.now_ms, symbols, signals)? {
-        tracing::info!(date = %order.date, signals = count, symbols, "signals published");
-    }
-    let candles: Closes<'_> =
-        histories.iter().map(|h| (h.symbol.as_str(), h.candles.as_slice())).collect();
-    let record = walk(store, &candles, &order.expected)?;
-    show(store, &order.publication, &record)
-}
-
-fn close_on(candles: &[Candle], date: Date) -> Option<i64> {
-    let at = candles.binary_search_by_key(&date, |candle| candle.date).ok()?;
-    Some(candles[at].close_e4)
-}
-
-/// The date's signals, by rank.
-fn found(histories: &[History], order: &RebuildOrder) -> Vec<PricedSignal> {
-    let universe = RebuildUniverse::examine(histories);
-    let Ok(date) = universe.dates().binary_search(&order.date) else { return Vec::new() };
-    let of = |name: &str| {
-        let at = histories.iter().position(|history| history.symbol == name)?;
-        let (symbol, _, simulated) = &order.symbols[at];
-        Some((symbol.clone(), *simulated, close_on(&histories[at].candles, order.date)?))
-    };
-    let signals = universe.signals_on(date).into_iter().filter_map(|signal| {
-        let (symbol, simulated, close_e4) = of(signal.symbol)?;
-        let listed = ListedSignal::of(symbol, signal.key, &signal.weight);
-        Some((ListedSignal { simulated, ..listed }, close_e4))
-    });
-    signals.collect()
-}
-
-// ---- Arrivals
-//
-// Judges candles that arrived and stores the plausible ones. Jobs of the lane `signals`, which
-// block. Nothing outlives a job but its result.
-
-/// Result of judging them.
-pub(super) struct Taken {
-    pub at: usize,
-    pub source: Source,
-    /// The whole history was asked for.
-    pub whole: bool,
-    pub verdict: Verdict,
-}
-
-#[derive(Debug)]
-pub(super) enum Verdict {
-    /// The candles were stored. `gap`: an earlier session is missing before newer ones.
-    Stored { held: CandleHistory, gap: bool },
-    /// The candles were refused and not stored: too many are missing or wrong.
-    Patchy { missing: usize, faults: usize },
-}
-
-/// Judges candles that arrived and stores the plausible ones.
-pub(crate) fn take_in(
-    store: &Store,
-    epoch: Epoch,
-    calendar: &MarketCalendar,
-    known: &KnownCloses,
-    arrived: Arrived,
-) -> Result<Taken, StoreError> {
-    let (at, source, whole) = (arrived.at, arrived.source, arrived.whole);
-    known.note_candles(calendar, &arrived.symbol, &arrived.read.candles);
-    let verdict = match &arrived.held {
-        Some(held) if !arrived.whole => append(store, epoch, calendar, &arrived, held.clone())?,
-        _ => replace(store, epoch, calendar, arrived)?,
-    };
-    Ok(Taken { at, source, whole, verdict })
-}
-
-fn replace(
-    store: &Store,
-    epoch: Epoch,
-    calendar: &MarketCalendar,
-    arrived: Arrived,
-) -> Result<Verdict, StoreError> {
-    let Arrived { symbol, source, read, from, to, is_index, .. } = arrived;
-    let window = Window { from, to, untraded: is_index };
-    let checked = check(&read.candles, window, &|date| calendar.is_trading_date(date));
-    // The candle of the last date may come later.
-    let holes = checked.missing.iter().filter(|date| **date != to).count();
-    let untidy = arrived.strict && (holes > 0 || !checked.faults.is_empty());
-    if checked.candles.is_empty() || holes > HOLES_MAX || untidy {
-        return Ok(Verdict::Patchy { missing: holes, faults: checked.faults.len() });
-    }
-    let before = arrived.held.map(|held| held.suspicions).unwrap_or_default();
-    let suspicions = suspicions(&checked, &before, arrived.base_e4.map(|base| (to, base)));
-    let last = checked.candles.last().map(|candle| candle.date);
-    let simulated = read.simulated;
-    let held = CandleHistory {
-        symbol: symbol.clone(),
-        source,
-        simulated,
-        refetch: false,
-        last,
-        suspicions: suspicions.clone(),
-    };
-    let candles = checked.candles;
-    store.replace_candles(epoch, NewHistory { symbol, source, simulated, candles, suspicions })?;
-    Ok(Verdict::Stored { held, gap: false })
-}
-
-/// The days before which the candles are not adjusted: those that look like it, and those whose
-/// base price says so. `base`: the base price of a date, in ten-thousandths. A day on which nothing
-/// was adjusted after all looks the same, so it silences its share for no longer than a pattern
-/// looks back.
-fn suspicions(
-    checked: &Checked,
-    before: &[SplitSuspicion],
-    base: Option<(Date, i64)>,
-) -> Vec<SplitSuspicion> {
-    let candles = &checked.candles;
-    let known = before.iter().filter_map(|known| Some((known.date, known.base_e4?)));
-    let bases: BTreeMap<Date, i64> = known.chain(base).collect();
-    let is_unadjusted_at = |(date, base_e4): (&Date, &i64)| {
-        let at = candles.binary_search_by_key(date, |candle| candle.date).ok()?;
-        let before = candles.get(at.checked_sub(1)?)?;
-        is_unadjusted(before, &candles[at], *base_e4).then_some(*date)
-    };
-    let dates = checked.suspected.iter().map(|suspected| suspected.date);
-    let dates: BTreeSet<Date> = dates.chain(bases.iter().filter_map(is_unadjusted_at)).collect();
-    dates
-        .into_iter()
-        .map(|date| {
-            let after = candles.len() - candles.partition_point(|candle| candle.date < date);
-            let confirmed = after > SPANNED_SESSIONS;
-            SplitSuspicion { date, confirmed, base_e4: bases.get(&date).copied() }
-        })
-        .collect()
-}
-
-/// The previous close that the shown quote of the arrived candles' last date has: on the ex-date of
-/// a corporate action the exchange's base price.
-fn base_e4(context: &WarmerContext, arrived: &Arrived, now_mono_ms: u64) -> Option<i64> {
-    let seen = context.l1.peek(arrived.symbol.as_str(), now_mono_ms);
-    let Peek::Known { quote, .. } = seen else { return None };
-    let is_of_date = clock::zoned(quote.as_of).date() == arrived.to;
-    price_e4(quote.previous_close.filter(|_| is_of_date)?)
-}
-
-/// Why candles without a conflict of their own are not appended.
-const OTHER_CANDLES: &str = "another kind of source, or an adjusted base price";
-
-/// Whether the last of the candles to append opens at a base price that those before are not
-/// adjusted for.
-fn opens_at_base(stored: &[Candle], append: &[Candle], arrived: &Arrived) -> bool {
-    let Some(day) = append.last().filter(|day| day.date == arrived.to) else { return false };
-    let before = append.len().checked_sub(2).map_or(stored.last(), |at| append.get(at));
-    before.zip(arrived.base_e4).is_some_and(|(before, base)| is_unadjusted(before, day, base))
-}
-
-fn append(
-    store: &Store,
-    epoch: Epoch,
-    calendar: &MarketCalendar,
-    arrived: &Arrived,
-    mut held: CandleHistory,
-) -> Result<Verdict, StoreError> {
-    let trades_on = |date: Date| calendar.is_trading_date(date);
-    let window = Window { from: arrived.from, to: arrived.to, untraded: arrived.is_index };
-    let checked = check(&arrived.read.candles, window, &trades_on);
-    let stored = store.candles(&arrived.symbol)?;
-    let merged = match merge(&stored, &checked.candles, &trades_on) {
-        Ok(merged)
-            if arrived.read.simulated == held.simulated
-                && !opens_at_base(&stored, &merged.append, arrived) =>
-        {
-            merged
-        }
-        conflict => {
-            let suspected = match &conflict {
-                Err(Conflict::Suspected(suspected)) => Some(suspected.date),
-                Ok(merged) if opens_at_base(&stored, &merged.append, arrived) => Some(arrived.to),
-                _ => None,
-            };
-            let why = conflict.err().map_or(OTHER_CANDLES.into(), |c| c.to_string());
-            tracing::warn!(symbol = %arrived.symbol, why, "fetching its whole history again");
-            let new = suspected.map(|date| SplitSuspicion {
-                date,
-                confirmed: false,
-                base_e4: arrived.base_e4.filter(|_| date == arrived.to),
-            });
-            store.want_refetch(epoch, &arrived.symbol, new)?;
-            held.suspicions.extend(new);
-            held.refetch = true;
-            return Ok(Verdict::Stored { held, gap: false });
-        }
-    };
-    let gap = merged.waits_for.is_some();
-    if let Some(last) = merged.append.last() {
-        held.last = Some(last.date);
-        let keep_from = window_from(calendar, last.date);
-        store.append_candles(epoch, &arrived.symbol, merged.append, keep_from)?;
-    }
-    Ok(Verdict::Stored { held, gap })
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::rt::lanes::{LOST, Outcomes};
 use crate::signals::Look;
 use crate::store::Epoch;
 use crate::warmers::context::WarmerContext;
-use crate::warmers::signals::look::ShownProvisional;
+use crate::warmers::signals::publication::ShownProvisional;
 
 /// Minimum interval between two messages.
 const APART_MS: u64 = 250;

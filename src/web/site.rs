@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::sync::{LazyLock, OnceLock};
 
 use crate::base::settings;
-use crate::http::document::variants::content_tag;
+use crate::http::document::coding::content_tag;
 use crate::http::{CachePolicy, Variants};
 
 /// Permissions of the pages: load from here, connect to here, and nothing else. Scripts cannot turn

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use super::*;
 use crate::http::Preconditions;
-use crate::http::document::variants::{Coding, Prepared};
+use crate::http::document::negotiate::Coding;
+use crate::http::document::prepared::Prepared;
 
 /// All files together, as brotli, with their index: what a browser keeps after a visit of every
 /// page.

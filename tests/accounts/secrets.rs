@@ -6,7 +6,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bhav::rt::coroutines::Parker;
+use bhav::rt::moving::Parker;
 use bhav::sim::SimSettings;
 use bhav::store::FILE_NAME;
 

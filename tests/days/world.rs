@@ -18,7 +18,7 @@ use bhav::http::settings::HttpSettings;
 use bhav::http::{Request, Response, Serve};
 use bhav::market::MarketSettings;
 use bhav::ops::state_lock::InstanceLock;
-use bhav::rt::coroutines::Parker;
+use bhav::rt::moving::Parker;
 use bhav::rt::staged::Stage;
 use bhav::sim::{Sessions, SimSettings};
 use bhav::store::FILE_NAME;

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::{PRICES, Scene, Service, TRADING, until};
 use bhav::base::Clock;
-use bhav::cache::pending::{Class, PER_CLIENT_MAX};
+use bhav::cache::pending::Class;
+use bhav::cache::pending::unlisted::PER_CLIENT_MAX;
 use bhav::sim::SimSettings;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 

@@ -83,7 +83,7 @@ fn carry(near: &TcpStream, far: &TcpStream, does: &impl Fn() -> Does) {
         stream.set_read_timeout(Some(LOOK)).unwrap();
         stream.set_nodelay(true).unwrap();
     }
-    let parker = bhav::rt::coroutines::Parker::current();
+    let parker = bhav::rt::moving::Parker::current();
     let mut buffer = [0; 4096];
     loop {
         if does() == Does::Stand {

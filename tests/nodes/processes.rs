@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use bhav::base::Clock;
-use bhav::rt::coroutines::Parker;
+use bhav::rt::moving::Parker;
 use bhav::sim::SimSettings;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use bhav::base::Clock;
-use bhav::rt::coroutines::Parker;
+use bhav::rt::moving::Parker;
 
 /// Far more than anything takes on a busy machine. Only a failure takes this long.
 pub const PATIENCE_MS: u64 = 120_000;

@@ -4,7 +4,9 @@
 //! with an API key alone, and parks where the handlers of the tools' routes do.
 
 mod arguments;
+mod pages;
 mod protocol;
+mod schemas;
 mod tools;
 
 pub(super) use protocol::answer;

@@ -6,18 +6,18 @@
 //!
 //! An answer has at most 32 KiB. Longer lists are cut, and a cursor leads on.
 
-use std::ops::Range;
 use std::sync::LazyLock;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::api::errors;
 use crate::api::mcp::arguments;
-use crate::api::mcp::arguments::{Argument, Fault, Judged, PAGE_CURSOR};
+use crate::api::mcp::arguments::{Argument, Fault, Judged};
+use crate::api::mcp::pages::{cost, cursor_invalid, fitting, page};
+use crate::api::mcp::schemas::{alone, input_of, output_of};
 use crate::api::mcp::tools::Lists::{Cut, Paged, Short};
 use crate::api::portfolio::compute;
+use crate::api::portfolio_errors;
 use crate::api::routes::{DESCRIPTION, ROUTES, Route};
 use crate::api::state::{Call, State};
 use crate::base::json::{Member, members};
@@ -26,23 +26,23 @@ use crate::http::{Method, Problem, Response};
 
 /// Longest document of an answer. The answer has at most 32 KiB: this, the id, the server's name
 /// and the summary.
-const DOCUMENT_BYTES_MAX: usize = 30_000;
+pub(super) const DOCUMENT_BYTES_MAX: usize = 30_000;
 /// Longest list of tools whose schemas describe their members.
 const DESCRIBED_BYTES_MAX: usize = 48 * 1024;
 
 /// A tool.
-struct Tool {
+pub(super) struct Tool {
     name: &'static str,
     /// Paths of its routes. Of several, each has its document under a member of this name.
-    routes: &'static [(&'static str, &'static str)],
-    lists: Lists,
+    pub(super) routes: &'static [(&'static str, &'static str)],
+    pub(super) lists: Lists,
     /// Its purpose, for an assistant. Nothing from outside may be in it.
     says: &'static str,
 }
 
 /// The lists of a document that may be long.
 #[derive(Clone, Copy)]
-enum Lists {
+pub(super) enum Lists {
     /// It has none.
     Short,
     /// These, one after the other. A dot leads into a member.
@@ -100,8 +100,8 @@ const TOOLS: [Tool; 9] = [
 ];
 
 /// Longest list as a text: fifty symbols of the longest kind as JSON.
-const LIST_CHARS_MAX: usize = 4_096;
-const NEXT_CURSOR: &str = "next_cursor";
+pub(super) const LIST_CHARS_MAX: usize = 4_096;
+pub(super) const NEXT_CURSOR: &str = "next_cursor";
 /// Longest value that a summary repeats: a time with its offset, a figure, a word.
 const NOTED_BYTES_MAX: usize = 30;
 
@@ -224,7 +224,7 @@ impl Defined {
             return Ok(self.told(document, ""));
         }
         match self.tool.lists {
-            Short => Err(errors::export_too_long()),
+            Short => Err(portfolio_errors::export_too_long()),
             Cut(lists) => {
                 let cut = move || page(&document, lists, cursor.as_deref(), is_text);
                 let (document, shown) = compute(order.state, cut)?;
@@ -237,7 +237,7 @@ impl Defined {
                 given.push(("limit".into(), limit.to_string()));
                 let document = self.document(order, &given, reply)?;
                 if cost(&document, is_text) > DOCUMENT_BYTES_MAX {
-                    return Err(errors::export_too_long());
+                    return Err(portfolio_errors::export_too_long());
                 }
                 Ok(self.told(document, &format!(", {limit} {list}")))
             }
@@ -325,212 +325,8 @@ fn read(
     String::from_utf8(body).map_err(|error| Problem::internal().because(error))
 }
 
-fn member<'a>(members: &[Member<'a>], name: &str) -> Option<&'a str> {
+pub(super) fn member<'a>(members: &[Member<'a>], name: &str) -> Option<&'a str> {
     members.iter().find(|(key, _)| key == name).map(|(_, raw)| *raw)
-}
-
-// ---- Pages
-
-/// The bytes that a piece of JSON takes in an answer.
-fn cost(json: &str, is_text: bool) -> usize {
-    let escaped = memchr::memchr2_iter(b'"', b'\\', json.as_bytes());
-    json.len() + if is_text { escaped.count() } else { 0 }
-}
-
-/// The elements of a list within `document`, and the list's place in it.
-fn list<'a>(document: &'a str, path: &str) -> Option<(Vec<&'a RawValue>, Range<usize>)> {
-    let mut raw = document;
-    for name in path.split('.') {
-        raw = member(&members(raw.as_bytes())?, name)?;
-    }
-    let start = raw.as_ptr() as usize - document.as_ptr() as usize;
-    Some((serde_json::from_str(raw).ok()?, start..start + raw.len()))
-}
-
-/// How many of these elements, with a comma each, fit into the bytes.
-fn count_within(elements: &[&RawValue], bytes: usize, is_text: bool) -> usize {
-    let ends = elements.iter().scan(0, |end, element| {
-        *end += cost(element.get(), is_text) + 1;
-        Some(*end)
-    });
-    ends.take_while(|end| *end <= bytes).count()
-}
-
-/// How many elements of the list fit into one answer with the rest of the document.
-fn fitting(document: &str, path: &str, is_text: bool) -> Result<usize, Problem> {
-    let (elements, place) = list(document, path).ok_or_else(Problem::internal)?;
-    let rest = cost(document, is_text) - cost(&document[place], is_text);
-    match count_within(&elements, DOCUMENT_BYTES_MAX.saturating_sub(rest), is_text) {
-        0 => Err(errors::export_too_long()),
-        count => Ok(count),
-    }
-}
-
-/// The document with the part of its lists to which the cursor leads, and a line about that. The
-/// lists count as one.
-fn page(
-    document: &str,
-    paths: &[&str],
-    cursor: Option<&str>,
-    is_text: bool,
-) -> Result<(String, String), Problem> {
-    let lists: Option<Vec<_>> = paths.iter().map(|path| list(document, path)).collect();
-    let lists = lists.ok_or_else(Problem::internal)?;
-    let all: Vec<&RawValue> = lists.iter().flat_map(|(elements, _)| elements).copied().collect();
-    let from = match cursor {
-        None => 0,
-        Some(text) => begin(text, all.len())?,
-    };
-    let cut: usize = lists.iter().map(|(_, place)| cost(&document[place.clone()], is_text)).sum();
-    // Room for the cursor and the brackets of the lists.
-    let rest = cost(document, is_text) - cut + 64;
-    let to = from + count_within(&all[from..], DOCUMENT_BYTES_MAX.saturating_sub(rest), is_text);
-    if to == from && from < all.len() {
-        return Err(errors::export_too_long());
-    }
-    let (mut out, mut copied, mut before) = (String::with_capacity(document.len()), 0, 0);
-    for (elements, place) in &lists {
-        let within = |at: usize| at.clamp(before, before + elements.len()) - before;
-        let shown = elements[within(from)..within(to)].iter().map(|element| element.get());
-        out.push_str(&document[copied..place.start]);
-        out.push_str(&format!("[{}]", shown.collect::<Vec<_>>().join(",")));
-        (copied, before) = (place.end, before + elements.len());
-    }
-    out.push_str(&document[copied..]);
-    let mut line = format!(", rows {} to {to} of {}", from + 1, all.len());
-    if to < all.len() {
-        let cursor = format!("{to}-{}", all.len());
-        out.pop();
-        out.push_str(&format!(r#","{NEXT_CURSOR}":"{cursor}"}}"#));
-        line.push_str(&format!(", more with cursor {cursor}"));
-    }
-    Ok((out, line))
-}
-
-/// Where the page of a cursor begins. Its second number is the length of all, so that a list that
-/// has changed is noticed.
-fn begin(cursor: &str, count: usize) -> Result<usize, Problem> {
-    let parsed = cursor.split_once('-').and_then(|(from, of)| {
-        let (from, of): (usize, usize) = (from.parse().ok()?, of.parse().ok()?);
-        (of == count && from < count).then_some(from)
-    });
-    parsed.ok_or_else(cursor_invalid)
-}
-
-fn cursor_invalid() -> Problem {
-    let detail = "The cursor is not one of this list, or the list has changed. Begin without one.";
-    Problem::new(400, "cursor_invalid", detail)
-}
-
-// ---- Schemas
-
-fn resolved<'a>(api: &'a Value, value: &'a Value) -> &'a Value {
-    let reference = value.get("$ref").and_then(Value::as_str);
-    reference.and_then(|reference| api.pointer(&reference[1..])).unwrap_or(value)
-}
-
-/// The schema of a tool's arguments, the parameters of its first route.
-fn input_of(tool: &Tool, api: &Value) -> Value {
-    let [(_, path), ..] = tool.routes else { unreachable!("every tool has a route") };
-    let (mut properties, mut required) = (Map::new(), Vec::new());
-    let parameters = api["paths"][path]["get"]["parameters"].as_array();
-    for parameter in parameters.into_iter().flatten() {
-        let parameter = resolved(api, parameter);
-        let name = parameter["name"].as_str().unwrap_or_default();
-        if parameter["in"] != "query" {
-            continue;
-        }
-        let mut schema = resolved(api, &parameter["schema"]).clone();
-        if schema["type"] == "array" {
-            let text = json!({"type": "string", "minLength": 1, "maxLength": LIST_CHARS_MAX});
-            schema = json!({"anyOf": [schema, text]});
-        }
-        schema["description"] = parameter["description"].clone();
-        if parameter["required"] == true {
-            required.push(name.to_owned());
-        }
-        properties.insert(name.to_owned(), schema);
-    }
-    if let Cut(_) = tool.lists {
-        let says = "next_cursor of the answer before, with the same other arguments.";
-        let schema = json!({"type": "string", "pattern": PAGE_CURSOR, "description": says});
-        properties.insert("cursor".into(), schema);
-    }
-    let mut input = json!({"type": "object", "additionalProperties": false});
-    if !properties.is_empty() {
-        input["properties"] = properties.into();
-    }
-    if !required.is_empty() {
-        input["required"] = json!(required);
-    }
-    input
-}
-
-/// The schema of a tool's answers: that of its route, or of an object with those of its routes.
-fn output_of(tool: &Tool, api: &Value) -> Value {
-    let of = |path: &str| {
-        let success = &api["paths"][path]["get"]["responses"]["200"];
-        success["content"]["application/json"]["schema"].clone()
-    };
-    let mut output = match tool.routes {
-        [(_, path)] => resolved(api, &of(path)).clone(),
-        several => {
-            let members = several.iter().map(|(name, path)| ((*name).to_owned(), of(path)));
-            let names: Vec<&str> = several.iter().map(|(name, _)| *name).collect();
-            json!({
-                "type": "object",
-                "required": names,
-                "properties": members.collect::<Map<_, _>>(),
-                "additionalProperties": false,
-            })
-        }
-    };
-    if let Cut(_) = tool.lists {
-        let says = "Only where there is more: the cursor of the next page.";
-        output["properties"][NEXT_CURSOR] = json!({"type": "string", "description": says});
-    }
-    output
-}
-
-/// The schema with what it refers to in its own `$defs`. A bare one has no descriptions.
-fn alone(mut schema: Value, api: &Value, is_bare: bool) -> Value {
-    let (mut definitions, mut wanted) = (Map::new(), Vec::new());
-    prepare(&mut schema, is_bare, &mut wanted);
-    while let Some(name) = wanted.pop() {
-        if !definitions.contains_key(&name) {
-            let mut definition = api["components"]["schemas"][&name].clone();
-            prepare(&mut definition, is_bare, &mut wanted);
-            definitions.insert(name, definition);
-        }
-    }
-    if !definitions.is_empty() {
-        schema["$defs"] = definitions.into();
-    }
-    schema
-}
-
-/// Turns references inwards, and removes what harms: clients divide binary floats by `multipleOf`,
-/// and find that 81234.57 is no multiple of 0.01.
-fn prepare(schema: &mut Value, is_bare: bool, wanted: &mut Vec<String>) {
-    match schema {
-        Value::Object(members) => {
-            members.retain(|name, member| match name.as_str() {
-                "multipleOf" | "examples" => member.is_object(),
-                "description" => !is_bare || member.is_object(),
-                _ => true,
-            });
-            if let Some(Value::String(reference)) = members.get_mut("$ref") {
-                let name = reference.rsplit('/').next().unwrap_or_default().to_owned();
-                *reference = format!("#/$defs/{name}");
-                wanted.push(name);
-            }
-            members.values_mut().for_each(|member| prepare(member, is_bare, wanted));
-        }
-        Value::Array(items) => {
-            items.iter_mut().for_each(|item| prepare(item, is_bare, wanted));
-        }
-        _ => {}
-    }
 }
 
 #[cfg(test)]
@@ -539,6 +335,7 @@ mod tests {
     use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
 
     use super::*;
+    use crate::api::mcp::pages::list;
 
     #[test]
     fn schemas_stand_alone_and_ask_for_no_multiple() {

@@ -8,9 +8,9 @@ use jiff::civil::Date;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
-use crate::api::errors::portfolio_busy;
 use crate::api::portfolio::export::Exports;
-use crate::api::portfolio::sync::UserLocks;
+use crate::api::portfolio::user_locks::UserLocks;
+use crate::api::portfolio_errors::portfolio_busy;
 use crate::api::state::{Call, Handled, State};
 use crate::auth::throttle::Throttle;
 use crate::base::{Broker, Clock};

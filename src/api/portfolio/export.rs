@@ -10,14 +10,15 @@ use jiff::civil::Date;
 use parking_lot::Mutex;
 use rust_decimal::Decimal;
 
-use crate::api::errors;
 use crate::api::journal::entry_view;
 use crate::api::keys;
 use crate::api::portfolio::answer::on;
+use crate::api::portfolio_errors;
 use crate::api::state::{Call, Handled, NO_STORE, State};
 use crate::auth::Auth;
 use crate::base::{Cost, Holding, Position};
-use crate::http::document::variants::{JSON, etag};
+use crate::http::document::coding::etag;
+use crate::http::document::variants::JSON;
 use crate::http::{OwnedBody, Problem, Response, Verdict};
 use crate::ops::Counter;
 use crate::portfolio::DayPoint;
@@ -47,11 +48,12 @@ const DISPOSITION: (&str, &str) =
 pub(crate) fn export(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
     let id = call.caller().id;
     let portfolio = &state.portfolio;
-    let permit = portfolio.exports.begin(id.0).map_err(|_| errors::export_in_progress())?;
+    let permit =
+        portfolio.exports.begin(id.0).map_err(|_| portfolio_errors::export_in_progress())?;
     let exported_at = Instant(state.clock.now());
     let (store, auth) = (Arc::clone(&state.store), Arc::clone(&state.auth));
     // Only this lane waits for the store, so that it holds one page of a large journal at a time.
-    let (lane, busy) = (&portfolio.export_lane, errors::portfolio_busy);
+    let (lane, busy) = (&portfolio.export_lane, portfolio_errors::portfolio_busy);
     let made = on(lane, EXPORT_DEADLINE_MS, busy, busy, move || {
         let document = written(&store, &auth, id, exported_at, &permit)?;
         Ok((etag(&document), document, permit))
@@ -117,7 +119,7 @@ fn add_entries(store: &Store, id: AccountId, out: &mut Vec<u8>) -> Result<(), Pr
         let page = store.entries(id, after, PAGE)?;
         page.entries.iter().for_each(|entry| Export::add(out, &entry_view(entry)));
         if out.len() > DOCUMENT_BYTES_MAX {
-            return Err(errors::export_too_long());
+            return Err(portfolio_errors::export_too_long());
         }
         after = page.next();
         if after.is_none() {

@@ -2,31 +2,30 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use jiff::civil::Date;
-use jiff::{Timestamp, ToSpan};
 use rust_decimal::Decimal;
 
-use crate::api::body::{parameter, whole};
 use crate::api::portfolio::answer::{Syncs, answer, compute, totals};
+use crate::api::query::parameter;
 use crate::api::state::{Call, Handled, NO_STORE, State};
-use crate::base::{
-    Broker, Clock, Cost, Holding, MarketDay, Position, PositionKind, Quote, Words, clock,
-};
+use crate::base::{Broker, Clock, Cost, Holding, Quote, Words, clock};
 use crate::cache::demand::Demand;
 use crate::cache::{L1, Peek, Pending, View};
-use crate::http::document::variants::{JSON, etag};
+use crate::http::document::coding::etag;
+use crate::http::document::variants::JSON;
 use crate::http::{Problem, Response};
-use crate::market::{InstrumentList, MarketCalendar, Sectors};
+use crate::market::{InstrumentList, Sectors};
 use crate::portfolio::{
-    DayPoint, Merged, Overflow, Owned, Valued, add, day_change, merged, owned, summary, valued,
+    Merged, Overflow, Owned, Valued, add, day_change, merged, owned, summary, valued,
 };
 use crate::store::{Portfolio, Store};
 use crate::views::holdings::{
     Allocation, Holding as HoldingView, Holdings, HoldingsSummary, KnownCost, MergedHolding,
-    MergedPart, Pnl, Position as PositionView, PositionTotals, Positions, PositionsSummary, Slice,
-    SyncTimes, TrendPoint, Week,
+    MergedPart, Slice,
 };
-use crate::views::values::{self, Day, Delay, Instant, Money, Percent, Quantity, Simulated};
+use crate::views::values;
+use crate::views::values::{Day, Delay, Instant, Money, Percent, Quantity, Simulated};
 
 /// Parks if the response is not cached, and always with `live=true`.
 pub(crate) fn holdings(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
@@ -66,7 +65,7 @@ impl Lists {
 }
 
 /// A parameter that is off if it is absent.
-fn switch(call: &Call<'_>, name: &'static str) -> Result<bool, Problem> {
+pub(super) fn switch(call: &Call<'_>, name: &'static str) -> Result<bool, Problem> {
     let given = parameter(call.query(), name, "This is true or false.", |text| text.parse().ok())?;
     Ok(given.unwrap_or(false))
 }
@@ -308,197 +307,4 @@ impl Prices {
 /// The IST date of a time in Unix milliseconds.
 fn date_of(ms: i64) -> Option<Date> {
     Timestamp::from_millisecond(ms).ok().map(|at| clock::zoned(at).date())
-}
-
-// ---- Positions
-//
-// `GET /api/portfolio/positions`: the brokers' two lists, each row named by its list.
-
-/// Parks if the response is not cached.
-pub(crate) fn positions(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    let kind = parameter(call.query(), "type", "This is day or net.", PositionKind::parse)?;
-    let closed = switch(call, "include_closed")?;
-    let calendar = state.calendar();
-    let today = calendar.market_day(state.clock.now()).trading_date();
-    let write = move |portfolio: &Portfolio| {
-        let syncs = Syncs::of(portfolio, |_| true);
-        Ok(positions_written(
-            portfolio,
-            kind,
-            closed,
-            &Dates { calendar: &calendar, today, syncs: &syncs },
-        ))
-    };
-    let view = View::Positions { kind, closed, today };
-    answer(state, call, reply, view, Store::portfolio, write)
-}
-
-/// Trading dates of the brokers' lists of positions.
-struct Dates<'a> {
-    calendar: &'a MarketCalendar,
-    /// Trading date of a sync at this moment.
-    today: Date,
-    syncs: &'a Syncs,
-}
-
-impl Dates<'_> {
-    fn of(&self, synced_at: Option<Instant>) -> Option<Date> {
-        synced_at.map(|at| self.calendar.market_day(at.0).trading_date())
-    }
-
-    fn is_earlier(&self, broker: Broker) -> bool {
-        self.of(self.syncs.synced_at(broker)).is_some_and(|date| date < self.today)
-    }
-}
-
-fn positions_written(
-    portfolio: &Portfolio,
-    kind: Option<PositionKind>,
-    closed: bool,
-    dates: &Dates<'_>,
-) -> Vec<u8> {
-    let shown = portfolio.positions.iter().filter(|row| closed || !row.quantity.is_zero());
-    let rows = shown.clone().filter(|row| kind.is_none_or(|kind| kind == row.kind));
-    // Each list has its own total, because the same trades are in both.
-    let of =
-        |kind| positions_totals(shown.clone().filter(move |row| row.kind == kind), kind, dates);
-    let view = Positions {
-        positions: rows.map(|row| position(row, dates)).collect(),
-        summary: PositionsSummary { day: of(PositionKind::Day), net: of(PositionKind::Net) },
-    };
-    let mut out = Vec::with_capacity(384 * (portfolio.positions.len() + 1));
-    values::write(&mut out, &view);
-    out
-}
-
-fn positions_totals<'a>(
-    rows: impl Iterator<Item = &'a Position> + Clone,
-    kind: PositionKind,
-    dates: &Dates<'_>,
-) -> PositionTotals {
-    let count = rows.clone().count();
-    let earlier = rows.clone().filter(|row| dates.is_earlier(row.broker)).count();
-    let mut known = rows.filter_map(|row| row.pnl);
-    let without_pnl = count - known.clone().count();
-    // A sum is unknown if it does not fit, or if all of its parts are unknown.
-    let pnl = known.try_fold(Decimal::ZERO, Decimal::checked_add);
-    let pnl = pnl.filter(|_| count == 0 || without_pnl < count);
-    let synced = |broker| dates.syncs.synced_at(broker).filter(|_| has_list(broker, kind));
-    let synced = SyncTimes { a: synced(Broker::A), b: synced(Broker::B) };
-    let synced_at = [synced.a, synced.b].into_iter().flatten().min_by_key(|at| at.0);
-    let date = dates.of(synced_at).map(Day);
-    PositionTotals { count, pnl: pnl.map(Money), without_pnl, earlier, date, synced_at, synced }
-}
-
-/// Whether the broker has a list of this kind.
-fn has_list(broker: Broker, kind: PositionKind) -> bool {
-    broker == Broker::A || kind == PositionKind::Net
-}
-
-fn position<'a>(row: &'a Position, dates: &Dates<'_>) -> PositionView<'a> {
-    let synced_at = dates.syncs.synced_at(row.broker);
-    PositionView {
-        broker: row.broker,
-        exchange: &row.exchange,
-        tradingsymbol: &row.tradingsymbol,
-        product: &row.product,
-        r#type: row.kind,
-        quantity: Quantity(row.quantity),
-        average_price: row.average_price.map(Money),
-        last_price: row.last_price.map(Money),
-        close_price: row.close_price.map(Money),
-        pnl: row.pnl.map(Money),
-        realised: row.realised.map(Money),
-        unrealised: row.unrealised.map(Money),
-        multiplier: Quantity(row.multiplier),
-        synced_at,
-        date: dates.of(synced_at).map(Day),
-        earlier: dates.is_earlier(row.broker),
-        unresolved: row.unresolved,
-        simulated: Simulated(dates.syncs.simulated(row.broker)),
-    }
-}
-
-// ---- Pnl
-//
-// `GET /api/portfolio/pnl`: the total value, and its history with one point a date.
-
-const DAYS_DEFAULT: u16 = 30;
-pub(crate) const DAYS_MAX: u16 = 365;
-/// The change over a week is of two points that are this far apart.
-const WEEK_DAYS: i64 = 7;
-/// How much farther they may be, since markets close for some days.
-const CLOSED_DAYS_MAX: i64 = 7;
-
-/// Parks if the response is not cached. The span ends today, in IST.
-pub(crate) fn pnl(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    let expected = "This is a whole number from 1 to 365.";
-    let days = parameter(call.query(), "days", expected, whole(1..=DAYS_MAX))?;
-    let days = days.unwrap_or(DAYS_DEFAULT);
-    let MarketDay { today, day, .. } = state.market_day(state.clock.now());
-    let since = today.saturating_sub((i64::from(days) - 1).days());
-    let read_since = since.min(today.saturating_sub((2 * WEEK_DAYS + CLOSED_DAYS_MAX).days()));
-    let read = |store: &Store, id| Ok((store.points(id, read_since)?, store.portfolio(id)?));
-    let write = move |(points, portfolio): &(Vec<DayPoint>, Portfolio)| {
-        let week = week(points)?;
-        let shown = &points[points.partition_point(|point| point.date < since)..];
-        pnl_written(shown, week, portfolio, days, day)
-    };
-    answer(state, call, reply, View::Pnl { days, today, day }, read, write)
-}
-
-/// The newest point compared with that of a week before.
-fn week(points: &[DayPoint]) -> Result<Option<Week>, Overflow> {
-    let Some(last) = points.last() else { return Ok(None) };
-    let before = |days: i64| last.date.saturating_sub(days.days());
-    let (near, far) = (before(WEEK_DAYS), before(WEEK_DAYS + CLOSED_DAYS_MAX));
-    let first = points.iter().rfind(|point| point.date <= near);
-    let Some(first) = first.filter(|point| point.date >= far) else { return Ok(None) };
-    let held = |point: &DayPoint| {
-        (point.made_of.map(|made| (made.brokers, made.holdings)), point.total_invested)
-    };
-    let pnl_change = last.total_pnl.checked_sub(first.total_pnl).ok_or(Overflow)?;
-    Ok(Some(Week {
-        from: Day(first.date),
-        to: Day(last.date),
-        pnl_change: Money(pnl_change),
-        changed: held(first) != held(last),
-    }))
-}
-
-fn pnl_written(
-    points: &[DayPoint],
-    week: Option<Week>,
-    portfolio: &Portfolio,
-    days: u16,
-    day: Option<Date>,
-) -> Result<Vec<u8>, Problem> {
-    let summary = summary(&valued(&portfolio.holdings)?, day)?;
-    let syncs = Syncs::of(portfolio, |_| true);
-    let view = Pnl {
-        days,
-        summary: totals(&summary, day, &syncs),
-        week,
-        trend: points.iter().map(trend_point).collect(),
-    };
-    let mut out = Vec::with_capacity(256 * (points.len() + 4));
-    values::write(&mut out, &view);
-    Ok(out)
-}
-
-fn trend_point(point: &DayPoint) -> TrendPoint {
-    TrendPoint {
-        date: Day(point.date),
-        total_invested: Money(point.total_invested),
-        total_current_value: Money(point.total_current_value),
-        total_pnl: Money(point.total_pnl),
-        value_without_cost: point.value_without_cost.map(Money),
-        source: point.source,
-        left_out: point.left_out,
-        carried: point.carried,
-        brokers: point.made_of.map(|made| made.brokers.iter().collect()),
-        holdings: point.made_of.map(|made| made.holdings),
-        suspect: point.suspect,
-        discrepancies: point.made_of.map(|made| made.discrepancies),
-    }
 }

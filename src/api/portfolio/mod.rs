@@ -8,10 +8,16 @@
 mod answer;
 pub(crate) mod export;
 pub(crate) mod holdings;
+pub(crate) mod pnl;
+pub(crate) mod positions;
+pub(crate) mod report;
 pub(crate) mod sync;
+pub(crate) mod user_locks;
 
 pub(crate) use answer::PortfolioState;
 pub(in crate::api) use answer::{compute, on};
 pub(super) use export::export;
-pub(super) use holdings::{holdings, pnl, positions};
+pub(super) use holdings::holdings;
+pub(super) use pnl::pnl;
+pub(super) use positions::positions;
 pub(super) use sync::{broker_a, broker_b, delete};

@@ -4,40 +4,34 @@
 //! The handler parks for the user's turn, for the broker's lane and for the store. A late sync is
 //! abandoned before anything is written.
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
-use parking_lot::Mutex;
 
 use crate::api::body::Fields;
-use crate::api::errors::{
-    BrokerRoute, broker_problem, broker_timed_out, broker_user_changed, in_progress,
-    no_holdings_sent, sync_busy, too_many_attempts,
-};
+use crate::api::broker_errors::{BrokerRoute, broker_problem, broker_timed_out};
 use crate::api::portfolio::answer::not_done;
+use crate::api::portfolio::report::{SyncedNow, report};
+use crate::api::portfolio::user_locks::Crowded;
+use crate::api::portfolio_errors::{
+    broker_user_changed, in_progress, no_holdings_sent, sync_busy, too_many_attempts,
+};
 use crate::api::state::{Call, Handled, State, reply_with};
 use crate::auth::throttle::{Key, SharedAttempt};
-use crate::base::{Broker, Clock, Holding, MarketDay, Quote, Synced, clock, rng};
+use crate::base::{Broker, MarketDay, Quote, Synced, clock, rng};
 use crate::brokers::broker_a::{Attempt, OpenSession};
 use crate::brokers::{BrokerError, BrokerErrorKind, Credentials, code_names};
 use crate::cache::Peek;
 use crate::http::{Problem, Response};
-use crate::ops::Counter;
-use crate::portfolio::{
-    self, Brokers, Change, Difference, Reconciliation as Compared, Stood, SyncOutcome, check,
-};
-use crate::rt::coroutines::Parker;
+use crate::portfolio;
+use crate::portfolio::{Brokers, Stood, SyncOutcome, check};
+use crate::rt::moving::Parker;
 use crate::store::{
     AccountId, Before, Derive, NewPortfolio, Portfolio, SessionBefore, StoreError, Turn,
 };
 use crate::views::holdings::PortfolioDeleted;
-use crate::views::sync::{
-    ChangedHolding, CountedHolding, PositionCounts, Reconciliation, RowName, SuspectedAction,
-    SyncChanges, SyncReport, SyncWarning, SyncedBrokerA, SyncedBrokerB,
-};
-use crate::views::values::{Exact, Instant, Money, Quantity, Simulated};
+use crate::views::sync::{SyncWarning, SyncedBrokerA, SyncedBrokerB};
+use crate::views::values::Instant;
 
 /// Longest value of a credential; broker A's are 32 characters, broker B's not documented.
 const CREDENTIAL_CHARS_MAX: usize = 512;
@@ -322,204 +316,6 @@ pub(super) fn extend(state: &State, turn: &Turn) {
     }
 }
 
-// ---- User lock
-//
-// One change at a time per user: a sync or a deletion waits, parked, for the one before it.
-//
-// Runs on the edge. The lock is held for a look-up, never over a wait. A user may have few
-// requests waiting, each until its deadline; the user's lock is released when its handler ends.
-
-/// Requests of one user that may wait: both brokers' syncs pressed twice.
-const WAITING_PER_USER_MAX: usize = 3;
-
-/// Another request of the user is under way, and too many wait or this one waited too long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Crowded;
-
-/// The locks of all users.
-pub struct UserLocks {
-    clock: Clock,
-    /// Users whose lock is taken, with the requests that wait for it, oldest first.
-    users: Mutex<HashMap<i64, VecDeque<Waiter>>>,
-    /// Requests refused since the start, also those that waited for another node.
-    pub refused: Counter,
-}
-
-struct Waiter {
-    parker: Parker,
-    /// Set under the lock.
-    granted: Arc<AtomicBool>,
-}
-
-/// A user's lock. Dropping it passes it to the request that has waited longest.
-pub struct UserLock<'a> {
-    locks: &'a UserLocks,
-    user: i64,
-}
-
-impl UserLocks {
-    pub(crate) fn new(clock: Clock) -> Self {
-        Self { clock, users: Mutex::default(), refused: Counter::new() }
-    }
-
-    /// Takes the user's lock. Parks while another request has it, for at most `wait_ms`.
-    ///
-    /// # Errors
-    /// [`Crowded`].
-    pub fn take(&self, user: i64, wait_ms: u64) -> Result<UserLock<'_>, Crowded> {
-        let Some((parker, granted)) = self.queue(user).inspect_err(|_| self.refused.increment())?
-        else {
-            return Ok(UserLock { locks: self, user });
-        };
-        let until_ms = self.clock.monotonic_ms().saturating_add(wait_ms);
-        while !granted.load(Ordering::SeqCst) {
-            let left_ms = until_ms.saturating_sub(self.clock.monotonic_ms());
-            let in_time = left_ms > 0 && parker.park(left_ms);
-            if !in_time && self.leave(user, &granted) {
-                self.refused.increment();
-                return Err(Crowded);
-            }
-        }
-        Ok(UserLock { locks: self, user })
-    }
-
-    /// `None` if the lock was free and is now taken.
-    fn queue(&self, user: i64) -> Result<Option<(Parker, Arc<AtomicBool>)>, Crowded> {
-        let mut users = self.users.lock();
-        let Some(waiting) = users.get_mut(&user) else {
-            users.insert(user, VecDeque::new());
-            return Ok(None);
-        };
-        if waiting.len() >= WAITING_PER_USER_MAX {
-            return Err(Crowded);
-        }
-        let (parker, granted) = (Parker::current(), Arc::new(AtomicBool::new(false)));
-        waiting.push_back(Waiter { parker: parker.clone(), granted: Arc::clone(&granted) });
-        Ok(Some((parker, granted)))
-    }
-
-    /// Stops waiting; false if the lock was granted meanwhile.
-    fn leave(&self, user: i64, granted: &Arc<AtomicBool>) -> bool {
-        let mut users = self.users.lock();
-        if granted.load(Ordering::SeqCst) {
-            return false;
-        }
-        if let Some(waiting) = users.get_mut(&user) {
-            waiting.retain(|waiter| !Arc::ptr_eq(&waiter.granted, granted));
-        }
-        true
-    }
-
-    /// Requests of all users that wait now.
-    pub fn waiting(&self) -> usize {
-        self.users.lock().values().map(VecDeque::len).sum()
-    }
-}
-
-impl Drop for UserLock<'_> {
-    fn drop(&mut self) {
-        let mut users = self.locks.users.lock();
-        let next = users.get_mut(&self.user).and_then(VecDeque::pop_front);
-        match next {
-            Some(waiter) => {
-                waiter.granted.store(true, Ordering::SeqCst);
-                drop(users);
-                waiter.parker.unpark();
-            }
-            None => {
-                users.remove(&self.user);
-            }
-        }
-    }
-}
-
-// ---- Report
-//
-// The reply to a sync, from its bounded outcome.
-
-/// The reply to `broker`'s sync, with `counts` under the broker's name for them.
-pub(super) fn report<'a, Counts>(
-    broker: Broker,
-    outcome: &'a SyncOutcome,
-    counts: Counts,
-    synced: SyncedNow<'a>,
-) -> SyncReport<'a, Counts> {
-    let SyncedNow { at, warnings, simulated, broker_user } = synced;
-    let suspected = outcome.suspected.rows.iter();
-    let suspected =
-        suspected.map(|(row, why)| SuspectedAction { row: named(row), reason: why.as_str() });
-    SyncReport {
-        holdings_count: outcome.holdings,
-        counts,
-        broker,
-        broker_user,
-        synced_at: at,
-        changes: changes(outcome),
-        unresolved_count: outcome.unresolved.count,
-        unresolved: outcome.unresolved.rows.iter().map(String::as_str).collect(),
-        suspected_corporate_actions: suspected.collect(),
-        reconciliation: reconciliation(outcome.reconciliation),
-        warnings: Some(warnings).filter(|warnings| !warnings.is_empty()),
-        simulated: Simulated(simulated),
-    }
-}
-
-/// Facts about a sync that its outcome does not have.
-pub(super) struct SyncedNow<'a> {
-    pub(super) at: Instant,
-    pub(super) warnings: Vec<SyncWarning>,
-    pub(super) simulated: bool,
-    pub(super) broker_user: Option<&'a str>,
-}
-
-fn changes(outcome: &SyncOutcome) -> SyncChanges<'_> {
-    let SyncOutcome { added, removed, changed, positions, .. } = outcome;
-    SyncChanges {
-        added_count: added.count,
-        added: added.rows.iter().map(counted).collect(),
-        removed_count: removed.count,
-        removed: removed.rows.iter().map(counted).collect(),
-        changed_count: changed.count,
-        changed: changed.rows.iter().map(changed_holding).collect(),
-        positions: PositionCounts { day: positions.day, net: positions.net },
-    }
-}
-
-fn counted(row: &Holding) -> CountedHolding<'_> {
-    CountedHolding { row: named(row), quantity: Quantity(row.quantity()) }
-}
-
-fn changed_holding((before, after): &(Holding, Holding)) -> ChangedHolding<'_> {
-    let change = Change { before, after };
-    ChangedHolding {
-        row: named(after),
-        quantity: change.quantity().map(|(from, to)| [Quantity(from), Quantity(to)]),
-        average_price: change.average_price().map(|(from, to)| [from.map(Exact), to.map(Exact)]),
-    }
-}
-
-fn named(row: &Holding) -> RowName<'_> {
-    let Holding { exchange, tradingsymbol, isin, .. } = row;
-    RowName { exchange, tradingsymbol, isin: isin.as_deref() }
-}
-
-fn reconciliation(compared: Compared) -> Reconciliation {
-    match compared {
-        Compared::NoBrokerFigure => Reconciliation {
-            broker_pnl: None,
-            our_pnl: None,
-            difference: None,
-            reason: Some("no_broker_figure"),
-        },
-        Compared::Compared { broker, ours, reason } => Reconciliation {
-            broker_pnl: Some(Money(broker)),
-            our_pnl: Some(Money(ours)),
-            difference: Some(Money(ours.saturating_sub(broker))),
-            reason: reason.map(Difference::as_str),
-        },
-    }
-}
-
 // ---- Delete
 //
 // `DELETE /api/portfolio/data`: deletes all synced data for good; the journal stays.
@@ -539,83 +335,3 @@ pub(crate) fn delete(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -
     reply_with(200, &PortfolioDeleted { message, deleted }, reply);
     Ok(())
 }
-
-#[cfg(test)]
-mod user_lock_tests {
-    use std::sync::mpsc;
-
-    use super::*;
-    use crate::rt::threads::spawn;
-
-    #[test]
-    fn a_lock_is_taken_by_one_request_after_the_other_per_user() {
-        let locks = Arc::new(UserLocks::new(Clock::system()));
-        let first = locks.take(1, 0).unwrap();
-        let other_user = locks.take(2, 0).unwrap();
-        let (send, receive) = mpsc::channel();
-        let inner = Arc::clone(&locks);
-        crate::rt::coroutines::spawn(move || {
-            let lock = inner.take(1, 60_000);
-            send.send(lock.is_ok()).unwrap();
-        })
-        .unwrap();
-        while locks.waiting() == 0 {
-            std::thread::yield_now();
-        }
-        assert!(receive.try_recv().is_err());
-        drop(first);
-        assert!(receive.recv().unwrap());
-        drop(other_user);
-        while !locks.users.lock().is_empty() {
-            std::thread::yield_now();
-        }
-    }
-
-    #[test]
-    fn waiting_ends_and_is_bounded() {
-        let locks = Arc::new(UserLocks::new(Clock::system()));
-        let first = locks.take(1, 0).unwrap();
-        assert!(locks.take(1, 0).is_err());
-        assert!(locks.take(1, 20).is_err());
-        assert_eq!((locks.waiting(), locks.refused.value()), (0, 2));
-        let waiters: Vec<_> = (0..WAITING_PER_USER_MAX)
-            .map(|_| {
-                let locks = Arc::clone(&locks);
-                spawn("waits", move || locks.take(1, 60_000).is_ok()).unwrap()
-            })
-            .collect();
-        while locks.waiting() < WAITING_PER_USER_MAX {
-            std::thread::yield_now();
-        }
-        assert!(locks.take(1, 60_000).is_err(), "one more than may wait");
-        drop(first);
-        assert!(waiters.into_iter().all(|waiter| waiter.join().unwrap()));
-        assert!(locks.take(1, 0).is_ok());
-    }
-
-    #[test]
-    fn no_two_hold_a_lock() {
-        let locks = Arc::new(UserLocks::new(Clock::system()));
-        let inside = Arc::new(AtomicBool::new(false));
-        let threads: Vec<_> = (0..3)
-            .map(|_| {
-                let (locks, inside) = (Arc::clone(&locks), Arc::clone(&inside));
-                spawn("takes", move || {
-                    let mut taken = 0;
-                    while taken < 300 {
-                        let Ok(_lock) = locks.take(1, 60_000) else { continue };
-                        assert!(!inside.swap(true, Ordering::SeqCst));
-                        assert!(inside.swap(false, Ordering::SeqCst));
-                        taken += 1;
-                    }
-                })
-                .unwrap()
-            })
-            .collect();
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
-    }
-}
-
-#[cfg(test)]
-#[path = "report_tests.rs"]
-mod report_tests;

@@ -13,7 +13,7 @@ use crate::base::{Synced, words};
 use crate::brokers::broker_a::wire::API_VERSION;
 use crate::brokers::call::transport::{CallLimits, Reply, Transport, TransportError, push_query};
 use crate::brokers::session::token::authorization;
-use crate::brokers::sync::Caller;
+use crate::brokers::sync_limits::Caller;
 use crate::brokers::{BrokerError, portfolio};
 use crate::ops::counter::Counts;
 

@@ -15,6 +15,7 @@ use zeroize::Zeroizing;
 
 use crate::base::limiter::SharedCounts;
 use crate::base::{Clock, Synced};
+use crate::brokers::broker_b::combine;
 use crate::brokers::broker_b::wire;
 use crate::brokers::broker_b::wire::{DematRow, NAME, PortfolioRow, PositionRow, Refusal};
 use crate::brokers::call::gate::ClassReading;
@@ -170,9 +171,9 @@ impl Calls<'_> {
             // Some accounts return rows only for a range of dates.
             portfolio = self.read(&signer, "portfolioholdings", &self.broker.wide_range())?;
         }
-        let holdings = wire::holdings(&demat, &portfolio, self.broker.clock.now_ms())?;
+        let holdings = combine::holdings(&demat, &portfolio, self.broker.clock.now_ms())?;
         let positions: Vec<PositionRow> = self.read(&signer, "portfoliopositions", NOTHING)?;
-        let positions = wire::positions(&positions)?;
+        let positions = combine::positions(&positions)?;
         Ok(Synced { holdings, positions, simulated, broker_user })
     }
 

@@ -6,6 +6,7 @@
 //! session.
 
 mod client;
+pub(crate) mod combine;
 pub mod master;
 pub(crate) mod wire;
 

@@ -2,5 +2,6 @@
 //!
 //! Calls block, on the upstream's lane.
 
+pub(crate) mod breaker;
 pub(crate) mod gate;
 pub(crate) mod transport;

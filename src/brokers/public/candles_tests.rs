@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::Candle;
+use crate::brokers::BrokerErrorKind;
 
 const META: &str = r#"{"currency":"INR","symbol":"BEL.NS","exchangeName":"NSI"}"#;
 /// 09:15 IST of 18 to 20 November 2026.

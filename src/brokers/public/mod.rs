@@ -3,6 +3,7 @@
 //! Runs on upstream lanes; every call blocks up to its deadline. The provider documents nothing, so
 //! every answer is checked. `wire.rs` has the known shapes.
 
+mod candles;
 mod client;
 pub(crate) mod wire;
 

@@ -22,7 +22,7 @@ use crate::brokers::call::transport::push_query;
 use crate::brokers::feed::Readiness;
 use crate::brokers::settings::BrokerASettings;
 use crate::rt::News;
-pub(crate) use crate::views::health::TokenOrigin as Origin;
+pub(crate) use crate::views::states::TokenOrigin as Origin;
 
 /// Hour (IST) at which the broker ends all tokens each morning (`wire` documentation, 2.3).
 const FLUSH_HOUR_IST: i8 = 6;

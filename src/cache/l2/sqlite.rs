@@ -16,7 +16,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionB
 use super::{Kind, L2Error, L2Stats, Record, SecondLevel, check_sizes};
 use crate::base::paths::beside;
 use crate::ops::owner;
-use crate::views::health::CacheBackend;
+use crate::views::states::CacheBackend;
 
 /// Version of [`SCHEMA`], stored in the file's `user_version`. A file of another version is set
 /// aside and made anew.

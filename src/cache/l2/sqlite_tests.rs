@@ -5,7 +5,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::base::{Quote, json, testing};
 use crate::cache::l1::{Hit, L1};
-use crate::cache::l2;
+use crate::cache::l2::codec;
 use crate::cache::l2::{KEY_BYTES_MAX, RECORD_BYTES_MAX};
 
 fn item(key: &str, text: &str) -> (String, Vec<u8>) {
@@ -176,14 +176,14 @@ fn restored_quotes_are_stale_in_l1() {
             }
         })
         .collect();
-    l2.store(Kind::Quote, &l2::records(&quotes), 1_000).unwrap();
+    l2.store(Kind::Quote, &codec::records(&quotes), 1_000).unwrap();
     l2.store(Kind::Quote, &[item("NSE:BROKEN", "{")], 1_000).unwrap();
     drop(l2);
     let l2 = SqliteL2::open(&path, 1_000).unwrap();
     let l1 = L1::new(1_000);
     let now = "2026-11-20T10:00:01Z".parse().unwrap();
-    let restored = l2::restore_quotes(&l1, &l2, now, 0).unwrap();
-    assert_eq!(restored, l2::Restored { quotes: 500, of_the_future: 0 });
+    let restored = codec::restore_quotes(&l1, &l2, now, 0).unwrap();
+    assert_eq!(restored, codec::Restored { quotes: 500, of_the_future: 0 });
     assert_eq!(l1.quote("NSE:S7").as_ref(), Some(&quotes[7]));
     let view = l1.view(0);
     assert!(matches!(view.get("NSE:S499"), Some(Hit::Known { stale: true, .. })));

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgMatches, Command, value_parser};
 
 use crate::cli::evaluate::candles::{Unusable, list, read};
-use crate::cli::evaluate::report::{Report, text};
+use crate::cli::evaluate::report::Report;
+use crate::cli::evaluate::report_text::text;
 use crate::cli::operator::{Done, flag, print, refuse, say};
 use crate::ops::{Exit, exit};
 use crate::signals::backtest::{self, Silence, Universe};

@@ -6,5 +6,7 @@
 mod candles;
 mod command;
 mod report;
+mod report_text;
+mod rows;
 
 pub(crate) use command::{command, run};

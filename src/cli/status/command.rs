@@ -1,30 +1,28 @@
 //! The command `status`: queries the service and prints the result.
 
-use std::io::{self, IsTerminal};
-use std::process::ExitCode;
+use std::io;
+use std::io::IsTerminal;
 use std::time::Duration;
 
 use clap::{ArgMatches, Command};
 use serde::de::DeserializeOwned;
-use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
+use sonic_rs::{JsonValueTrait, Value};
 
 use crate::admin::listener::AdminListen;
 use crate::base::{Clock, Words};
 use crate::cli::client::{Answer, Target};
-use crate::cli::diagnoses::{self, Trouble};
-use crate::cli::operator::{
-    Done, flag, plain, print, refuse, service, settings, with_env_file, with_running_service,
-};
+use crate::cli::diagnoses;
+use crate::cli::diagnoses::Trouble;
+use crate::cli::operator::{Done, flag, print, refuse, service, with_running_service};
 use crate::cli::status::facts::{Facts, ServiceReport};
 use crate::cli::status::screen::{Colours, screen};
 use crate::config::Config;
-use crate::config::cli::{Scope, with_flags};
 use crate::market::MarketCalendar;
 use crate::ops::{Exit, exit, state_lock};
-use crate::views::health::ServiceState;
+use crate::views::states::ServiceState;
 
 /// Timeout of each request. The requested routes are answered from memory.
-const TIMEOUT: Duration = Duration::from_millis(3_000);
+pub(super) const TIMEOUT: Duration = Duration::from_millis(3_000);
 
 /// Timeout of the request to the operator's listener, which is made only if the service does not
 /// answer. The two further requests are skipped then, so the command takes no longer.
@@ -110,7 +108,7 @@ fn ask(
     }))
 }
 
-fn document<T: DeserializeOwned>(answer: &Answer) -> Option<T> {
+pub(super) fn document<T: DeserializeOwned>(answer: &Answer) -> Option<T> {
     sonic_rs::from_slice(&answer.body).ok()
 }
 
@@ -121,7 +119,7 @@ fn is_timeout(error: &io::Error) -> bool {
 
 /// Whether a response of the operator's listener is from this service. At the default address
 /// another instance may answer; its response names the service that it belongs to.
-fn is_of_this_service(answer: &Answer, config: &Config) -> bool {
+pub(super) fn is_of_this_service(answer: &Answer, config: &Config) -> bool {
     let json: Option<Value> = document(answer);
     config.admin.listen != AdminListen::Default
         || json.is_some_and(|json| json["of"] == config.http.listen.as_str())
@@ -150,95 +148,6 @@ fn unreachable(said: &str, config: &Config) -> Trouble {
         _ => &diagnoses::UNREACHABLE,
     };
     row.trouble(said)
-}
-
-// ---- Healthcheck
-//
-// `bhav healthcheck`: one probe, one line, exit code 0 or 1. For supervisors that run a command, as
-// container engines do, in an image that holds no other program.
-
-/// The definition of the command `healthcheck`.
-pub(crate) fn healthcheck_command() -> Command {
-    let ready = flag("ready", "Ask whether it can serve (/readyz) and not only makes progress");
-    with_env_file(with_flags(
-        Command::new("healthcheck")
-            .about("Ask the running service whether it is alive; 0 if it is, 1 if not")
-            .arg(ready)
-            .after_help(exit::HELP),
-        Scope::Probe,
-    ))
-}
-
-/// Asks the service and prints one line.
-pub(crate) fn healthcheck(matches: &ArgMatches) -> ExitCode {
-    let Ok(config) = settings(matches) else { return Exit::Degraded.into() };
-    match probed(matches.get_flag("ready"), &config) {
-        Ok(good) => print(&format!("{}\n", plain(&good))),
-        Err(why) => refuse(&plain(&why), Exit::Degraded),
-    }
-}
-
-/// The result of a probe, as one line. Asks the operator's listener. Where that is off, or its
-/// default address is another's, the service's own listener is asked.
-///
-/// # Errors
-/// Why the probe failed, as one line.
-fn probed(ready: bool, config: &Config) -> Result<String, String> {
-    let Some(listen) = config.admin.listen.address() else { return asked_itself(ready, config) };
-    let (path, good) = if ready { ("/readyz", "ready") } else { ("/livez", "alive") };
-    let target = Target::of(None, listen).map_err(|_| {
-        format!("BHAV_ADMIN_LISTEN: {listen} is no address at which a service can be asked")
-    })?;
-    let asked = format!("{}{path}", target.text());
-    let answer = target.get(path, TIMEOUT);
-    let is_own = |answer: &Answer| is_of_this_service(answer, config);
-    let is_answered = answer.as_ref().is_ok_and(is_own);
-    if config.admin.listen == AdminListen::Default && !is_answered {
-        return asked_itself(ready, config);
-    }
-    let answer = answer.map_err(|error| format!("{asked}: {error}"))?;
-    let json: Value = document(&answer).unwrap_or_default();
-    let parts = json["missing"].as_array().into_iter().flat_map(|parts| parts.iter());
-    let missing: Vec<&str> = parts.filter_map(|part| part.as_str()).collect();
-    let without = match missing.as_slice() {
-        [] => String::new(),
-        missing => format!("; without {}", missing.join(", ")),
-    };
-    let state = json["status"].as_str().unwrap_or("no answer of bhav");
-    match answer.status {
-        200 => Ok(format!("{good}: {state}{without}")),
-        status => Err(format!("not {good}: {state}{without} ({status} of {asked})")),
-    }
-}
-
-/// Same as [`probed`], by the listener of clients. Its health document is made each second, so
-/// whatever it says, the service makes progress; it is ready if it also has a snapshot to serve.
-fn asked_itself(ready: bool, config: &Config) -> Result<String, String> {
-    let target = Target::of(None, &config.http.listen)
-        .map_err(|why| format!("BHAV_ADMIN_LISTEN has nobody to ask, and BHAV_LISTEN: {why}"))?;
-    let asked = format!("{}/api/health", target.text());
-    let answer = target.get("/api/health", TIMEOUT).map_err(|error| format!("{asked}: {error}"))?;
-    let json: Value = document(&answer).unwrap_or_default();
-    let is_starting = answer.status == 503 && json["code"] == "starting";
-    let state = json["status"].as_str().and_then(ServiceState::parse);
-    let state = match state {
-        Some(state) => state.as_str(),
-        None if is_starting => "starting",
-        None => return Err(format!("not alive: no answer of bhav ({} of {asked})", answer.status)),
-    };
-    if !ready {
-        return Ok(format!("alive: {state}"));
-    }
-    let snapshot = target.get("/api/index/snapshot", TIMEOUT);
-    let snapshot = snapshot.map_err(|error| format!("{}: {error}", target.text()))?;
-    match (snapshot.status, answer.status) {
-        (200, 200) => Ok(format!("ready: {state}")),
-        (200, status) => Err(format!("not ready: {state} ({status} of {asked})")),
-        (status, _) => Err(format!(
-            "not ready: {state}; without snapshot ({status} of {}/api/index/snapshot)",
-            target.text()
-        )),
-    }
 }
 
 #[cfg(test)]

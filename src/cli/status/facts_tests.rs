@@ -4,6 +4,7 @@ use super::super::screen::{COLUMNS_MAX, Colours, LINES_MAX, screen};
 use super::*;
 use crate::cli::operator::STATE_DIR;
 use crate::views::values::Mark;
+use jiff::SignedDuration;
 
 const OK: &str = r#"{"status":"ok","version":"0.1.0","uptime_s":7500,"database":"ok",
 "store":{"writes":3,"refused":0},"cache_l1":{"size":27,"hits":98,"misses":2},

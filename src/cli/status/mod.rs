@@ -6,6 +6,9 @@
 
 mod command;
 mod facts;
+mod healthcheck;
 mod screen;
+mod troubles;
 
-pub(super) use command::{command, healthcheck, healthcheck_command, run};
+pub(super) use command::{command, run};
+pub(super) use healthcheck::{healthcheck, healthcheck_command};

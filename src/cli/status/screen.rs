@@ -5,13 +5,10 @@ use std::fmt::Write as _;
 
 use crate::cli::diagnoses::{Severity, Trouble};
 use crate::cli::operator::{plain, span};
-use crate::cli::status::facts::{
-    BackupFacts, Facts, Service, TokenFacts, has_trouble, in_words, minute,
-};
-use crate::views::health::{
-    Feed, Health, HealthTicker, HealthWarmers, RelayState, Role, ServiceState, TickerState, Warmer,
-    WarmerState,
-};
+use crate::cli::status::facts::{BackupFacts, Facts, Service, TokenFacts, has_trouble};
+use crate::cli::status::troubles::{in_words, minute};
+use crate::views::health::{Feed, Health, HealthTicker, HealthWarmers};
+use crate::views::states::{RelayState, Role, ServiceState, TickerState, Warmer, WarmerState};
 use crate::views::values::Instant;
 
 /// A classic terminal, less the line of the next prompt.

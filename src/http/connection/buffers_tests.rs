@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::base::Clock;
-use crate::http::connection::exchange::Buffers;
+use crate::http::connection::buffers::Buffers;
 use crate::http::server::shared::Serve;
 use crate::http::settings::HttpSettings;
 use crate::http::{Listener, Request, Response, Server};

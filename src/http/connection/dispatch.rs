@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
-use crate::http::connection::backpressure::{Cut, Held};
-use crate::http::connection::exchange::{Buffers, Exchange, Next, READ_BYTES, Stage};
-use crate::http::document::variants::{LARGE_BYTES, OwnedBody};
+use crate::http::connection::buffers::{Buffers, READ_BYTES};
+use crate::http::connection::exchange::{Exchange, Next, Stage};
+use crate::http::message::problem::Problem;
 use crate::http::message::request::Peer;
-use crate::http::message::response::{OpenStream, Problem};
+use crate::http::message::response::OpenStream;
 use crate::http::server::connection_table::{SlotGuard, Waker};
 use crate::http::server::handover::{Accepted, NewStream};
 use crate::http::server::listener::Socket;
@@ -36,28 +36,28 @@ const DRAIN_IDLE_MS: u64 = 1_500;
 /// An accepted connection.
 pub(crate) struct Connection<S> {
     /// Given back as soon as the connection ends, so that the client's next one is not refused.
-    place: Place,
-    readiness: Readiness<Arc<Accepted>>,
-    shared: Arc<Shared<S>>,
-    settings: Arc<HttpSettings>,
-    generation: u64,
-    peer: Peer,
-    stage: Stage,
+    pub(crate) place: Place,
+    pub(super) readiness: Readiness<Arc<Accepted>>,
+    pub(super) shared: Arc<Shared<S>>,
+    pub(super) settings: Arc<HttpSettings>,
+    pub(crate) generation: u64,
+    pub(crate) peer: Peer,
+    pub(crate) stage: Stage,
     /// Input that is not handled yet; empty while idle.
-    carry: Zeroizing<Vec<u8>>,
+    pub(crate) carry: Zeroizing<Vec<u8>>,
     /// The socket may have input to read.
-    readable: bool,
+    pub(crate) readable: bool,
     /// epoll reported an error or the end of input. Read until the socket reports it too.
-    hung_up: bool,
-    drain_seen: bool,
+    pub(crate) hung_up: bool,
+    pub(crate) drain_seen: bool,
     /// The idle timeout has passed, and one last read is tried before closing.
-    last_look: bool,
+    pub(crate) last_look: bool,
     /// The kind of the deadline that is set. Further bytes do not extend that of a head or body.
-    timed: Timed,
+    pub(super) timed: Timed,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Timed {
+pub(super) enum Timed {
     Idle,
     Head,
     Body,
@@ -111,11 +111,11 @@ impl<S: Serve> Connection<S> {
         })
     }
 
-    fn socket(&self) -> &Socket {
+    pub(super) fn socket(&self) -> &Socket {
         &self.readiness.owner().socket
     }
 
-    fn slot(&self) -> &SlotGuard {
+    pub(super) fn slot(&self) -> &SlotGuard {
         &self.readiness.owner().slot
     }
 
@@ -265,7 +265,7 @@ impl<S: Serve> Connection<S> {
     }
 
     /// Remembers epoll's events, which are edge-triggered and reported only once.
-    fn note(&mut self, flags: usize) {
+    pub(super) fn note(&mut self, flags: usize) {
         self.readable |= flags & (READABLE | ERROR_OR_GONE) != 0;
         self.hung_up |= flags & ERROR_OR_GONE != 0;
     }
@@ -300,7 +300,7 @@ impl<S: Serve> Connection<S> {
     ///
     /// Input that arrives meanwhile does not end the wait, because a client that never stops
     /// sending would otherwise never let it happen.
-    fn yield_to_poll(&mut self) {
+    pub(super) fn yield_to_poll(&mut self) {
         if !self.shared.slots.wake_after_poll(self.readiness.waker()) {
             return;
         }
@@ -392,115 +392,4 @@ impl<S: Serve> Connection<S> {
 #[cold]
 fn kept(rest: &[u8]) -> Zeroizing<Vec<u8>> {
     Zeroizing::new(rest.to_vec())
-}
-
-// ---- Output
-//
-// Writing responses: in one write if the socket takes it, else in pieces as the client reads.
-//
-// Runs in the connection's coroutine. No buffer set is held while it waits.
-
-/// Bytes of a large output written before the worker polls its other descriptors. The kernel copies
-/// this many in some tens of microseconds.
-const PIECE_BYTES: usize = 64 * 1024;
-
-impl<S: Serve> Connection<S> {
-    /// Writes the output in `buffers` and gives them back. `None` if the connection is over.
-    pub(crate) fn flush(&mut self, mut buffers: Box<Buffers>) -> Option<()> {
-        let owned = buffers.owned.take();
-        let is_large = buffers.out.len() > LARGE_BYTES;
-        let written = if is_large { Ok(0) } else { self.socket().write_ready(&buffers.out) };
-        let (mut rest, is_secret): (OwnedBody, bool) = match written {
-            Ok(written) if written == buffers.out.len() && owned.is_none() => {
-                buffers.give_back();
-                return Some(());
-            }
-            Ok(_) if is_large => (std::mem::take(&mut buffers.out).into(), buffers.holds_body),
-            Ok(written) => (buffers.out[written..].to_vec().into(), buffers.holds_body),
-            Err(_) => {
-                buffers.give_back();
-                return None;
-            }
-        };
-        buffers.give_back();
-        if is_secret {
-            rest.keep_secret();
-        }
-        self.write_slowly(rest, owned).ok()
-    }
-
-    /// Writes a large output, or the rest of an output that the socket did not take at once.
-    /// Meanwhile nothing is read from the client, which bounds its output.
-    ///
-    /// # Errors
-    /// [`Lost`]: the connection is over.
-    fn write_slowly(&mut self, rest: OwnedBody, owned: Option<OwnedBody>) -> Result<(), Lost> {
-        let bytes = rest.bytes().len() + owned.as_ref().map_or(0, |body| body.bytes().len());
-        self.timed = Timed::Idle;
-        self.slot().set_deadline_in(self.settings.unread_output_timeout_ms);
-        let shared = Arc::clone(&self.shared);
-        let now_ms = shared.slots.now_ms();
-        let waker = Waker::Coroutine(self.readiness.waker());
-        let mut held = shared.unread.hold(self.slot().index, bytes, now_ms, waker);
-        // Each part is freed as soon as it is written.
-        for part in [Some(rest), owned].into_iter().flatten() {
-            match self.write_part(&part, &mut held) {
-                Ok(()) => {}
-                Err(Lost::Client) => return Err(Lost::Client),
-                Err(Lost::Cut(why)) => {
-                    shared.count_cut(why, bytes);
-                    return Err(Lost::Cut(why));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn write_part(&mut self, part: &OwnedBody, held: &mut Held) -> Result<(), Lost> {
-        let mut rest = part.bytes();
-        // Bytes written since the last suspension.
-        let mut in_a_row = 0;
-        // The deadline has passed, and one last write is tried, because the kernel reports late
-        // that the client has read.
-        let mut last_try = false;
-        while !rest.is_empty() {
-            if held.is_cut() {
-                return Err(Lost::Cut(Cut::Crowded));
-            }
-            match self.socket().write(&rest[..rest.len().min(PIECE_BYTES)]) {
-                Ok(count) => {
-                    rest = &rest[count..];
-                    if held.is_kept_up_by(count, self.shared.slots.now_ms()) {
-                        self.slot().set_deadline_in(self.settings.unread_output_timeout_ms);
-                        last_try = false;
-                    }
-                    in_a_row += count;
-                    if in_a_row >= PIECE_BYTES {
-                        in_a_row = 0;
-                        self.yield_to_poll();
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if last_try && self.slot().is_expired() {
-                        return Err(Lost::Cut(Cut::Slow));
-                    }
-                    in_a_row = 0;
-                    let flags = self.readiness.wait();
-                    self.note(flags);
-                    last_try = flags & WOKEN != 0 && self.slot().is_expired();
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return Err(Lost::Client),
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The reason why writing ended early.
-enum Lost {
-    /// The client has closed the connection.
-    Client,
-    /// The client was cut off.
-    Cut(Cut),
 }

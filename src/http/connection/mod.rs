@@ -3,5 +3,7 @@
 //! Runs on edge workers, in one coroutine for each connection.
 
 pub mod backpressure;
+pub mod buffers;
 pub(crate) mod dispatch;
 pub mod exchange;
+pub(crate) mod output;

@@ -2,5 +2,10 @@
 //!
 //! They are made on OS threads and sent on the edge.
 
+pub mod coding;
+pub mod events;
+pub mod frames;
+pub mod negotiate;
+pub mod prepared;
 pub mod published;
 pub mod variants;

@@ -3,6 +3,8 @@
 use std::io::{Read, Write};
 
 use super::*;
+use crate::http::document::coding::{GZIP_LEVEL, KeptMemory, brotli_in};
+use flate2::Compression;
 
 const POLICY: CachePolicy =
     CachePolicy { cache_control: "no-cache", compressed_from_bytes: 1_000, ..CachePolicy::JSON };

@@ -6,11 +6,12 @@
 //! past the proxy.
 
 use std::cell::Cell;
-use std::net::Ipv6Addr;
 
 use zeroize::Zeroizing;
 
 use crate::base::words;
+use crate::http::message::authority::Authority;
+use crate::http::message::codings::Codings;
 
 /// Highest limit of headers that can be configured; the parser's table has this size.
 pub const HEADERS_MAX: usize = 128;
@@ -611,126 +612,6 @@ impl HeadFault {
     }
 }
 
-// ---- Codings
-//
-// `Transfer-Encoding` (RFC 9112 6.1), over all of its lines. Pure.
-//
-// The end of the body is known only if the last coding is `chunked`. Other codings before it are
-// not implemented (501). Anything else is malformed (400).
-
-/// The codings in the lines read so far.
-#[derive(Default)]
-pub(crate) struct Codings {
-    chunked: bool,
-    /// A coding other than `chunked` was read.
-    unknown: bool,
-}
-
-impl Codings {
-    /// Reads one line's value.
-    pub(crate) fn note(&mut self, value: &[u8]) -> Result<(), HeadFault> {
-        let mut rest = Rest(value);
-        loop {
-            let coding = rest.coding().ok_or(HeadFault::BadTransferEncoding)?;
-            if self.chunked {
-                // Applied twice, or not last.
-                return Err(HeadFault::BadTransferEncoding);
-            }
-            match coding {
-                Coding::Chunked => self.chunked = true,
-                Coding::Unknown => self.unknown = true,
-            }
-            if !rest.skip(b',') {
-                let whole = rest.0.is_empty();
-                return whole.then_some(()).ok_or(HeadFault::BadTransferEncoding);
-            }
-        }
-    }
-
-    /// Whether any line was read.
-    pub(crate) fn are_there(&self) -> bool {
-        self.chunked || self.unknown
-    }
-
-    /// Checks all codings together. `alone`: there is no `Content-Length`, and the version is not
-    /// HTTP/1.0.
-    pub(crate) fn end_in_chunked(&self, alone: bool) -> Result<(), HeadFault> {
-        match self {
-            Self { chunked: true, unknown: false } if alone => Ok(()),
-            Self { chunked: true, unknown: true } if alone => Err(HeadFault::UnknownCoding),
-            _ => Err(HeadFault::BadTransferEncoding),
-        }
-    }
-}
-
-enum Coding {
-    Chunked,
-    Unknown,
-}
-
-/// The unread rest of a value.
-struct Rest<'a>(&'a [u8]);
-
-impl<'a> Rest<'a> {
-    /// Reads `token *( OWS ";" OWS token BWS "=" BWS ( token / quoted-string ) )`. `chunked` takes
-    /// no parameters. Empty elements are refused, because implementations read them differently.
-    fn coding(&mut self) -> Option<Coding> {
-        self.blanks();
-        let name = self.token()?;
-        let mut parameters = false;
-        while self.skip(b';') {
-            parameters = true;
-            self.blanks();
-            self.token()?;
-            if !self.skip(b'=') {
-                return None;
-            }
-            self.blanks();
-            match self.0.first() {
-                Some(b'"') => self.quoted()?,
-                _ => self.token().map(|_| ())?,
-            }
-        }
-        match name.eq_ignore_ascii_case(b"chunked") {
-            true if parameters => None,
-            true => Some(Coding::Chunked),
-            false => Some(Coding::Unknown),
-        }
-    }
-
-    /// Skips blanks, then `byte` if it is next; returns whether it was.
-    fn skip(&mut self, byte: u8) -> bool {
-        self.blanks();
-        let found = self.0.first() == Some(&byte);
-        self.0 = &self.0[usize::from(found)..];
-        found
-    }
-
-    fn blanks(&mut self) {
-        let blanks = self.0.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-        self.0 = &self.0[blanks..];
-    }
-
-    fn token(&mut self) -> Option<&'a [u8]> {
-        let (token, rest) = self.0.split_at(self.0.iter().take_while(|b| is_of_token(**b)).count());
-        self.0 = rest;
-        (!token.is_empty()).then_some(token)
-    }
-
-    fn quoted(&mut self) -> Option<()> {
-        let mut at = 1;
-        loop {
-            at += match self.0.get(at)? {
-                b'"' => break,
-                b'\\' => 2,
-                _ => 1,
-            };
-        }
-        self.0 = &self.0[at + 1..];
-        Some(())
-    }
-}
-
 // ---- Version
 //
 // HTTP versions that httparse does not know. Pure.
@@ -836,101 +717,6 @@ pub(crate) fn is_of_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-// ---- Authority
-//
-// Parses `host [":" port]`, as in `Host` and in an absolute-form target (RFC 3986 3.2, RFC 9112
-// 3.2). Pure; no allocation.
-//
-// Anything that does not match the grammar is refused, because a proxy in front might read it as
-// another host.
-
-/// A well-formed authority: host and port as they were written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Authority<'a> {
-    /// Never empty. An IPv6 address includes its brackets.
-    pub host: &'a [u8],
-    /// The digits after the colon, possibly none; `None` without a colon.
-    pub port: Option<&'a [u8]>,
-}
-
-impl<'a> Authority<'a> {
-    /// Parses `text`; `None` if it is malformed or contains user information (RFC 9110 4.2.4).
-    pub(crate) fn parse(text: &'a [u8]) -> Option<Self> {
-        let host_bytes = match text.first()? {
-            b'[' => ip_literal_bytes(text)?,
-            _ => name_bytes(text)?,
-        };
-        let (host, rest) = text.split_at(host_bytes);
-        let port = match rest {
-            [] => None,
-            [b':', digits @ ..] if digits.iter().all(u8::is_ascii_digit) => Some(digits),
-            _ => return None,
-        };
-        Some(Self { host, port })
-    }
-}
-
-/// The bytes allowed unescaped in a registered name: `unreserved` and `sub-delims`.
-const NAME_BYTES: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 128 {
-        table[byte] = is_unreserved(byte as u8)
-            || matches!(
-                byte as u8,
-                b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'='
-            );
-        byte += 1;
-    }
-    table
-};
-
-/// Characters that mean the same whether they are percent-encoded or not (RFC 3986 2.3).
-pub(crate) const fn is_unreserved(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
-}
-
-/// Length of the registered name or IPv4 address at the beginning of `text`. `None` if empty, which
-/// HTTP does not allow (RFC 9110 4.2.1).
-fn name_bytes(text: &[u8]) -> Option<usize> {
-    let ends_name = |byte: &u8| !NAME_BYTES[usize::from(*byte)];
-    let mut at = 0;
-    loop {
-        at += text[at..].iter().position(ends_name).unwrap_or(text.len() - at);
-        match text.get(at) {
-            Some(b'%') if is_escape(text.get(at..at + 3)?) => at += 3,
-            _ => return (at > 0).then_some(at),
-        }
-    }
-}
-
-fn is_escape(text: &[u8]) -> bool {
-    text[1..].iter().all(u8::is_ascii_hexdigit)
-}
-
-/// Length of the bracketed address at the beginning of `text`, including the brackets: IPv6, or a
-/// future version (RFC 3986 `IPvFuture`).
-fn ip_literal_bytes(text: &[u8]) -> Option<usize> {
-    let end = memchr::memchr(b']', text)?;
-    let valid = match &text[1..end] {
-        [b'v' | b'V', future @ ..] => is_future_address(future),
-        // The standard library accepts exactly the grammar of RFC 3986, without zone ids.
-        literal => std::str::from_utf8(literal).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok()),
-    };
-    valid.then_some(end + 1)
-}
-
-/// `1*HEXDIG "." 1*( unreserved / sub-delims / ":" )`
-fn is_future_address(text: &[u8]) -> bool {
-    let Some(dot) = memchr::memchr(b'.', text) else { return false };
-    let (version, address) = (&text[..dot], &text[dot + 1..]);
-    let in_address = |byte: &u8| *byte == b':' || NAME_BYTES[usize::from(*byte)];
-    !version.is_empty()
-        && version.iter().all(u8::is_ascii_hexdigit)
-        && !address.is_empty()
-        && address.iter().all(in_address)
-}
-
 #[cfg(test)]
 mod tests;
 
@@ -945,7 +731,3 @@ mod token_tests {
         assert!(![b' ', b'\t', 0, 0x7f, 0x80, 0xff].into_iter().any(is_of_token));
     }
 }
-
-#[cfg(test)]
-#[path = "authority_tests.rs"]
-mod authority_tests;

@@ -1,6 +1,10 @@
 //! Requests and responses after RFC 9110 and 9112: parsing, conditions, error documents. Pure.
 
+pub mod authority;
 pub mod chunked;
+pub mod codings;
+pub mod conditional;
 pub mod head;
+pub mod problem;
 pub mod request;
 pub mod response;

@@ -20,6 +20,7 @@ use crate::base::Clock;
 use crate::http::connection::dispatch::Connection;
 use crate::http::message::request::Peer;
 use crate::http::settings::HttpSettings;
+use crate::rt::moving;
 use crate::rt::readiness::{Readiness, WOKEN};
 use crate::rt::{coroutines, threads};
 
@@ -93,7 +94,7 @@ impl<S: Serve> Server<S> {
         self.acceptors.iter().for_each(WaitIoWaker::wakeup);
         let slots = &self.shared.slots;
         slots.wake_all();
-        let parker = coroutines::Parker::current();
+        let parker = moving::Parker::current();
         let deadline_ms = slots.now_ms() + self.shared.settings().drain_timeout_ms;
         let busy = || slots.open() > 0 || self.shared.accepting.load(Ordering::SeqCst) > 0;
         while busy() && slots.now_ms() < deadline_ms {

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use crate::base::Clock;
 use crate::http::message::response::DateCell;
 use crate::ops::Counter;
-use crate::rt::coroutines::Parker;
+use crate::rt::moving::Parker;
 use crate::rt::poll::Bell;
 
 /// No deadline, as in a free slot.

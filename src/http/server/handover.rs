@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::base::Stopwatch;
 use crate::http::Group;
-use crate::http::document::published::{Frames, Framing};
+use crate::http::document::frames::{Frames, Framing};
 use crate::http::server::connection_table::SlotGuard;
 use crate::http::server::listener::Socket;
 use crate::http::server::places::{Place, StreamStats};

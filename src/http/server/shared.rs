@@ -14,7 +14,7 @@ use crate::http::server::handover::Mailboxes;
 use crate::http::server::places::{Place, Places, Streams};
 use crate::http::settings::HttpSettings;
 use crate::http::{Group, Response};
-use crate::ops::counter::DurationCounts;
+use crate::ops::histogram::DurationCounts;
 use crate::ops::{Counter, Durations, RefusalLines, Sharded};
 use crate::rt::News;
 

@@ -25,7 +25,7 @@ use super::places::Place;
 use super::shared::{Serve, Shared};
 use crate::http::Group;
 use crate::http::connection::backpressure::{Cut, Held};
-use crate::http::document::published::{Frame, Frames, Framing};
+use crate::http::document::frames::{Frame, Frames, Framing};
 use crate::http::document::variants::OwnedBody;
 use crate::rt::poll::{Bell, Poll, Report};
 use crate::rt::{coroutines, threads};

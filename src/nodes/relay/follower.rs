@@ -15,11 +15,10 @@ use parking_lot::{Mutex, MutexGuard};
 use redis::{ConnectionLike, RedisResult, Script};
 
 use crate::base::{BoundedMap, Clock, Symbol};
-use crate::cache::l2;
+use crate::cache::l2::codec;
 use crate::nodes::cluster::RelayReading;
-use crate::nodes::relay::update::{
-    Aged, MESSAGE_BYTES_MAX, SYMBOLS_MAX, Update, decode, decode_wanted,
-};
+use crate::nodes::relay::encoding::{decode, decode_wanted};
+use crate::nodes::relay::update::{Aged, MESSAGE_BYTES_MAX, SYMBOLS_MAX, Update};
 use crate::nodes::valkey::keys::{RELAY, RELAY_QUOTES};
 use crate::nodes::valkey::{
     Client, Connection, Deadlines, Distrust, Installation, KeptKey, Key, Namespace, Opened, Room,
@@ -28,7 +27,7 @@ use crate::nodes::valkey::{
 use crate::rt::outbound::BackOff;
 use crate::rt::threads::{Stop, Stoppable};
 use crate::store::Epoch;
-use crate::views::health::RelayState as State;
+use crate::views::states::RelayState as State;
 
 /// Deadline for connecting, logging in and subscribing.
 const OPEN_MS: u64 = 1_000;
@@ -549,7 +548,7 @@ fn opened(room: &Room, kind: Signed, value: &[u8]) -> Result<Update, Distrust> {
 fn aged(room: &Room, key: &[u8], value: &[u8], server_ms: u64) -> Result<Aged, Distrust> {
     let opened = room.open(Signed::Quote, key, value).ok_or(Distrust::Forged)?;
     let key = std::str::from_utf8(key).ok();
-    let quote = key.and_then(|key| l2::decode(key, opened.body)).ok_or(Distrust::Unreadable)?;
+    let quote = key.and_then(|key| codec::decode(key, opened.body)).ok_or(Distrust::Unreadable)?;
     let age_ms = match opened.number {
         0 => Aged::NEVER_MS,
         vouched_ms => server_ms.saturating_sub(vouched_ms),

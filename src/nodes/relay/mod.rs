@@ -4,6 +4,7 @@
 //! - `publisher`: the messages that this node sends.
 //! - `follower`: the messages that this node receives, on the OS thread `relay`.
 
+pub(crate) mod encoding;
 #[cfg(feature = "engines")]
 pub(crate) mod follower;
 #[cfg(feature = "engines")]

@@ -9,10 +9,11 @@ use parking_lot::Mutex;
 use redis::Script;
 
 use crate::base::{Clock, Symbol};
-use crate::cache::l2;
+use crate::cache::l2::codec;
 use crate::nodes::cluster::{Relay, RelayReading, SendError, SharedTokens, TokenEvent};
+use crate::nodes::relay::encoding::{encode, encode_wanted};
 use crate::nodes::relay::follower::{Follower, Inbox, Put};
-use crate::nodes::relay::update::{MESSAGE_BYTES_MAX, SYMBOLS_MAX, Update, encode, encode_wanted};
+use crate::nodes::relay::update::{MESSAGE_BYTES_MAX, SYMBOLS_MAX, Update};
 use crate::nodes::tokens::{ExchangeParts, HEARD_MAX, start_exchange};
 use crate::nodes::valkey::keys::{FENCE, FENCE_MS, RELAY, RELAY_QUOTES};
 use crate::nodes::valkey::{
@@ -232,7 +233,7 @@ impl Publisher {
         for aged in quotes.iter().take(SYMBOLS_MAX) {
             let symbol = aged.quote.symbol.as_str();
             let place = (update.epoch, update.sent_ms.saturating_sub(aged.age_ms));
-            let stored = l2::encode(&aged.quote);
+            let stored = codec::encode(&aged.quote);
             script.arg(symbol).arg(room.sign(Signed::Quote, symbol, place, &stored));
         }
         update.quotes = quotes;

@@ -9,8 +9,9 @@ use rustix::process::Signal;
 use super::*;
 use crate::nodes::cluster::SendError;
 use crate::nodes::relay::Publisher;
+use crate::nodes::relay::encoding::{encode, encode_wanted};
+use crate::nodes::relay::update::Evening;
 use crate::nodes::relay::update::tests::{least, quote};
-use crate::nodes::relay::update::{Evening, encode, encode_wanted};
 use crate::nodes::valkey::installation::tests::{SECRET, installation, of};
 use crate::nodes::valkey::testing::TestServer;
 
@@ -170,7 +171,7 @@ fn a_message_that_was_missed_is_made_up_for_by_reading_everything() {
     let timer = Clock::system();
     let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
     connection.end_by(timer.monotonic_ms() + 5_000);
-    let bytes = l2::encode(&quote("NSE:B", 555));
+    let bytes = codec::encode(&quote("NSE:B", 555));
     let room = installation().room().unwrap();
     let value = room.sign(Signed::Quote, "NSE:B", (Epoch(1), 1), &bytes);
     redis::cmd("HSET")

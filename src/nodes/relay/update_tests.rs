@@ -5,6 +5,14 @@ use rust_decimal::Decimal;
 
 use super::*;
 use crate::base::{DayRange, Source, testing};
+use crate::cache::{Limits, SourceRules};
+use crate::nodes::relay::encoding::{
+    LIMIT_MS_MAX, Signal, VERSION, decode, decode_evening, decode_rules, decode_wanted, encode,
+    encode_evening, encode_rules, encode_wanted, signal_in,
+};
+use crate::signals::Direction;
+use crate::signals::patterns::Key;
+use jiff::Timestamp;
 
 pub(crate) fn quote(symbol: &str, paise: i64) -> Quote {
     Quote {

@@ -13,6 +13,7 @@
 //! - `sealed`: the bytes of a message, and their encryption.
 
 mod exchange;
+mod judge;
 pub(crate) mod sealed;
 
 pub(crate) use exchange::{ExchangeParts, HEARD_MAX, start_exchange};

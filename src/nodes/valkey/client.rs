@@ -7,10 +7,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use redis::RedisResult;
 
-use crate::nodes::valkey::connection::{Connection, Server, ValkeyError};
+use crate::nodes::valkey::connection::{Connection, ValkeyError};
+use crate::nodes::valkey::dial::Server;
 use crate::nodes::valkey::keys::KeptKey;
 use crate::rt::outbound::BackOff;
-use crate::views::health::CacheBackend;
+use crate::views::states::CacheBackend;
 
 /// Deadlines of calls.
 #[derive(Clone, Copy, Debug)]

@@ -20,6 +20,8 @@ mod client;
 #[cfg(feature = "engines")]
 mod connection;
 #[cfg(feature = "engines")]
+mod dial;
+#[cfg(feature = "engines")]
 pub(crate) mod installation;
 #[cfg(feature = "engines")]
 pub(crate) mod keys;
@@ -41,9 +43,11 @@ pub(crate) use address::{Secrets, ValkeySettings};
 #[cfg(feature = "engines")]
 pub(crate) use client::{Client, Deadlines};
 #[cfg(feature = "engines")]
-pub use connection::Server;
+pub(crate) use connection::{Connection, ValkeyError};
 #[cfg(feature = "engines")]
-pub(crate) use connection::{Connection, Unusable, ValkeyError};
+pub use dial::Server;
+#[cfg(feature = "engines")]
+pub(crate) use dial::Unusable;
 #[cfg(feature = "engines")]
 pub use installation::Installation;
 #[cfg(feature = "engines")]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::address::Address;
-use crate::nodes::valkey::connection::Server;
+use crate::nodes::valkey::dial::Server;
 
 pub(crate) use super::test_server::TestServer;
 

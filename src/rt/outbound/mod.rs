@@ -5,10 +5,12 @@
 
 mod back_off;
 mod stream;
+mod timed;
 
 pub(crate) use back_off::BackOff;
 #[cfg(test)]
 pub(crate) use stream::NAMES_QUEUE_MAX;
 #[cfg(feature = "engines")]
 pub(crate) use stream::roots_of;
-pub(crate) use stream::{Names, Stream, Timed, is_wait, trusting, web_roots};
+pub(crate) use stream::{Names, Stream, trusting, web_roots};
+pub(crate) use timed::{Timed, is_wait};

@@ -3,11 +3,11 @@
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
 
+use crate::sim::accounts::RowA;
 use crate::sim::exchange::day::Tick;
 use crate::sim::exchange::universe;
 use crate::sim::exchange::universe::{Instrument, rupees};
 use crate::sim::server::message::{number, price};
-use crate::sim::sessions::RowA;
 use crate::sim::world::{Call, World};
 
 /// Shares held by a simulated account.

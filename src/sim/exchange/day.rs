@@ -13,15 +13,16 @@ use std::sync::{Arc, LazyLock};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use parking_lot::Mutex;
-use rust_decimal::Decimal;
 use serde::Deserialize;
 
 use crate::base::clock;
 use crate::market::MarketCalendar;
 use crate::market::calendar_entries::Hours;
 use crate::market::data_file::DaySpan;
+use crate::sim::exchange::minutes::{Minutes, close_of, minutes_of, on_tick};
+use crate::sim::exchange::trading::{Trading, TradingOrder};
 use crate::sim::exchange::universe;
-use crate::sim::exchange::universe::{Instrument, paise};
+use crate::sim::exchange::universe::Instrument;
 
 /// Longest run of days without trading that is searched; the longest real one is under a week.
 const CLOSED_DAYS_MAX: usize = 30;
@@ -507,94 +508,6 @@ pub(crate) fn instant(date: Date, second: i64) -> Timestamp {
     Timestamp::from_second(midnight + second).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-// ---- Minutes
-//
-// Prices made of noise: a day's closing level and the minutes that lead to it. Pure functions; any
-// thread.
-
-/// The price at each full minute of a trading date, with the extremes up to there.
-#[derive(Debug)]
-pub(crate) struct Minutes {
-    pub(crate) price: Vec<i64>,
-    pub(crate) high: Vec<i64>,
-    pub(crate) low: Vec<i64>,
-}
-
-/// The close of `date`, in paise.
-pub(crate) fn close_of(instrument: &Instrument, date: Date, scale: Scale) -> i64 {
-    let number = day_number(date);
-    let factors = instrument.factors.iter();
-    let level = factors.map(|&(key, weight)| daily_level(key, number) * weight / 100).sum();
-    priced(instrument, level, scale)
-}
-
-/// The minutes of `date`, of which there are `count`, where `before` is the trading date before.
-fn minutes_of(
-    instrument: &Instrument,
-    date: Date,
-    before: Date,
-    scale: Scale,
-    count: i64,
-) -> Minutes {
-    let (number, number_before) = (day_number(date), day_number(before));
-    let mut levels = vec![0; count as usize + 1];
-    let mut wobble = vec![0; levels.len()];
-    for &(key, weight) in &instrument.factors {
-        let (previous, close) = (daily_level(key, number_before), daily_level(key, number));
-        // The opening price contains part of the night's move.
-        let gap = universe::line(key ^ 0x6a09, number, 1, 1_500);
-        let open = previous + (close - previous) * 3 / 10 + gap;
-        wobble_of(key, number, &mut wobble);
-        for (minute, (level, wobble)) in (0..).zip(levels.iter_mut().zip(&wobble)) {
-            let drift = (close - open) * minute / count;
-            *level += (open + drift + wobble) * weight / 100;
-        }
-    }
-    let price: Vec<i64> =
-        levels.into_iter().map(|level| priced(instrument, level, scale)).collect();
-    let running = |choose: fn(i64, i64) -> i64| {
-        price.iter().scan(price[0], move |so_far, &next| {
-            *so_far = choose(*so_far, next);
-            Some(*so_far)
-        })
-    };
-    let (high, low) = (running(i64::max).collect(), running(i64::min).collect());
-    Minutes { price, high, low }
-}
-
-/// A factor's level at the close of day `number`: slow and fast noise added up, which looks enough
-/// like a random walk and needs no history.
-fn daily_level(key: u64, number: i64) -> i64 {
-    [(1, 6_000), (5, 8_000), (21, 20_000), (89, 45_000), (377, 100_000)]
-        .iter()
-        .map(|&(period, amplitude)| universe::line(key, number, period, amplitude))
-        .sum()
-}
-
-/// Replaces `out` with a factor's noise within the day, nought at the open and at the close. It is
-/// computed as one run, because years of days are made of it.
-fn wobble_of(key: u64, number: i64, out: &mut [i64]) {
-    let count = out.len() as i64 - 1;
-    out.fill(0);
-    for (period, amplitude) in [(1, 150), (5, 400), (20, 900), (75, 1_800)] {
-        universe::add_line(key ^ 0xbb67, number * 1_000, period, amplitude, out);
-    }
-    for (minute, value) in (0..).zip(out) {
-        let ramp = (40 * minute).min(40 * (count - minute)).min(1_000);
-        *value = *value * ramp / 1_000;
-    }
-}
-
-fn priced(instrument: &Instrument, level_ppm: i64, scale: Scale) -> i64 {
-    let price = instrument.base_paise * (1_000_000 + level_ppm) / 1_000_000;
-    on_tick(scale.price(price), instrument.tick_paise).max(instrument.tick_paise)
-}
-
-/// The nearest price that can be traded at.
-pub(crate) fn on_tick(paise: i64, tick_paise: i64) -> i64 {
-    (paise + tick_paise / 2) / tick_paise * tick_paise
-}
-
 // ---- Splits
 //
 // Shares that are split, given as a bonus or consolidated while the simulator runs. The history is
@@ -671,98 +584,6 @@ impl SplitOrder {
     }
 }
 
-// ---- Trading
-//
-// Orders of a control route for the trading of one share: a price that holds from an instant on, or
-// a halt. Plain values.
-
-/// Prices set for one share: a year of dates, twice a date.
-const PRICES_MAX: usize = 500;
-/// Dearest share, in paise.
-const PRICE_PAISE_MAX: i64 = 100_000_000;
-
-/// The orders for one share.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Trading {
-    /// Oldest first.
-    prices: Vec<Price>,
-    halted_at: Option<Timestamp>,
-}
-
-/// A price in paise that holds from an instant on.
-#[derive(Debug, Clone, Copy)]
-struct Price {
-    from: Timestamp,
-    paise: i64,
-    /// The previous close that the exchange states for that date.
-    previous_close: Option<i64>,
-}
-
-impl Trading {
-    /// The instant whose trading is shown at `at`: that of the halt if it was earlier, else `at`.
-    pub(crate) fn shown_at(&self, at: Timestamp) -> Timestamp {
-        self.halted_at.map_or(at, |halted_at| at.min(halted_at))
-    }
-
-    /// The price set for `at`, in paise.
-    pub(crate) fn price_at(&self, at: Timestamp) -> Option<i64> {
-        let after = self.prices.partition_point(|price| price.from <= at);
-        after.checked_sub(1).map(|index| self.prices[index].paise)
-    }
-
-    /// The previous close ordered for a date, in paise.
-    pub(crate) fn previous_close(&self, date: Date) -> Option<i64> {
-        let of_date = |price: &&Price| clock::zoned(price.from).date() == date;
-        self.prices.iter().filter(of_date).find_map(|price| price.previous_close)
-    }
-
-    /// Carries out an order given at `now`.
-    ///
-    /// # Errors
-    /// The mistake, in words for the person who sent the order.
-    pub(crate) fn order(&mut self, order: &TradingOrder, now: Timestamp) -> Result<(), String> {
-        if let Some(price) = order.price {
-            let previous_close = order.previous_close.map(paise);
-            let price = Price { from: now, paise: paise(price), previous_close };
-            let fits = |paise: i64| (1..=PRICE_PAISE_MAX).contains(&paise);
-            let all_fit = fits(price.paise) && price.previous_close.is_none_or(fits);
-            if !all_fit || self.prices.len() >= PRICES_MAX {
-                return Err(format!(
-                    "prices: 0.01 to {} rupees, at most {PRICES_MAX} of one share",
-                    PRICE_PAISE_MAX / 100
-                ));
-            }
-            self.prices.retain(|price| price.from < now);
-            self.prices.push(price);
-        }
-        match order.halted {
-            Some(true) => self.halted_at = Some(now),
-            Some(false) => self.halted_at = None,
-            None => {}
-        }
-        Ok(())
-    }
-}
-
-/// A price or a halt, as the control route takes it.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct TradingOrder {
-    /// `NSE:INFY`.
-    pub(crate) symbol: String,
-    /// The price from now on, in place of the simulated ones.
-    price: Option<Decimal>,
-    /// The date's previous close, as an exchange adjusts it for a split. Goes with `price`; if
-    /// absent, it is the last close.
-    previous_close: Option<Decimal>,
-    /// Whether trading is halted. The last price then stays, with its time.
-    halted: Option<bool>,
-}
-
 #[cfg(test)]
 #[path = "day_tests.rs"]
 mod tests;
-
-#[cfg(test)]
-#[path = "trading_tests.rs"]
-mod trading_tests;

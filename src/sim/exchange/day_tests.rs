@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::sim::exchange::universe::Universe;
+use rust_decimal::Decimal;
 
 fn at(text: &str) -> Timestamp {
     format!("{text}+05:30").parse().unwrap()

@@ -1,4 +1,6 @@
 //! The simulated exchange: its shares, its day, and every price of it, from one seed. Pure.
 
 pub(crate) mod day;
+pub(crate) mod minutes;
+pub(crate) mod trading;
 pub(crate) mod universe;

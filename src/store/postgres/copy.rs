@@ -9,12 +9,14 @@ use sha2::{Digest, Sha256};
 use tokio_postgres::types::{ToSql, Type};
 
 use super::connection::Connection;
-use super::store::Connections;
 use crate::base::Clock;
+use crate::store::arg::Arg;
+use crate::store::cells::Cells;
 use crate::store::errors::{MaintenanceError, OpenError, StoreError};
+use crate::store::postgres::transactions::Connections;
 use crate::store::settings::{StoreSettings, StoreUrl};
 use crate::store::sqlite::maintenance::CopiedTable;
-use crate::store::tx::{Arg, Cells, Failure};
+use crate::store::tx::Failure;
 
 type Result<T, E = MaintenanceError> = std::result::Result<T, E>;
 

@@ -11,7 +11,8 @@ use crate::base::{Broker, Clock};
 use crate::store::condition::PROBE_WRITE;
 use crate::store::conformance::samples::{sync, user};
 use crate::store::settings::{StoreSettings, StoreUrl};
-use crate::store::tx::{READ_DEADLINE_MS, Sql, WRITE_DEADLINE_MS, Write};
+use crate::store::tx::Sql;
+use crate::store::write::{READ_DEADLINE_MS, WRITE_DEADLINE_MS, Write};
 use crate::store::{AccountId, NewUser, OpenError, Store, StoreError, Turn, UserDirectory};
 use crate::store::{accounts, portfolios};
 
@@ -322,7 +323,7 @@ fn a_server_that_is_away_at_the_start_is_waited_for() {
         store.probe();
         store.health().state.as_str() == "ok"
     };
-    let parker = crate::rt::coroutines::Parker::current();
+    let parker = crate::rt::moving::Parker::current();
     for _ in 0..200 {
         if served() {
             break;

@@ -8,11 +8,13 @@
 
 use std::sync::Arc;
 
-use super::store::{Connections, Purpose};
 use crate::base::Clock;
+use crate::store::arg::Arg;
+use crate::store::cells::Cells;
 use crate::store::errors::Result;
+use crate::store::postgres::transactions::{Connections, Purpose};
 use crate::store::settings::{StoreSettings, StoreUrl};
-use crate::store::tx::{Arg, Cells, Failure, Sql, Tx, statements};
+use crate::store::tx::{Failure, Sql, Tx, statements};
 use crate::store::{Epoch, OpenError};
 
 /// Less than the margin between a lease and the local deadline of its holder.

@@ -6,7 +6,7 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::connection::Connection;
 use crate::store::postgres::connection::Deadline;
-use crate::store::postgres::store::Connections;
+use crate::store::postgres::transactions::Connections;
 use crate::store::{OpenError, StoreError};
 
 type Result<T, E = OpenError> = std::result::Result<T, E>;

@@ -3,6 +3,7 @@
 //! A session keeps no state: no named statement, no `SET` that outlives a transaction, no `LISTEN`
 //! and no session lock. So any pooler may stand between, also in transaction mode.
 
+mod condition;
 #[cfg(test)]
 pub(super) mod conformance_tests;
 mod connection;
@@ -16,6 +17,7 @@ mod migrations;
 mod store;
 #[cfg(test)]
 pub(super) mod test_server;
+mod transactions;
 #[cfg(test)]
 mod turns_tests;
 mod tx;
@@ -23,4 +25,5 @@ pub(super) mod url;
 
 pub(crate) use copy::copy;
 pub(crate) use lease::PostgresLease;
-pub(crate) use store::{Connections, Postgres, Purpose};
+pub(crate) use store::Postgres;
+pub(crate) use transactions::{Connections, Purpose};

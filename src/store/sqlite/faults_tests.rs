@@ -7,7 +7,7 @@ use std::io::{Seek, SeekFrom, Write as _};
 use super::*;
 use crate::ops::state_lock::NotHeld;
 use crate::store::condition::PROBE_WRITE;
-use crate::store::tx::Write;
+use crate::store::write::Write;
 use crate::store::{Expected, JournalFields};
 
 const UNAVAILABLE: &str = "unavailable";

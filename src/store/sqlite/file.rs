@@ -17,10 +17,11 @@ use crate::base::Clock;
 use crate::base::paths::beside;
 use crate::ops::notify;
 use crate::ops::owner::{self, folder_of};
+use crate::store::arg::args;
 use crate::store::errors::{OpenError, StoreError, is_of_writing};
 use crate::store::sqlite::identity::{begin_identity, forget_in, stood};
 use crate::store::sqlite::log::{self, BUSY_TIMEOUT};
-use crate::store::tx::{Failure, Tx, args, statements};
+use crate::store::tx::{Failure, Tx, statements};
 
 /// `bhav` in ASCII. Distinguishes our file from any other SQLite file.
 const APPLICATION_ID: i32 = 0x6268_6176;

@@ -26,10 +26,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::clock;
 use crate::base::paths::beside;
+use crate::store::arg::args;
 use crate::store::changes::{self, Continuity, LastRead};
 use crate::store::condition::IDENTITY;
 use crate::store::small_file;
-use crate::store::tx::{Failure, Tx, args, statements};
+use crate::store::tx::{Failure, Tx, statements};
 
 statements! {
     const BEGIN_START = "\
@@ -398,7 +399,7 @@ mod tests {
             if by_command {
                 let mut users = crate::store::sqlite::store::SqliteUsers::open(&path).unwrap();
                 let work = |tx: &dyn Tx| tx.run(FORGET_DATABASE_ID, &[]).map(Some);
-                users.write(&crate::store::tx::Write::new(), work).unwrap();
+                users.write(&crate::store::write::Write::new(), work).unwrap();
             }
             assert_ne!(id_at_a_start(&path), first, "{by_command}");
         }

@@ -16,17 +16,19 @@ use crate::ops::DurationCounts;
 use crate::ops::owner::folder_of;
 use crate::ops::state_lock::{self, InstanceLock};
 use crate::rt::{Batch, BatchSpec, Lane, LaneSpec};
+use crate::store::arg::Arg;
+use crate::store::cells::Cells;
 use crate::store::condition::StoreHealth;
 use crate::store::errors::{MaintenanceError, OpenError, Result};
 use crate::store::settings::StoreSettings;
+use crate::store::sqlite::condition::Condition;
 use crate::store::sqlite::log::BUSY_TIMEOUT;
 use crate::store::sqlite::maintenance::inspect;
-use crate::store::sqlite::writer::{Condition, Readers, SqliteLedger};
+use crate::store::sqlite::readers::Readers;
+use crate::store::sqlite::writer::SqliteLedger;
 use crate::store::sqlite::{file, identity, log};
-use crate::store::tx::{
-    Arg, Cells, Failure, PAGE_DEADLINE_MS, READ_DEADLINE_MS, ReadRow, Sql, Tx, WRITE_DEADLINE_MS,
-    Write,
-};
+use crate::store::tx::{Failure, ReadRow, Sql, Tx};
+use crate::store::write::{PAGE_DEADLINE_MS, READ_DEADLINE_MS, WRITE_DEADLINE_MS, Write};
 
 /// The file's name in the state directory.
 pub const FILE_NAME: &str = "bhav.sqlite";

@@ -1,21 +1,18 @@
 //! The writing connection, which runs on the thread `store-writer` alone, the state of the file,
 //! and the reading connections.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
-use std::{fs, io};
 
-use parking_lot::Mutex;
-use rusqlite::{Connection, ffi};
+use rusqlite::Connection;
 
-use crate::ops::state_lock::{InstanceLock, NotHeld};
 use crate::rt::Ledger;
-use crate::store::condition::{LastSeen, State};
-use crate::store::errors::{OpenError, Result, StoreError, state_of};
-use crate::store::sqlite::file::{begin_start, open_beside, open_for_reading, open_for_writing};
-use crate::store::sqlite::log::{BUSY_TIMEOUT, Inode, LogWatch};
+use crate::store::condition::State;
+use crate::store::errors::{OpenError, Result, StoreError};
+use crate::store::sqlite::condition::Condition;
+use crate::store::sqlite::file::{begin_start, open_beside, open_for_writing};
+use crate::store::sqlite::log::BUSY_TIMEOUT;
+use crate::store::sqlite::readers::Readers;
 use crate::store::sqlite::{file, identity, log};
 use crate::store::tx::Failure;
 
@@ -326,210 +323,5 @@ impl Ledger for SqliteLedger {
             // The result does not matter: the transaction is lost anyway.
             let _ = self.control("ROLLBACK");
         }
-    }
-}
-
-// ---- Condition
-//
-// The state of the file, and how failures change it. Used from any thread.
-
-/// The state of the store, shared by the writer, the readers and health.
-pub(crate) struct Condition {
-    pub(crate) path: PathBuf,
-    pub(crate) seen: LastSeen,
-    /// Identity of the file that was opened first and has the current schema. This process opens no
-    /// other file and makes none.
-    opened: OnceLock<Inode>,
-    /// Watches the write-ahead log of the file.
-    pub(crate) log: LogWatch,
-    /// The lock that writing needs; `None` if no other instance is possible.
-    lock: Option<Arc<InstanceLock>>,
-}
-
-impl Condition {
-    pub(crate) fn new(path: &Path, lock: Option<Arc<InstanceLock>>) -> Self {
-        Self {
-            path: path.to_owned(),
-            seen: LastSeen::unavailable("not opened yet"),
-            opened: OnceLock::new(),
-            log: LogWatch::new(path),
-            lock,
-        }
-    }
-
-    /// Whether the file was opened at least once.
-    pub(crate) fn was_opened(&self) -> bool {
-        self.opened.get().is_some()
-    }
-
-    /// Fails if the instance lock is not held, since another instance might write.
-    pub(crate) fn expect_lock(&self) -> Result<()> {
-        let Some(Err(why)) = self.lock.as_ref().map(|lock| lock.hold()) else { return Ok(()) };
-        let state = match &why {
-            NotHeld::InUse => State::Busy,
-            NotHeld::Refused(_) | NotHeld::Released => State::ReadOnly,
-        };
-        self.failed(state, &why.to_string());
-        Err(StoreError::Unavailable(why.to_string()))
-    }
-
-    /// Fails if the path no longer names the file that was opened first: writes to a removed file
-    /// would be lost. Fails also if the file was truncated to nothing.
-    pub(crate) fn expect_in_place(&self) -> Result<()> {
-        let Some(opened) = self.opened.get() else { return Ok(()) };
-        if Inode::of(&self.path).is_ok_and(|found| found == *opened) {
-            if fs::metadata(&self.path).is_ok_and(|about| about.len() > 0) {
-                return Ok(());
-            }
-            let cause = "the file was cut to nothing while in use";
-            self.failed(State::Corrupt, cause);
-            return Err(StoreError::Unavailable(cause.to_owned()));
-        }
-        let cause = "the file was moved, removed or replaced while in use: put it back, or stop \
-                     the service, put a good copy in place and start it";
-        self.failed(State::Unavailable, cause);
-        Err(StoreError::Unavailable(cause.to_owned()))
-    }
-
-    /// Whether the names still refer to the database and the log that are in use.
-    pub(crate) fn is_in_place(&self) -> bool {
-        self.expect_in_place().is_ok() && self.log.in_place()
-    }
-
-    /// Records that the file was opened with the current schema. The first time, this makes the
-    /// state good. Afterwards only a successful write does.
-    pub(crate) fn opened(&self, takes_writes: bool) -> io::Result<()> {
-        if self.was_opened() {
-            return Ok(());
-        }
-        let identity = Inode::of(&self.path)?;
-        if self.opened.set(identity).is_ok() {
-            match takes_writes {
-                true => self.seen.set(State::Ok, ""),
-                false => self.seen.set(State::ReadOnly, "the file takes no writes"),
-            }
-        }
-        Ok(())
-    }
-
-    /// Records that the file can be read but not written. From now on this process opens no other
-    /// file.
-    pub(crate) fn readable(&self) -> io::Result<()> {
-        if !self.was_opened() {
-            // Only the writer's thread opens the first file, so no other identity can be set
-            // already.
-            let _ = self.opened.set(Inode::of(&self.path)?);
-        }
-        Ok(())
-    }
-
-    /// Records a successful write. It does not end the state of a damaged file.
-    pub(crate) fn worked(&self) {
-        if !matches!(self.seen.state(), State::Ok | State::Corrupt | State::Stuck) {
-            self.seen.set(State::Ok, "");
-        }
-    }
-
-    /// Records a failure that shows the file to be in `state`.
-    pub(crate) fn failed(&self, state: State, cause: &str) {
-        if self.seen.state() != State::Corrupt {
-            self.seen.set(state, cause);
-        }
-    }
-
-    /// Converts a failure into the caller's error, and records the state that it shows.
-    pub(crate) fn judge(&self, failure: Failure) -> StoreError {
-        let error = match failure {
-            Failure::Refused(error) => return error,
-            Failure::Sqlite(error) => error,
-            #[cfg(feature = "engines")]
-            Failure::Postgres(error) => return StoreError::Unavailable(error.to_string()),
-        };
-        match error.sqlite_extended_error_code() {
-            // Every foreign key refers to a user, and the e-mail is the only unique column that is
-            // not a key.
-            Some(ffi::SQLITE_CONSTRAINT_FOREIGNKEY) => return StoreError::NoSuchUser,
-            Some(ffi::SQLITE_CONSTRAINT_UNIQUE) => return StoreError::EmailTaken,
-            Some(_) => {}
-            // Not an SQLite error: a column has another type than expected.
-            None => return StoreError::Damaged("a column of another type"),
-        }
-        let cause = error.to_string();
-        if let Some(state) = state_of(&error) {
-            self.failed(state, &cause);
-        }
-        StoreError::Unavailable(cause)
-    }
-}
-
-// ---- Readers
-//
-// The read-only connections. Used by the threads of the lane `store-reader`.
-
-/// Connections not in use, at most one per thread of the lane.
-pub(crate) struct Readers {
-    idle: Mutex<Vec<Connection>>,
-    /// Number of times that all connections were retired. A connection of an earlier generation is
-    /// not reused.
-    generation: AtomicU64,
-    condition: Arc<Condition>,
-}
-
-impl Readers {
-    pub(crate) fn new(condition: Arc<Condition>) -> Self {
-        Self { idle: Mutex::new(Vec::new()), generation: AtomicU64::new(0), condition }
-    }
-
-    /// Retires all connections. A connection in use is closed when its work ends.
-    pub(crate) fn retire(&self) {
-        let mut idle = self.idle.lock();
-        self.generation.fetch_add(1, Ordering::Relaxed);
-        let retired = std::mem::take(&mut *idle);
-        drop(idle);
-        drop(retired);
-    }
-
-    /// Runs `work` on a consistent state of the file. A connection that had an error is not reused.
-    pub(crate) fn work<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> Result<T, Failure>,
-    ) -> Result<T> {
-        if !self.condition.was_opened() {
-            return Err(StoreError::Unavailable(self.condition.seen.cause()));
-        }
-        let (generation, pooled) = {
-            let mut idle = self.idle.lock();
-            (self.generation.load(Ordering::Relaxed), idle.pop())
-        };
-        let connection = match pooled {
-            Some(connection) => Ok(connection),
-            None => self.open(),
-        };
-        let attempt = connection.and_then(|mut connection| {
-            let transaction = connection.transaction()?;
-            let done = work(&transaction)?;
-            transaction.finish()?;
-            // SQLite shares the index of the log among a process's connections. A connection that
-            // was opened while nothing could be written would make the writer's next one read-only
-            // too.
-            if self.condition.seen.state() != State::ReadOnly {
-                self.keep(connection, generation);
-            }
-            Ok(done)
-        });
-        attempt.map_err(|failure| self.condition.judge(failure))
-    }
-
-    fn keep(&self, connection: Connection, generation: u64) {
-        let mut idle = self.idle.lock();
-        if generation == self.generation.load(Ordering::Relaxed) {
-            idle.push(connection);
-        }
-    }
-
-    fn open(&self) -> Result<Connection, Failure> {
-        self.condition.seen.expect_not_closed()?;
-        self.condition.expect_in_place()?;
-        Ok(open_for_reading(&self.condition.path)?)
     }
 }

@@ -9,5 +9,7 @@ pub(crate) mod feed_state;
 pub(crate) mod feed_time;
 pub(crate) mod feeds;
 pub(crate) mod known_closes;
+pub(crate) mod market_phase;
 pub(crate) mod poll;
+pub(crate) mod snapshot;
 pub(crate) mod ticking;

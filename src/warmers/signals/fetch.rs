@@ -17,8 +17,8 @@ use crate::signals::history::SESSIONS_KEPT;
 use crate::store::CandleHistory;
 use crate::warmers::context::WarmerContext;
 use crate::warmers::quotes::feed_state::CLOSE_MARGIN;
-use crate::warmers::signals::look::Provisional;
-use crate::warmers::signals::symbol::Histories;
+use crate::warmers::signals::histories::Histories;
+use crate::warmers::signals::provisional::Provisional;
 
 /// Pause of a source after a call failed for other reasons than its symbol.
 const FAILED_RETRY_MS: u64 = 30_000;

@@ -13,8 +13,9 @@ use crate::signals::patterns::Key;
 use crate::signals::{Look, Reliability};
 use crate::store::Epoch;
 use crate::store::{NewHistory, Store};
-use crate::warmers::signals::look::{LookOrder, Publication, Tail, look, prepare, show};
+use crate::warmers::signals::look::{LookOrder, Tail, look, prepare};
 use crate::warmers::signals::outcomes::Expected;
+use crate::warmers::signals::publication::{Publication, show};
 
 const TODAY: Date = date(2026, 11, 20);
 const A: Source = Source::BrokerA;

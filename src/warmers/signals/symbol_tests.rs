@@ -1,6 +1,9 @@
 //! Tests which source is asked for a symbol's candles, and when to stop.
 
 use super::*;
+use crate::brokers::broker_a::Tokens;
+use crate::market::{IndexList, Universe};
+use crate::warmers::signals::histories::Histories;
 use jiff::civil::date;
 
 const DATE: Date = date(2026, 11, 20);

@@ -4,7 +4,7 @@ use crossbeam_channel::bounded;
 use rustls::RootCertStore;
 
 use super::*;
-use crate::rt::coroutines::Parker;
+use crate::rt::moving::Parker;
 use crate::rt::outbound::NAMES_QUEUE_MAX;
 
 /// Dials with these root certificates instead of the web's.

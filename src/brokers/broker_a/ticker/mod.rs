@@ -13,15 +13,21 @@
 //!   prices.
 
 mod dial;
+mod link;
 mod reading;
 mod session;
 mod subscriptions;
 mod thread;
+mod ticks;
+mod watch;
+mod window;
+mod worker;
 
-pub(crate) use dial::{Endpoint, TickerSettings};
+pub(crate) use dial::Endpoint;
 pub(crate) use reading::TickerReading;
 pub use subscriptions::Wanted;
 pub(crate) use thread::Ticker;
+pub(crate) use worker::TickerSettings;
 
-pub(in crate::brokers::broker_a) use dial::TickerParts;
 pub(in crate::brokers::broker_a) use subscriptions::KnownTokens;
+pub(in crate::brokers::broker_a) use worker::TickerParts;

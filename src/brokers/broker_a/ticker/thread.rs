@@ -7,13 +7,12 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 
 use crate::base::Clock;
-use crate::brokers::broker_a::ticker::dial::{
-    Dialer, Shared, TickerParts, TickerSettings, Way, Worker,
-};
+use crate::brokers::broker_a::ticker::dial::Dialer;
 use crate::brokers::broker_a::ticker::reading::{Reason, State, TickerReading};
 use crate::brokers::broker_a::ticker::session;
 use crate::brokers::broker_a::ticker::session::Ended;
 use crate::brokers::broker_a::ticker::subscriptions::Wanted;
+use crate::brokers::broker_a::ticker::worker::{Shared, TickerParts, TickerSettings, Way, Worker};
 use crate::rt::News;
 use crate::rt::outbound::BackOff;
 use crate::rt::threads::Stoppable;

@@ -1,0 +1,118 @@
+//! Schemas of what the tools take and return, as parts of the API description.
+//!
+//! Made once, at the first question. Never blocks.
+
+use serde_json::{Map, Value, json};
+
+use crate::api::mcp::arguments::PAGE_CURSOR;
+use crate::api::mcp::tools::Lists::Cut;
+use crate::api::mcp::tools::{LIST_CHARS_MAX, NEXT_CURSOR, Tool};
+
+fn resolved<'a>(api: &'a Value, value: &'a Value) -> &'a Value {
+    let reference = value.get("$ref").and_then(Value::as_str);
+    reference.and_then(|reference| api.pointer(&reference[1..])).unwrap_or(value)
+}
+
+/// The schema of a tool's arguments, the parameters of its first route.
+pub(super) fn input_of(tool: &Tool, api: &Value) -> Value {
+    let [(_, path), ..] = tool.routes else { unreachable!("every tool has a route") };
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    let parameters = api["paths"][path]["get"]["parameters"].as_array();
+    for parameter in parameters.into_iter().flatten() {
+        let parameter = resolved(api, parameter);
+        let name = parameter["name"].as_str().unwrap_or_default();
+        if parameter["in"] != "query" {
+            continue;
+        }
+        let mut schema = resolved(api, &parameter["schema"]).clone();
+        if schema["type"] == "array" {
+            let text = json!({"type": "string", "minLength": 1, "maxLength": LIST_CHARS_MAX});
+            schema = json!({"anyOf": [schema, text]});
+        }
+        schema["description"] = parameter["description"].clone();
+        if parameter["required"] == true {
+            required.push(name.to_owned());
+        }
+        properties.insert(name.to_owned(), schema);
+    }
+    if let Cut(_) = tool.lists {
+        let says = "next_cursor of the answer before, with the same other arguments.";
+        let schema = json!({"type": "string", "pattern": PAGE_CURSOR, "description": says});
+        properties.insert("cursor".into(), schema);
+    }
+    let mut input = json!({"type": "object", "additionalProperties": false});
+    if !properties.is_empty() {
+        input["properties"] = properties.into();
+    }
+    if !required.is_empty() {
+        input["required"] = json!(required);
+    }
+    input
+}
+
+/// The schema of a tool's answers: that of its route, or of an object with those of its routes.
+pub(super) fn output_of(tool: &Tool, api: &Value) -> Value {
+    let of = |path: &str| {
+        let success = &api["paths"][path]["get"]["responses"]["200"];
+        success["content"]["application/json"]["schema"].clone()
+    };
+    let mut output = match tool.routes {
+        [(_, path)] => resolved(api, &of(path)).clone(),
+        several => {
+            let members = several.iter().map(|(name, path)| ((*name).to_owned(), of(path)));
+            let names: Vec<&str> = several.iter().map(|(name, _)| *name).collect();
+            json!({
+                "type": "object",
+                "required": names,
+                "properties": members.collect::<Map<_, _>>(),
+                "additionalProperties": false,
+            })
+        }
+    };
+    if let Cut(_) = tool.lists {
+        let says = "Only where there is more: the cursor of the next page.";
+        output["properties"][NEXT_CURSOR] = json!({"type": "string", "description": says});
+    }
+    output
+}
+
+/// The schema with what it refers to in its own `$defs`. A bare one has no descriptions.
+pub(super) fn alone(mut schema: Value, api: &Value, is_bare: bool) -> Value {
+    let (mut definitions, mut wanted) = (Map::new(), Vec::new());
+    prepare(&mut schema, is_bare, &mut wanted);
+    while let Some(name) = wanted.pop() {
+        if !definitions.contains_key(&name) {
+            let mut definition = api["components"]["schemas"][&name].clone();
+            prepare(&mut definition, is_bare, &mut wanted);
+            definitions.insert(name, definition);
+        }
+    }
+    if !definitions.is_empty() {
+        schema["$defs"] = definitions.into();
+    }
+    schema
+}
+
+/// Turns references inwards, and removes what harms: clients divide binary floats by `multipleOf`,
+/// and find that 81234.57 is no multiple of 0.01.
+fn prepare(schema: &mut Value, is_bare: bool, wanted: &mut Vec<String>) {
+    match schema {
+        Value::Object(members) => {
+            members.retain(|name, member| match name.as_str() {
+                "multipleOf" | "examples" => member.is_object(),
+                "description" => !is_bare || member.is_object(),
+                _ => true,
+            });
+            if let Some(Value::String(reference)) = members.get_mut("$ref") {
+                let name = reference.rsplit('/').next().unwrap_or_default().to_owned();
+                *reference = format!("#/$defs/{name}");
+                wanted.push(name);
+            }
+            members.values_mut().for_each(|member| prepare(member, is_bare, wanted));
+        }
+        Value::Array(items) => {
+            items.iter_mut().for_each(|item| prepare(item, is_bare, wanted));
+        }
+        _ => {}
+    }
+}
