@@ -65,6 +65,10 @@ impl ReadFiles {
     }
 }
 
+/// Least part of the security master in force that a new one must have. The broker's grows; a tenth
+/// does not leave the exchanges between two downloads.
+const MASTER_KEPT_PCT_MIN: usize = 90;
+
 /// The new settings and files, read and checked, not in force yet.
 struct Prepared {
     loaded: Loaded,
@@ -111,15 +115,34 @@ impl<'a> Reloader<'a> {
         let files = ReadFiles::read(market, &mut faults);
         let indices = kept(IndexList::load(market.indices_file.as_deref()), &mut faults);
         let master = kept(master_shares(&loaded.config), &mut faults);
+        let is_named = loaded.config.broker_b.master_file.is_some();
+        if let Some(why) = master.as_ref().filter(|_| is_named).and_then(|new| self.cut_short(new))
+        {
+            faults.push(why);
+        }
         let auth = &self.app.state().auth;
         let auth = kept(auth.prepare(&loaded.config.auth), &mut faults);
         let ticker = kept(self.ticker(&loaded.config), &mut faults);
         match (files, indices, master, auth, ticker) {
-            (Some(files), Some(indices), Some(master), Some(auth), Some(ticker)) => {
+            (Some(files), Some(indices), Some(master), Some(auth), Some(ticker))
+                if faults.is_empty() =>
+            {
                 Ok(Prepared { loaded, files, indices, master, auth, ticker })
             }
             _ => Err(Refused(faults)),
         }
+    }
+
+    /// Why a security master is taken for one that was cut short, as by a download that broke off.
+    fn cut_short(&self, new: &[Listed]) -> Option<String> {
+        let in_force = self.app.state().portfolio.securities.load().len();
+        let (rows, before) = (new.len(), in_force - securities(Vec::new()).len());
+        (rows * 100 < before * MASTER_KEPT_PCT_MIN).then(|| {
+            format!(
+                "BHAV_BROKERB_MASTER_FILE has {rows} shares, and the one in force {before}: \
+                 download it again; a restart takes it as it is"
+            )
+        })
     }
 
     /// The ticker for the new settings. The broker's own URL takes a restart.

@@ -101,7 +101,6 @@ impl Securities {
     }
 
     /// Number of shares in the index.
-    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }

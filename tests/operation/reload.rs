@@ -347,6 +347,50 @@ fn a_calendar_and_a_universe_change_and_a_bad_one_changes_nothing() {
     assert_eq!(subject.program.exit().code(), Some(0));
 }
 
+/// Broker B's list with `shares` rows, as the broker writes it.
+fn master(shares: usize) -> String {
+    let mut text = String::from("\"Token\", \"ShortName\", \"Series\"");
+    for column in 3..61 {
+        let name = match column {
+            10 => "ISINCode",
+            60 => "ExchangeCode",
+            _ => "",
+        };
+        text.push_str(&format!(", \"{name}\""));
+    }
+    for share in 0..shares {
+        text.push_str(&format!("\r\n\"{share}\",\"CODE{share}\",\"EQ\""));
+        for column in 3..61 {
+            let cell = if column == 60 { format!("SHARE{share}") } else { String::new() };
+            text.push_str(&format!(",\"{cell}\""));
+        }
+    }
+    text + "\r\n"
+}
+
+#[test]
+fn a_security_master_that_was_cut_short_is_refused_and_a_longer_one_taken() {
+    let lines = "BHAV_BROKERB_MASTER_FILE=@master\n";
+    let mut subject = Subject::start(&[("master", &master(100))], lines);
+    for shares in [90, 100, 120, 108] {
+        subject.write("master", &master(shares));
+        subject.reload_well(lines);
+    }
+    for (refusals, shares) in [97, 60, 1].into_iter().enumerate() {
+        subject.write("master", &master(shares));
+        subject.reload(lines);
+        let said =
+            format!("BHAV_BROKERB_MASTER_FILE has {shares} shares, and the one in force 108");
+        assert!(subject.logged(&said).contains("reload refused"));
+        let refused = subject.logged("reload refused").lines().count();
+        assert_eq!(refused, refusals + 1);
+    }
+    subject.reload("");
+    subject.write("master", &master(5));
+    subject.reload(lines);
+    assert_eq!(subject.logged("reload refused").lines().count(), 3, "none was in force");
+}
+
 #[test]
 fn signals_of_running_candles_come_and_go_with_their_switch() {
     let universe = "BHAV_UNIVERSE_FILE=@universe\nBROKERA_API_KEY_FILE=@key\n\
