@@ -88,6 +88,8 @@ pub(super) struct ListingOrder {
     pub(super) insert: Vec<(usize, String)>,
     /// Symbols whose rows are not sent.
     pub(super) without: Vec<String>,
+    /// Symbols that the quote calls leave out of their answers.
+    pub(super) unquoted: Vec<String>,
     /// Number of rows after which each exchange's list ends.
     pub(super) rows_max: Option<usize>,
 }

@@ -67,6 +67,39 @@ fn without_broker_a_it_is_degraded() {
     assert_eq!(service.get("/api/health").status, 200);
 }
 
+/// Broker A leaves an index out of its answers and has all else.
+#[test]
+fn an_index_that_broker_a_lacks_comes_from_the_public_provider_and_degrades_nothing() {
+    for lacking in ["NSE:NIFTY 50", "NSE:NIFTY BANK", "BSE:SENSEX", "NSE:NIFTY IT"] {
+        let scene = Scene::at(TRADING);
+        let order = format!(r#"{{"unquoted":["{lacking}"]}}"#);
+        assert_eq!(scene.control("POST", "broker_a/instruments", &order).status, 200);
+        let service = scene.start();
+        let field = match lacking {
+            "NSE:NIFTY 50" => Some("index1_price"),
+            "NSE:NIFTY BANK" => Some("bankindex_price"),
+            "BSE:SENSEX" => Some("index2_price"),
+            _ => None,
+        };
+        let is_whole = |json: &Value| {
+            let lead = |name: &str| json[name].is_number();
+            json["market"]["stale"] == false && field.is_none_or(lead)
+        };
+        service.snapshot_where("each index", is_whole);
+        let ok = |json: &Value| {
+            json["status"] == "ok" && json["feeds"]["broker_a"]["failures"].as_i64() == Some(0)
+        };
+        let json = until("health", || Some(service.health()).filter(ok));
+        assert_eq!(json["feeds"]["broker_a"]["state"], "ok", "{lacking}: {json}");
+        // Shares go on to come from broker A.
+        let share = until("a share", || {
+            let answer = service.prices("NSE:INFY");
+            (answer.status == 200).then(|| answer.json()["quotes"][0].clone())
+        });
+        assert_eq!(share["source"], "broker_a", "{lacking}: {share}");
+    }
+}
+
 #[test]
 fn a_state_directory_that_breaks_is_reported_and_prices_go_on() {
     let scene = Scene::at(TRADING);

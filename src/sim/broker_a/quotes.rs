@@ -37,7 +37,8 @@ pub(crate) fn quotes_answer(call: &Call<'_>, route: &str) -> Answer {
     let mut seen = std::collections::HashSet::new();
     for key in asked {
         let Some(instrument) = call.world.universe.by_key(key) else { continue };
-        if !seen.insert(key) {
+        let is_left_out = call.world.listing.lock().unquoted.iter().any(|symbol| symbol == key);
+        if is_left_out || !seen.insert(key) {
             continue;
         }
         let tick = call.tick(instrument);

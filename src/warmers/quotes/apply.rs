@@ -3,7 +3,7 @@
 //!
 //! Both the answers to polls and pushed batches come through here.
 
-use crate::base::{Quote, Symbol};
+use crate::base::{Quote, Source, Symbol};
 use crate::brokers::Batch;
 use crate::cache::{Kept, Vouched};
 use crate::warmers::context::WarmerContext;
@@ -55,6 +55,10 @@ pub(crate) fn apply(
     let mut read = feed.read(&mut batch, &market);
     let has_lead = read.iter().any(|(quote, _)| feed.leads.contains(&quote.symbol));
     let doubt = doubt(feed, &batch, has_lead);
+    if !batch.pushed && has_lead {
+        let absent = batch.unknown.iter().filter(|symbol| feed.leads.contains(symbol));
+        feed.absent = absent.cloned().collect();
+    }
     // Only a leading index tells how far our clock is off. A share with an absurd time does not,
     // nor does a push without any lead.
     if has_lead || doubt.is_some() {
@@ -144,14 +148,17 @@ fn keep_unknown(unknown: Vec<Symbol>, sinks: &mut QuoteSinks<'_>, now_mono_ms: u
 }
 
 /// Why an answer does not count as a healthy feed's. The indices always have a price, so a source
-/// without them is broken even if it answers. A push carries only the indices that moved.
+/// without them is broken even if it answers. Broker A may lack one of them, which the public
+/// provider then gives; that one has no other behind it. A push carries only the indices that
+/// moved.
 fn doubt(feed: &FeedState, batch: &Batch, has_lead: bool) -> Option<String> {
     let is_lead = |symbol: &&Symbol| feed.leads.contains(symbol);
     let name = feed.source().as_str();
     if let Some(symbol) = batch.implausible.iter().find(is_lead) {
         return Some(format!("{name} gives no believable price for {symbol}"));
     }
-    if let Some(symbol) = batch.unknown.iter().find(is_lead) {
+    let may_lack = feed.source() == Source::BrokerA && has_lead;
+    if let Some(symbol) = batch.unknown.iter().find(is_lead).filter(|_| !may_lack) {
         return Some(format!("{name} leaves {symbol} out of its answer"));
     }
     (!has_lead && !batch.pushed).then(|| format!("{name} answers without an index"))

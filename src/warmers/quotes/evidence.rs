@@ -45,7 +45,7 @@ struct Said {
 /// The memory of both sources.
 pub(crate) struct Evidence {
     said: BoundedMap<(Symbol, Source), Said>,
-    /// Symbols that broker A was not believed about, for the other source.
+    /// Symbols that broker A was not believed about, has not, or lets stand, for the other source.
     questions: BTreeSet<Symbol>,
     /// When it was last asked about each.
     asked_mono_ms: BoundedMap<Symbol, u64>,
@@ -90,12 +90,19 @@ impl Evidence {
             self.refused += 1;
             let (believed, refused) = (self.believed, self.refused);
             tracing::debug!(%quote.symbol, believed, refused, "a price without evidence");
-            let asked = self.asked_mono_ms.get(&quote.symbol);
-            let asks = asked.is_none_or(|at| now_mono_ms.saturating_sub(*at) >= QUESTION_MS);
-            if source == Source::BrokerA && asks && self.questions.len() < QUESTIONS_MAX {
-                self.questions.insert(quote.symbol.clone());
+            if source == Source::BrokerA {
+                self.ask(&quote.symbol, now_mono_ms);
             }
             batch.implausible.push(quote.symbol);
+        }
+    }
+
+    /// Asks the public provider about a symbol, if it was not asked lately.
+    pub(crate) fn ask(&mut self, symbol: &Symbol, now_mono_ms: u64) {
+        let asked = self.asked_mono_ms.get(symbol);
+        let asks = asked.is_none_or(|at| now_mono_ms.saturating_sub(*at) >= QUESTION_MS);
+        if asks && self.questions.len() < QUESTIONS_MAX {
+            self.questions.insert(symbol.clone());
         }
     }
 

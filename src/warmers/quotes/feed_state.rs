@@ -1,7 +1,7 @@
 //! The scheduler's view of one feed: its last index quotes, the results of its polls, and the
 //! health that follows from them. Only state and rules; `poll` makes the calls.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use jiff::SignedDuration;
@@ -54,6 +54,8 @@ pub(crate) struct FeedState {
     pub succeeded_mono_ms: Option<u64>,
     /// Its last quote of each index and sector.
     heard: HashMap<Symbol, Heard>,
+    /// Leads that its last answer left out although it had others. They are the other feed's.
+    pub absent: HashSet<Symbol>,
     /// Up to when its last push vouched for each lead.
     pushed: HashMap<Symbol, i64>,
     /// Its clock, measured by its indices.
@@ -155,6 +157,7 @@ impl FeedState {
             asked_mono_ms: None,
             succeeded_mono_ms: None,
             heard: HashMap::new(),
+            absent: HashSet::new(),
             pushed: HashMap::new(),
             ahead_of_us_ms: None,
             failures_in_row: 0,
@@ -200,14 +203,15 @@ impl FeedState {
         self.heard.get(self.witness()?)
     }
 
-    /// Whether its data is fresh: it vouches for each lead recently enough.
+    /// Whether its data is fresh: it vouches recently enough for each lead that it has.
     pub(crate) fn is_healthy(&self, freshness: &Freshness, now_mono_ms: u64) -> bool {
         let source = self.feed.source();
         let is_fresh = |lead: &Symbol| {
             let heard = self.heard.get(lead);
             heard.is_some_and(|heard| !freshness.is_stale(source, heard.vouched, now_mono_ms))
         };
-        !self.leads.is_empty() && self.leads.iter().all(is_fresh)
+        let mut had = self.leads.iter().filter(|lead| !self.absent.contains(*lead)).peekable();
+        had.peek().is_some() && had.all(is_fresh)
     }
 
     /// Whether its pushes vouched for each lead within `lately_ms`.

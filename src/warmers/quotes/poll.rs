@@ -8,8 +8,9 @@ use std::sync::atomic::Ordering;
 
 use crate::base::{BySource, Quote, Source, Symbol};
 use crate::brokers::{Batch, BrokerErrorKind};
+use crate::cache::Peek;
 use crate::cache::pending::{Room, Taken};
-use crate::market::Index;
+use crate::market::{Index, Phase};
 use crate::rt::lanes::Outcomes;
 use crate::warmers::context::WarmerContext;
 use crate::warmers::quotes::apply::{QuoteSinks, apply};
@@ -141,6 +142,10 @@ impl QuotesTask {
             Some(Ok(mut batch)) => {
                 self.evidence.weigh(source, &mut batch, &shown(sinks, now_mono_ms), now_mono_ms);
                 let (brought, doubt) = apply(feed, batch, sinks, now_mono_ms);
+                if source == Source::BrokerA {
+                    let lacking = lacking(feed, &brought, sinks.context, now_mono_ms);
+                    lacking.iter().for_each(|symbol| self.evidence.ask(symbol, now_mono_ms));
+                }
                 if reclaimed || doubt.is_some() {
                     sinks.context.pending.settle(&brought);
                 }
@@ -195,6 +200,24 @@ impl QuotesTask {
         let reclaimed = self.feeds.iter_mut().filter_map(|feed| feed.reclaim(now_mono_ms));
         reclaimed.for_each(Taken::put_back);
     }
+}
+
+/// What a healthy broker A does not give: an index that it left out, and symbols whose prices stand
+/// although the market trades.
+fn lacking(
+    feed: &FeedState,
+    brought: &[Symbol],
+    context: &WarmerContext,
+    now_mono_ms: u64,
+) -> Vec<Symbol> {
+    let is_trading = context.calendar.status(context.clock.now()).phase == Phase::Open;
+    if !is_trading || !feed.is_healthy(context.l1.freshness(), now_mono_ms) {
+        return Vec::new();
+    }
+    let stands = |symbol: &&Symbol| {
+        matches!(context.l1.peek(symbol.as_str(), now_mono_ms), Peek::Known { stale: true, .. })
+    };
+    feed.absent.iter().chain(brought.iter().filter(stands)).cloned().collect()
 }
 
 /// The quote that requests read now.
