@@ -330,7 +330,8 @@ pub(crate) fn read_snapshot(state: &State, call: &Call<'_>, reply: &mut Response
         let json = aged(published.json());
         let tag = etag(&json);
         reply.body().extend_from_slice(&json);
-        return send_tagged(call, &tag, &[("Cache-Control", PUBLIC)], reply);
+        let headers = [("Cache-Control", PUBLIC), ("Vary", "Accept-Encoding")];
+        return send_tagged(call, &tag, &headers, reply);
     }
     if send_published(&state.snapshot, call, reply)? {
         return Ok(());

@@ -24,6 +24,7 @@ fn the_first_answer_after_a_jump_of_time_shows_no_old_price_as_fresh() {
         scene.advance_ms(jump_ms);
         let first = service.get(SNAPSHOT).with_status(200);
         assert!(!first.text().contains("\"stale\":false"), "{jump_ms}: {}", first.text());
+        assert_eq!(first.header("vary"), Some("Accept-Encoding"), "{jump_ms}");
         assert_eq!(scene.control("DELETE", "faults", "").status, 200);
     }
 }
