@@ -70,10 +70,19 @@ fn edit(json: &mut Value, named: &str, gives: Gives) {
 struct Times(Arc<Mutex<Vec<u64>>>);
 
 impl Times {
-    /// Time between two requests, of the first three.
-    fn between(&self) -> Option<[u64; 2]> {
+    /// Time between two requests, of the first three. One that follows within `repeats_ms` repeats a
+    /// call that failed: on a busy machine the clock of a test passes an answer's deadline.
+    fn between(&self, repeats_ms: u64) -> Option<[u64; 2]> {
         let times = self.0.lock();
-        let [first, second, third, ..] = times[..] else { return None };
+        let mut firsts: Vec<u64> = Vec::new();
+        let mut before = None;
+        for at in times.iter().copied() {
+            if before.is_none_or(|before| at - before > repeats_ms) {
+                firsts.push(at);
+            }
+            before = Some(at);
+        }
+        let [first, second, third, ..] = firsts[..] else { return None };
         Some([second - first, third - second])
     }
 }
@@ -100,6 +109,9 @@ fn a_symbol_without_a_quote_is_asked_for_again_as_the_page_says() {
         }
         let service = scene.start_with(&config);
         let mut step_ms: u64 = 250;
+        // Steps of a quarter of a minute pass the deadlines of calls: some are made twice, some lost.
+        let is_long = seconds >= 900;
+        let repeats_ms = if is_long { 60_000 } else { 0 };
         until("the lists and prices", || {
             scene.advance_ms(step_ms as i64);
             let is_fresh = service.get("/api/index/snapshot").text().contains("\"stale\":false");
@@ -116,10 +128,11 @@ fn a_symbol_without_a_quote_is_asked_for_again_as_the_page_says() {
                     step_ms = step_ms.max(seconds * 1_000 / 60);
                 }
             }
-            times.between().ok_or_else(|| format!("{:?}", times.0.lock()))
+            times.between(repeats_ms).ok_or_else(|| format!("{:?}", times.0.lock()))
         });
         let least_ms = seconds * 1_000;
-        let most_ms = least_ms + 12_000 + 2 * step_ms;
+        let lost_ms = if is_long { least_ms + repeats_ms } else { 0 };
+        let most_ms = least_ms + 12_000 + 2 * step_ms + lost_ms;
         // The first call goes out some time after the stream has begun to count.
         let [first_ms, next_ms] = between;
         assert!(next_ms + 1_000 + step_ms >= least_ms, "{what}: {between:?}");
