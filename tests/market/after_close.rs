@@ -4,6 +4,9 @@ use sonic_rs::{JsonValueTrait, Value};
 
 use crate::support::{Scene, Service, until};
 
+/// Longest step of the clock, so that no call is under way over a long jump.
+const STEP_MS: i64 = 30_000;
+
 /// Advances the clock to `at`, then in small steps until a quote for which `holds` is true.
 fn quote_at(
     scene: &Scene,
@@ -13,7 +16,14 @@ fn quote_at(
     holds: impl Fn(&Value) -> bool,
 ) -> Value {
     let at: jiff::Timestamp = format!("2026-11-20T{at}+05:30").parse().unwrap();
-    scene.advance_ms((at.as_millisecond() - scene.clock.now_ms()).max(0));
+    loop {
+        let left_ms = at.as_millisecond() - scene.clock.now_ms();
+        if left_ms <= 0 {
+            break;
+        }
+        scene.advance_ms(left_ms.min(STEP_MS));
+        service.prices(symbol);
+    }
     until(at.to_string().as_str(), || {
         scene.advance_ms(500);
         let answer = service.prices(symbol);
