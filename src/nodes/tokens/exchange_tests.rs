@@ -234,6 +234,8 @@ fn another_secret_is_counted_and_said_once_without_what_it_hid() {
         .with_max_level(tracing::Level::TRACE)
         .with_writer(move || to.clone())
         .finish();
+    // With a single subscriber a line that another test's thread reaches first is off for all.
+    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let mut nodes = [("a", SECRET), ("b", "a key that no other node has, by mistake")]
         .map(|(name, secret)| Node::new(name, secret, &air, &clock));
     tracing::subscriber::with_default(subscriber, || {
