@@ -70,8 +70,8 @@ fn edit(json: &mut Value, named: &str, gives: Gives) {
 struct Times(Arc<Mutex<Vec<u64>>>);
 
 impl Times {
-    /// Time between two requests, of the first three. One that follows within `repeats_ms` repeats a
-    /// call that failed: on a busy machine the clock of a test passes an answer's deadline.
+    /// Time between two requests, of the first three. One that follows within `repeats_ms` repeats
+    /// a call that failed: on a busy machine the clock of a test passes an answer's deadline.
     fn between(&self, repeats_ms: u64) -> Option<[u64; 2]> {
         let times = self.0.lock();
         let mut firsts: Vec<u64> = Vec::new();
@@ -109,7 +109,8 @@ fn a_symbol_without_a_quote_is_asked_for_again_as_the_page_says() {
         }
         let service = scene.start_with(&config);
         let mut step_ms: u64 = 250;
-        // Steps of a quarter of a minute pass the deadlines of calls: some are made twice, some lost.
+        // Steps of a quarter of a minute pass the deadlines of calls: some are made twice, some are
+        // lost.
         let is_long = seconds >= 900;
         let repeats_ms = if is_long { 60_000 } else { 0 };
         until("the lists and prices", || {
