@@ -19,7 +19,7 @@ use crate::storage::going_back::{id_in, status};
 use crate::support::postgres::{self, Server};
 use crate::support::{Scene, Service, TRADING, bearer, bhav, run, state_flag, until};
 
-const PASSWORD: &str = "nine green parrots";
+pub const PASSWORD: &str = "nine green parrots";
 const SECRET: &str = "a key that all the nodes know as they must";
 
 /// A database of its own, whose nodes keep their state over restarts.

@@ -5,12 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bhav::base::Clock;
 use rustix::process::Signal;
 
-use super::going_back::{log_in, stay_closed};
+use super::going_back::{PASSWORD, log_in, stay_closed};
 use super::pair::{Pair, ask};
 use crate::support::postgres::{self, Server};
 use crate::support::{Scene, Service, SharedServer, TRADING, bearer, until};
 
-const PASSWORD: &str = "a password for nodes";
 /// Both nodes must write to the standby within this time of its promotion. A node retries after at
 /// most five seconds, and other tests slow down the machine.
 const WRITES_WITHIN_MS: u64 = 15_000;
