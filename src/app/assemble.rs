@@ -358,7 +358,7 @@ pub(super) fn master_shares(config: &Config) -> Result<Vec<Listed>, NoMaster> {
 }
 
 /// The compiled-in shares in the form of the portfolio.
-fn embedded_shares() -> Vec<Listed> {
+pub(super) fn embedded_shares() -> Vec<Listed> {
     let shares = embedded_instruments().into_iter().filter(|row| row.kind == Kind::Share);
     let listed = shares.map(|row| Listed {
         exchange: row.symbol.exchange().as_str().into(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use secrecy::{ExposeSecret, SecretString};
 
-use super::assemble::{admin_secrets, master_shares, securities};
+use super::assemble::{admin_secrets, embedded_shares, master_shares, securities};
 use super::start::{App, unprotected};
 use crate::api::State;
 use crate::auth::PreparedAuth;
@@ -21,6 +21,7 @@ use crate::config::fault::Fault;
 use crate::config::secrets::SECRETS;
 use crate::config::settings::SETTINGS;
 use crate::market::indices::MarketSettings;
+use crate::market::list_belief::is_cut_short;
 use crate::market::{IndexList, MarketCalendar, Sectors, Universe};
 use crate::ops::log;
 use crate::portfolio::Listed;
@@ -64,10 +65,6 @@ impl ReadFiles {
         warmers.take_files(MarketFiles { calendar, universe, provisional_signals });
     }
 }
-
-/// Least part of the security master in force that a new one must have. The broker's grows; a tenth
-/// does not leave the exchanges between two downloads.
-const MASTER_KEPT_PCT_MIN: usize = 90;
 
 /// The new settings and files, read and checked, not in force yet.
 struct Prepared {
@@ -136,8 +133,9 @@ impl<'a> Reloader<'a> {
     /// Why a security master is taken for one that was cut short, as by a download that broke off.
     fn cut_short(&self, new: &[Listed]) -> Option<String> {
         let in_force = self.app.state().portfolio.securities.load().len();
-        let (rows, before) = (new.len(), in_force - securities(Vec::new()).len());
-        (rows * 100 < before * MASTER_KEPT_PCT_MIN).then(|| {
+        let rows = new.len();
+        let before = in_force - embedded_shares().len();
+        is_cut_short(rows, before).then(|| {
             format!(
                 "BHAV_BROKERB_MASTER_FILE has {rows} shares, and the one in force {before}: \
                  download it again; a restart takes it as it is"

@@ -12,20 +12,11 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use crate::base::Symbol;
+use crate::market::list_belief::{NAMED_MAX, is_cut_short, is_much_unread};
 use crate::market::phase::Trading;
 
 /// Most shares with derivatives. The exchange has some 220.
 const UNDERLYINGS_MAX: usize = 2_000;
-
-/// A list with fewer of the last one's shares than this part, in percent, is not believed. The
-/// exchange takes out a few at a time.
-const KEPT_PCT_MIN: usize = 90;
-
-/// Largest part of the rows, in percent, that may be unreadable.
-const UNREAD_PCT_MAX: u64 = 10;
-
-/// Shares that are named.
-const NAMED_MAX: usize = 5;
 
 /// Whether a share has derivatives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,13 +103,13 @@ impl Underlyings {
             return Some(UnderlyingsDoubt::TooMany);
         }
         let lacking: Vec<&Box<str>> = last.tickers.difference(&self.tickers).collect();
-        let (count, before) = (lacking.len(), last.tickers.len());
-        if (before - count) * 100 < before * KEPT_PCT_MIN {
+        let count = lacking.len();
+        let before = last.tickers.len();
+        if is_cut_short(before - count, before) {
             let first = lacking.into_iter().take(NAMED_MAX).cloned().collect();
             return Some(UnderlyingsDoubt::Lacks { count, before, first });
         }
-        let is_unread = unread * 100 > rows * UNREAD_PCT_MAX;
-        is_unread.then_some(UnderlyingsDoubt::Unread { rows: unread, of: rows })
+        is_much_unread(unread, rows).then_some(UnderlyingsDoubt::Unread { rows: unread, of: rows })
     }
 }
 

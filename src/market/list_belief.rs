@@ -8,17 +8,16 @@ use std::fmt;
 use crate::base::{Exchange, Symbol};
 use crate::market::instruments::{InstrumentList, Origin};
 
-/// A list with fewer instruments of an exchange than this part of those before, in percent, is much
-/// shorter. From day to day some are delisted of some thousand.
+/// A list with less than this part of those before it, in percent, is cut short. From day to day an
+/// exchange takes out a few.
 const KEPT_PCT_MIN: usize = 90;
 /// Largest part of the needed symbols, in percent, that may be missing against the compiled-in
 /// list. Months old, it has names that were changed since.
 const RENAMED_PCT_MAX: usize = 10;
-/// Largest part of the rows, in percent, that may be unreadable. That nothing needed is among them
-/// is judged before.
+/// Largest part of the rows, in percent, that may be unreadable.
 const UNREAD_PCT_MAX: u64 = 10;
 /// Symbols that are named.
-const NAMED_MAX: usize = 5;
+pub(crate) const NAMED_MAX: usize = 5;
 
 /// Why a list is not believed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +46,16 @@ impl fmt::Display for Doubt {
     }
 }
 
+/// Whether a list that has `kept` of the `before` that the last one had was cut short.
+pub(crate) fn is_cut_short(kept: usize, before: usize) -> bool {
+    kept * 100 < before * KEPT_PCT_MIN
+}
+
+/// Whether too many of the rows of a list, `unread` of `rows`, could not be read.
+pub(crate) fn is_much_unread(unread: u64, rows: u64) -> bool {
+    unread * 100 > rows * UNREAD_PCT_MAX
+}
+
 /// The doubt about `list`, which came after `last` and of which `unread` rows could not be read.
 /// `needed`: symbols that are held or in the universe.
 pub(crate) fn doubt<'a>(
@@ -57,7 +66,7 @@ pub(crate) fn doubt<'a>(
 ) -> Option<Doubt> {
     for exchange in [Exchange::Nse, Exchange::Bse] {
         let (listed, before) = (list.count_on(exchange), last.count_on(exchange));
-        if listed * 100 < before * KEPT_PCT_MIN {
+        if is_cut_short(listed, before) {
             return Some(Doubt::Shorter { exchange, listed, before });
         }
     }
@@ -71,9 +80,9 @@ pub(crate) fn doubt<'a>(
         let first = lacking.take(NAMED_MAX).map(|symbol| (*symbol).clone()).collect();
         return Some(Doubt::Lacks { count, first });
     }
+    // That nothing needed is among the unread rows was judged above.
     let listed = list.len();
-    let is_unread = unread * 100 > (listed as u64 + unread) * UNREAD_PCT_MAX;
-    is_unread.then_some(Doubt::Unread { rows: unread, listed })
+    is_much_unread(unread, listed as u64 + unread).then_some(Doubt::Unread { rows: unread, listed })
 }
 
 #[cfg(test)]
