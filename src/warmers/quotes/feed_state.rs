@@ -11,7 +11,7 @@ use crate::base::{BySource, Quote, Source, Symbol};
 use crate::brokers::{Batch, BrokerError, CallTimes, MarketFeed, Readiness};
 use crate::cache::pending::Taken;
 use crate::cache::{Freshness, Limits, Vouched};
-use crate::market::{Derivatives, IndexList, MarketCalendar, Universe};
+use crate::market::{Derivatives, IndexList, MarketCalendar, Trading, Universe};
 use crate::rt::Lane;
 
 /// After this many failures in a row the other feed is polled before this one's data is stale. One
@@ -368,7 +368,7 @@ impl FeedState {
         calendar: &MarketCalendar,
     ) {
         let exchange = quote.symbol.exchange();
-        let latest = self.time.latest(exchange, times, calendar);
+        let latest = self.time.latest(exchange, Trading::WithAuction, times, calendar);
         let heard = self.heard.get(&quote.symbol).map(|heard| &heard.quote);
         let shown = shown.filter(|_| self.time.rests(exchange, times, calendar));
         let last = shown.into_iter().chain(heard).max_by_key(|held| held.as_of);

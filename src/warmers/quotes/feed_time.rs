@@ -122,16 +122,17 @@ impl FeedTime {
         self.witnesses.first().map_or(0, |witness| witness.offset.step_ms())
     }
 
-    /// The latest time at which a price without a timestamp can have been made: the time of the
-    /// call by the source's clock, or the end of trading if trading had stopped.
+    /// The latest time at which a price without a timestamp can have been made, by `whose` hours:
+    /// the time of the call by the source's clock, or the end of trading if trading had stopped.
     pub(crate) fn latest(
         &self,
         exchange: Exchange,
+        whose: Trading,
         times: &CallTimes,
         calendar: &MarketCalendar,
     ) -> Timestamp {
         let known = before(times.asked, self.behind_ms(exchange));
-        let at = calendar.last_move(known).unwrap_or(known);
+        let at = calendar.last_move_of(whose, known).unwrap_or(known);
         Timestamp::from_second(at.as_second()).unwrap_or(at)
     }
 
@@ -145,9 +146,7 @@ impl FeedTime {
         times: &CallTimes,
         calendar: &MarketCalendar,
     ) -> Timestamp {
-        let known = before(times.asked, self.behind_ms(exchange));
-        let at = calendar.last_move_of(whose, known).unwrap_or(known);
-        let latest = Timestamp::from_second(at.as_second()).unwrap_or(at);
+        let latest = self.latest(exchange, whose, times, calendar);
         match self.witness_as_of(exchange) {
             Some(index) if whose == Trading::WithAuction => index.min(latest),
             Some(index) if !self.has_come_to_rest(index, exchange, times, calendar) => {
