@@ -6,6 +6,7 @@
 use crate::base::{Quote, Source, Symbol};
 use crate::brokers::Batch;
 use crate::cache::{Kept, Vouched};
+use crate::market::InstrumentList;
 use crate::warmers::context::WarmerContext;
 use crate::warmers::persist::PersistTask;
 use crate::warmers::quotes::feed_state::{FeedState, MarketView};
@@ -80,7 +81,7 @@ pub(crate) fn apply(
         tracing::debug!(source = source.as_str(), ?symbols, "implausible quotes dropped");
     }
     if doubt.is_none() {
-        keep_unknown(batch.unknown, sinks, now_mono_ms);
+        keep_unknown(batch.unknown, &listed, sinks, now_mono_ms);
     }
     (brought, doubt)
 }
@@ -133,15 +134,18 @@ impl QuoteSinks<'_> {
     }
 }
 
-fn keep_unknown(unknown: Vec<Symbol>, sinks: &mut QuoteSinks<'_>, now_mono_ms: u64) {
-    let context = sinks.context;
-    let list = context.instruments.load_full();
+fn keep_unknown(
+    unknown: Vec<Symbol>,
+    listed: &InstrumentList,
+    sinks: &mut QuoteSinks<'_>,
+    now_mono_ms: u64,
+) {
     for symbol in unknown {
         // An index does not become unknown because one answer lacks it.
-        if context.indices.contains(&symbol) {
+        if sinks.context.indices.contains(&symbol) {
             continue;
         }
-        let is_listed = list.contains(symbol.as_str());
+        let is_listed = listed.contains(symbol.as_str());
         let ttl_ms = if is_listed { LISTED_NEGATIVE_MS } else { NEGATIVE_MS };
         sinks.keep_unknown(symbol, ttl_ms, now_mono_ms);
     }
