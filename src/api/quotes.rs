@@ -21,7 +21,7 @@ use crate::cache::Hit;
 use crate::cache::movers::Moment;
 use crate::cache::pending::Wait;
 use crate::http::document::coding::etag;
-use crate::http::document::variants::{JSON, PUBLIC};
+use crate::http::document::variants::{CachePolicy, JSON, PUBLIC};
 use crate::http::{Problem, Response};
 use crate::market::InstrumentList;
 use crate::market::search::{QUERY_BYTES_MAX, Query, WORDS_MAX};
@@ -34,6 +34,10 @@ pub(super) const SYMBOLS_MAX: usize = 50;
 
 /// `Retry-After` if an available feed did not answer in time.
 const RETRY_AFTER_S: u64 = 5;
+
+/// Headers of an answer that a request makes in place of a published document.
+const OF_ALL_CODINGS: [(&str, &str); 2] =
+    [("Cache-Control", CachePolicy::JSON.cache_control), ("Vary", CachePolicy::JSON.vary)];
 
 const HEADERS: &[(&str, &str)] = &[("Cache-Control", "no-cache")];
 
@@ -330,8 +334,7 @@ pub(crate) fn read_snapshot(state: &State, call: &Call<'_>, reply: &mut Response
         let json = aged(published.json());
         let tag = etag(&json);
         reply.body().extend_from_slice(&json);
-        let headers = [("Cache-Control", PUBLIC), ("Vary", "Accept-Encoding")];
-        return send_tagged(call, &tag, &headers, reply);
+        return send_tagged(call, &tag, &OF_ALL_CODINGS, reply);
     }
     if send_published(&state.snapshot, call, reply)? {
         return Ok(());
@@ -417,7 +420,7 @@ pub(crate) fn read_movers(state: &State, call: &Call<'_>, reply: &mut Response<'
     let (json, _) = moment.document(true);
     let tag = etag(&json);
     reply.body().extend_from_slice(&json);
-    send_tagged(call, &tag, &[("Cache-Control", PUBLIC), ("Vary", "Accept-Encoding")], reply)
+    send_tagged(call, &tag, &OF_ALL_CODINGS, reply)
 }
 
 fn unusable() -> Problem {
