@@ -138,6 +138,14 @@ fn config(scene: &Scene) -> Config {
     config
 }
 
+/// The exchange at a minute of a date, with the hours of `calendar` if there is one.
+fn exchange_at(date: &str, from: &str, calendar: Option<&str>) -> Scene {
+    let now = format!("{date}T{from}:00+05:30");
+    let clock = Clock::manual(now.parse().unwrap());
+    let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+    Scene::by_hand_at_hours(clock, settings, calendar)
+}
+
 fn await_instruments(days: &Days) {
     until("broker A's lists", || {
         days.scene.advance_ms(STEP_MS);
@@ -155,17 +163,19 @@ impl Afternoon {
     /// From a minute of a date on. `calendar` is what the operator's file says, if there is one,
     /// and what the exchange does.
     fn begin(date: &'static str, from: &str, calendar: Option<&str>) -> Self {
-        let now = format!("{date}T{from}:00+05:30");
-        let clock = Clock::manual(now.parse().unwrap());
-        let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
-        let scene = Scene::by_hand_at_hours(clock, settings, calendar);
+        let scene = exchange_at(date, from, calendar);
         let mut config = config(&scene);
         if let Some(calendar) = calendar {
             let file = scene.state.path().join("calendar.toml");
             std::fs::write(&file, calendar).unwrap();
             config.market.calendar_file = Some(file);
         }
-        let days = Days::on(scene, &config);
+        Self::on(scene, &config, date)
+    }
+
+    /// A service with these settings, on a scene that stands at a minute of `date`.
+    fn on(scene: Scene, config: &Config, date: &'static str) -> Self {
+        let days = Days::on(scene, config);
         await_instruments(&days);
         days.holds_at_a(
             r#"{"symbol":"NSE:INFY","quantity":10,"average_paise":70000},
@@ -277,7 +287,8 @@ fn standing_since(as_of: Timestamp, since: Timestamp, minute: i64) -> String {
 /// Looks at each minute, and returns the rows of the table that a person would make of it.
 fn play(afternoon: &Afternoon, expected: &Expected) -> Vec<String> {
     let [begins, known] = [expected.auction.0, expected.auction.1].map(minute);
-    let (end, close) = (minute(expected.end), minute(expected.close));
+    let end = minute(expected.end);
+    let close = minute(expected.close);
     let mut standing: Option<[Decimal; 2]> = None;
     let mut last_trade = None;
     let mut rows: Vec<String> = Vec::new();
@@ -391,8 +402,7 @@ fn a_share_with_derivatives_that_froze_before_the_auction_has_no_close_of_its_la
     let afternoon = Afternoon::begin("2026-12-07", "15:27", None);
     afternoon.go_to(minute("15:29"));
     for symbol in [WITH, WITHOUT] {
-        let order = format!(r#"{{"symbol":"{symbol}","halted":true}}"#);
-        assert_eq!(afternoon.days.scene.control("POST", "trading", &order).status, 200);
+        afternoon.days.scene.halt(symbol, true);
     }
     afternoon.go_to(minute("15:51"));
     until("the close of the share without derivatives", || {
@@ -403,8 +413,7 @@ fn a_share_with_derivatives_that_froze_before_the_auction_has_no_close_of_its_la
         afternoon.go_to(now);
         assert_eq!(afternoon.closes().keys().collect::<Vec<_>>(), [WITHOUT], "{}", text(now));
     }
-    let order = format!(r#"{{"symbol":"{WITH}","halted":false}}"#);
-    assert_eq!(afternoon.days.scene.control("POST", "trading", &order).status, 200);
+    afternoon.days.scene.halt(WITH, false);
     until("the auction's price", || {
         afternoon.days.scene.advance_ms(5_000);
         let closes = afternoon.closes();
@@ -440,20 +449,10 @@ fn a_calendar_that_arrives_in_the_afternoon_moves_the_close_that_is_awaited() {
             "16:15-16:20 closed false 15:55 15:45 official,last",
         ],
     };
-    let now = "2026-12-04T13:58:00+05:30";
-    let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
-    let clock = Clock::manual(now.parse().unwrap());
-    let scene = Scene::by_hand_at_hours(clock, settings, Some(MOVED));
+    let scene = exchange_at("2026-12-04", "13:58", Some(MOVED));
     let config = config(&scene);
     let file: PathBuf = scene.state.path().join("calendar.toml");
-    let days = Days::on(scene, &config);
-    await_instruments(&days);
-    days.holds_at_a(
-        r#"{"symbol":"NSE:INFY","quantity":10,"average_paise":70000},
-           {"symbol":"NSE:SIM300","quantity":10,"average_paise":70000}"#,
-    );
-    days.sync("a");
-    let afternoon = Afternoon { days, date: "2026-12-04" };
+    let afternoon = Afternoon::on(scene, &config, "2026-12-04");
     afternoon.go_to(minute("14:00"));
     assert_eq!(afternoon.market()["next_transition_at"], "2026-12-04T15:15:00+05:30");
     std::fs::write(&file, MOVED).unwrap();

@@ -149,8 +149,7 @@ fn ages(service: &Service) -> Vec<(bool, String)> {
 #[test]
 fn a_source_that_froze_before_the_auction_is_marked_until_it_has_the_close() {
     let scene = Scene::still_at("2026-11-20T15:10:00+05:30");
-    let halt = r#"{"symbol":"NSE:SBIN","halted":true}"#;
-    assert_eq!(scene.control("POST", "trading", halt).status, 200);
+    scene.halt("NSE:SBIN", true);
     scene.fault("public", r#"{"kind":"refuse"}"#);
     let mut config = scene.config();
     // The clock stands while a request waits.

@@ -90,8 +90,7 @@ fn a_share_that_a_sync_brings_after_the_run_gets_the_close_within_a_minute() {
 #[test]
 fn while_the_run_waits_for_something_else_too() {
     let days = Days::from("2026-11-13T11:00:00+05:30");
-    let halt = r#"{"symbol":"NSE:TCS","halted":true}"#;
-    assert_eq!(days.scene.control("POST", "trading", halt).status, 200);
+    days.scene.halt("NSE:TCS", true);
     days.go_to("2026-11-16T11:00:00+05:30");
     let days = prepared(days);
     days.holds_at_a(

@@ -31,13 +31,8 @@ fn a_symbol_without_a_close_is_waited_for_and_then_carried() {
 /// Thursday, when trading in ITC is halted.
 fn scene_with_a_halt() -> Scene {
     let scene = scene_by_hand("2026-11-19T11:00:00+05:30");
-    halt(&scene, true);
+    scene.halt("NSE:ITC", true);
     scene
-}
-
-fn halt(scene: &Scene, halted: bool) {
-    let order = format!(r#"{{"symbol":"NSE:ITC","halted":{halted}}}"#);
-    assert_eq!(scene.control("POST", "trading", &order).status, 200);
 }
 
 /// Advances the clock and logs the server in at broker A, as each day needs.
@@ -113,7 +108,7 @@ fn who_waits_for_a_price_is_valued_again_when_it_comes() {
     let infy = scene.said("NSE:INFY").0;
     let early = point_when(&scene, &service, users[0], |_| true);
     assert_eq!((early.total_current_value, early.carried), (infy + decimal("840"), 1));
-    halt(&scene, false);
+    scene.halt("NSE:ITC", false);
     let late = point_when(&scene, &service, users[0], |point| point.carried == 0);
     let itc = scene.said("NSE:ITC").0;
     assert_eq!(late.total_current_value, infy + decimal("2") * itc);

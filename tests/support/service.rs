@@ -253,6 +253,12 @@ impl Scene {
         self.upstream().ask(text)
     }
 
+    /// Halts the trading of a share at the simulated exchange, or lets it go on.
+    pub fn halt(&self, symbol: &str, halted: bool) {
+        let order = format!(r#"{{"symbol":"{symbol}","halted":{halted}}}"#);
+        assert_eq!(self.control("POST", "trading", &order).status, 200);
+    }
+
     pub fn stats(&self) -> Value {
         self.control("GET", "stats", "").json()
     }

@@ -13,8 +13,7 @@ fn rows_without_a_time_look_no_newer_than_the_index_beside_them() {
     let mut lapse = Lapse::with(QUARTER_S as i64);
     lapse.step_until(100, "broker A", |seen| seen.is_fresh_of("broker_a"));
     lapse.breaks("broker_a.quote", "wrong_types");
-    let halt = r#"{"symbol":"NSE:SBIN","halted":true}"#;
-    assert_eq!(lapse.scene.control("POST", "trading", halt).status, 200);
+    lapse.scene.halt("NSE:SBIN", true);
     let scene = &lapse.scene;
     let asked = || scene.stats()["requests"]["broker_a.ohlc"].as_u64().unwrap_or(0);
     let clock = lapse.clock.share();

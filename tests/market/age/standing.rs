@@ -11,11 +11,6 @@ fn quote(service: &Service, symbol: &str) -> Option<Value> {
     (answer.status == 200).then(|| answer.json()["quotes"][0].clone())
 }
 
-fn halt(scene: &Scene, symbol: &str, halted: bool) {
-    let order = format!(r#"{{"symbol":"{symbol}","halted":{halted}}}"#);
-    assert_eq!(scene.control("POST", "trading", &order).status, 200);
-}
-
 /// The price of the share stands at each source, and the index moves each second.
 #[test]
 fn a_share_that_stands_for_minutes_is_stale_wherever_it_is_shown() {
@@ -36,7 +31,7 @@ fn a_share_that_stands_for_minutes_is_stale_wherever_it_is_shown() {
             })
         };
         let (before, _) = seen("a fresh price", "NSE:INFY", false);
-        halt(&scene, "NSE:INFY", true);
+        scene.halt("NSE:INFY", true);
         // The public provider shows the halt a quarter of an hour later.
         scene.advance_ms(if broker_a { 0 } else { 900_000 });
         scene.advance_ms(120_000);
@@ -48,7 +43,7 @@ fn a_share_that_stands_for_minutes_is_stale_wherever_it_is_shown() {
         assert_eq!(service.get(SNAPSHOT).json()["market"]["stale"], false);
         let movers = service.get("/api/market/movers").json();
         assert!(!movers.to_string().contains("NSE:INFY"), "{movers}");
-        halt(&scene, "NSE:INFY", false);
+        scene.halt("NSE:INFY", false);
         scene.advance_ms(if broker_a { 0 } else { 900_000 });
         seen("trading again", "NSE:INFY", false);
     }
