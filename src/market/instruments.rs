@@ -169,8 +169,9 @@ impl InstrumentList {
     /// the list of derivatives if there is one; then an instrument a line, symbol and name with a
     /// tabulator between them.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let (origin, as_of, count) = (self.origin.as_str(), self.as_of, self.symbols.len());
-        let mut head = format!("{MAGIC} {origin} {as_of} {count}");
+        let origin = self.origin.as_str();
+        let count = self.symbols.len();
+        let mut head = format!("{MAGIC} {origin} {} {count}", self.as_of);
         if let Some(as_of) = self.underlyings.as_of() {
             let tickers: Vec<&str> = self.underlyings.tickers().collect();
             head += &format!(" {as_of},{}", tickers.join(","));

@@ -179,7 +179,8 @@ fn holiday_row(world: &World, before: &Bar, date: Date) -> Option<Bar> {
     if weekend || world.day.sessions.trades_on(next) {
         return None;
     }
-    let (start, close) = (world.day.sessions.regular_hours(next).0, before.close);
+    let start = world.day.sessions.regular_hours(next).0;
+    let close = before.close;
     Some(Bar { start, open: close, high: close, low: close, close, volume: 0 })
 }
 

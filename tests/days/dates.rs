@@ -64,7 +64,8 @@ pub struct Hours {
 
 impl Hours {
     fn of(calendar: &MarketCalendar, date: Date) -> Self {
-        let (mut now, mut opening) = (at(date, 0), None);
+        let mut now = at(date, 0);
+        let mut opening = None;
         loop {
             let status = calendar.status(now);
             match opening {

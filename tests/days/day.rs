@@ -533,7 +533,8 @@ impl Day {
         // Of a holiday there is no point.
         let Some(closed_ms) = self.closed_ms else { return };
         let now_s = self.world.clock.now().as_second() - at(self.date, 0).as_second();
-        let (evening, morning) = (now_s as u64 + self.rng.u64(2..3_600), self.rng.u64(..3_600));
+        let evening = now_s as u64 + self.rng.u64(2..3_600);
+        let morning = self.rng.u64(..3_600);
         match self.rng.u8(..3) {
             0 => self.look_again(evening, closed_ms),
             1 => self.look_again((24 + 8) * 3_600 + morning, closed_ms),

@@ -286,7 +286,8 @@ impl Account {
         }
         assert_eq!(answer.status, 200, "{}", answer.text());
         let json = answer.json();
-        let (mut sum, mut unknown) = (Decimal::ZERO, 0);
+        let mut sum = Decimal::ZERO;
+        let mut unknown = 0;
         for row in json["positions"].as_array().unwrap() {
             if row["last_price"].is_null() {
                 let made_of_it = [&row["pnl"], &row["unrealised"]];

@@ -25,7 +25,8 @@ fn source(scene: &Scene, is_public: bool, symbol: &str, gives: Gives) -> (Upstre
     let base = if is_public { scene.sim.public_url() } else { scene.sim.broker_a_url() };
     let path = base.split_once("://").unwrap().1;
     let path = path.find('/').map_or("", |at| &path[at..]).to_owned();
-    let (address, clock) = (scene.sim.addr().to_string(), scene.clock.clone());
+    let address = scene.sim.addr().to_string();
+    let clock = scene.clock.clone();
     let times = Times::default();
     let noted = times.clone();
     let upstream = Upstream::start(move |asked| {

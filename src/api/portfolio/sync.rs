@@ -160,7 +160,8 @@ fn stored(
 
 /// The market's day, and whether the indices stand on it.
 fn market_day(state: &State, now: Timestamp) -> MarketDay {
-    let (day, now_mono_ms) = (state.market_day(now), state.clock.monotonic_ms());
+    let day = state.market_day(now);
+    let now_mono_ms = state.clock.monotonic_ms();
     let leads = state.indices.leads().into_iter();
     let shown = leads.filter_map(|lead| match state.l1.peek(lead.symbol.as_str(), now_mono_ms) {
         Peek::Known { quote, .. } => Some(quote),

@@ -88,7 +88,8 @@ impl Sessions {
 
     /// The end of continuous trading for this instrument, in seconds of the day.
     fn continuous_end_s(&self, instrument: &Instrument, date: Date) -> i64 {
-        let (auction, close_s) = (self.auction(instrument, date), self.span(date).close_s);
+        let close_s = self.span(date).close_s;
+        let auction = self.auction(instrument, date);
         auction.map_or(close_s, |auction| i64::from(auction.start_s).min(close_s))
     }
 
@@ -460,7 +461,8 @@ impl Day {
             return minutes.clone();
         }
         let scale = self.scale(instrument, date);
-        let (before, minutes) = (self.sessions.before(date), self.sessions.span(date).minutes());
+        let before = self.sessions.before(date);
+        let minutes = self.sessions.span(date).minutes();
         let made = Arc::new(minutes_of(instrument, date, before, scale, minutes));
         let mut cache = self.minutes.lock();
         if cache.len() >= self.cached_days_max {
