@@ -91,6 +91,7 @@ fn write_users(
         last_close: None,
         close_before_open: None,
         session_before: None,
+        stood_at: None,
     };
     loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
