@@ -328,7 +328,7 @@ impl Seen {
 
 /// Never waits, and allocates nothing once there is data.
 pub(crate) fn read_snapshot(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    if state.snapshot.is_outlived(state.clock.monotonic_ms())
+    if state.snapshot.is_outlived(call.request.arrived_mono_ms)
         && let Some(published) = state.snapshot.load().as_deref()
     {
         let json = aged(published.json());

@@ -120,6 +120,17 @@ impl Clock {
             Kind::Manual { .. } => Stopwatch(None),
         }
     }
+
+    /// [`monotonic_ms`](Self::monotonic_ms) at the start of a stopwatch of this clock, without
+    /// another reading.
+    pub(crate) fn started_mono_ms(&self, stopwatch: Stopwatch) -> u64 {
+        match (&*self.0, stopwatch.0) {
+            (Kind::Running { started_ns, .. }, Some(at_ns)) => {
+                at_ns.saturating_sub(*started_ns) / 1_000_000
+            }
+            _ => self.monotonic_ms(),
+        }
+    }
 }
 
 /// Measures one duration; see [`Clock::stopwatch`].

@@ -310,8 +310,11 @@ impl<S: Serve> Exchange<'_, S> {
         let before = out.len();
         let stats = &self.shared.stats;
         stats.begin();
-        let stopwatch = self.shared.slots.clock.stopwatch();
-        let request = Request::new(bytes, head, body, self.peer, &self.settings.trusted_proxies);
+        let clock = &self.shared.slots.clock;
+        let stopwatch = clock.stopwatch();
+        let arrived_mono_ms = clock.started_mono_ms(stopwatch);
+        let trusted_proxies = &self.settings.trusted_proxies;
+        let request = Request::new(bytes, head, body, self.peer, trusted_proxies, arrived_mono_ms);
         let service = &self.shared.service;
         let mut reply = Response {
             out,
