@@ -118,7 +118,8 @@ impl Admin {
     }
 
     fn metrics(&self, reply: &mut Response<'_>) -> Result<(), Problem> {
-        let (watched, own) = (Arc::clone(&self.watched), self.lane.stats());
+        let watched = Arc::clone(&self.watched);
+        let own = self.lane.stats();
         let ticket = self.lane.submit(SCRAPE_DEADLINE_MS, move || metrics::gather(&watched, own));
         let text = ticket.map_err(too_busy).and_then(|ticket| ticket.wait().map_err(too_busy))?;
         reply.body().extend_from_slice(text.as_bytes());
@@ -149,7 +150,8 @@ impl Serve for Admin {
     fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Response<'a>) {
         if let Err(problem) = self.answer(request, reply) {
             let request_id = reply.problem(&problem);
-            let (status, code) = (problem.status, problem.code);
+            let status = problem.status;
+            let code = problem.code;
             // One limit with the service's own listener, whose summaries count these lines too.
             let lines = &self.watched.edge.stats.refusal_lines;
             if !lines.admit(status, code, self.watched.sources.clock.monotonic_ms()) {

@@ -167,7 +167,8 @@ fn requests(text: &mut Exposition, watched: &Watched) {
 }
 
 fn connections(text: &mut Exposition, watched: &Watched) {
-    let (stats, edge) = (&watched.edge.stats, &watched.edge);
+    let stats = &watched.edge.stats;
+    let edge = &watched.edge;
     let refused =
         [("address", stats.address_refusals.value()), ("system", stats.accept_errors.value())];
     let timed_out = [
@@ -200,11 +201,13 @@ fn connections(text: &mut Exposition, watched: &Watched) {
 }
 
 fn streams(text: &mut Exposition, watched: &Watched) {
-    let (streams, settings) = (&watched.edge.streams, watched.edge.settings());
+    let streams = &watched.edge.streams;
+    let settings = watched.edge.settings();
     let choices = &watched.edge.service.state().event_streams.choices;
     let stats = &streams.stats;
     // A stream with quotes takes two places.
-    let (all, places) = (streams.open(), streams.taken());
+    let all = streams.open();
+    let places = streams.taken();
     let with_quotes = places.saturating_sub(all).min(all);
     let cut = [
         ("write", stats.slow_cuts.value()),
@@ -248,7 +251,8 @@ fn streams(text: &mut Exposition, watched: &Watched) {
 }
 
 fn logins(text: &mut Exposition, state: &State) {
-    let (auth, keys) = (&state.auth, &state.auth.api_keys);
+    let auth = &state.auth;
+    let keys = &state.auth.api_keys;
     let logins = [("ok", auth.logins.value()), ("wrong_password", auth.wrong_passwords.value())];
     families! { text;
         counters "bhav_logins_total" "Logins whose password was checked, by result."
@@ -272,7 +276,8 @@ fn logins(text: &mut Exposition, state: &State) {
 
 /// Results of an operator's reloads and backups.
 fn operator(text: &mut Exposition, report: &Report) {
-    let (reload, backup) = (&report.health.reload, report.health.backup.as_ref());
+    let reload = &report.health.reload;
+    let backup = report.health.backup.as_ref();
     families! { text;
         gauge "bhav_reload_refused"
             "Whether the last reload was refused, so that older settings are in force."
@@ -321,7 +326,8 @@ fn lanes(text: &mut Exposition, watched: &Watched, store: &StoreHealth, own: Lan
 }
 
 fn store(text: &mut Exposition, state: &State, store: &StoreHealth) {
-    let (writer, exports) = (&store.writer, &state.portfolio.exports);
+    let writer = &store.writer;
+    let exports = &state.portfolio.exports;
     let writes = [
         ("committed", writer.committed),
         ("failed", writer.failed),
@@ -355,8 +361,11 @@ fn store(text: &mut Exposition, state: &State, store: &StoreHealth) {
 }
 
 fn caches(text: &mut Exposition, watched: &Watched) {
-    let (state, sources) = (watched.edge.service.state(), &watched.sources);
-    let (l1, l2, answers) = (state.l1.stats(), sources.l2.stats(), sources.responses.stats());
+    let state = watched.edge.service.state();
+    let sources = &watched.sources;
+    let l1 = state.l1.stats();
+    let l2 = sources.l2.stats();
+    let answers = sources.responses.stats();
     let [candles, documents] = state.candles.stats();
     let look_ups = [
         ("l1", l1.hits, l1.misses, l1.evictions),
@@ -454,7 +463,8 @@ fn upstreams(text: &mut Exposition, watched: &Watched) {
 }
 
 fn tokens(text: &mut Exposition, watched: &Watched) {
-    let (state, now) = (watched.edge.service.state(), watched.sources.clock.now());
+    let state = watched.edge.service.state();
+    let now = watched.sources.clock.now();
     let tokens =
         [("broker_a", state.broker_a_token.status(now)), ("broker_b", state.broker_b.status())];
     let left = tokens.iter().map(|(broker, status)| {
