@@ -68,7 +68,8 @@ pub(crate) fn logout(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -
         [] => (false, false),
         _ => {
             let mut fields = Fields::of(call.request)?;
-            let (everywhere, keys) = (fields.flag("everywhere"), fields.flag("keys"));
+            let everywhere = fields.flag("everywhere");
+            let keys = fields.flag("keys");
             if keys && !everywhere {
                 fields.fault("keys", "API keys end with `everywhere` alone.");
             }

@@ -122,9 +122,11 @@ impl Administration {
 
 /// `POST /brokera/activate` with `request_token`.
 pub(crate) fn broker_a(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    let (administration, broker) = (&state.administration, Arc::clone(&state.broker_a));
+    let administration = &state.administration;
+    let broker = Arc::clone(&state.broker_a);
     let secrets = administration.secrets.load_full();
-    let (secret, lane) = (secrets.broker_a.as_ref(), &state.broker_a_lane);
+    let secret = secrets.broker_a.as_ref();
+    let lane = &state.broker_a_lane;
     let status = administration.activate(call, Broker::A, secret, lane, move |code| {
         with_rate_limit_retries(|| broker.activate(code))
     })?;
@@ -134,9 +136,11 @@ pub(crate) fn broker_a(state: &State, call: &Call<'_>, reply: &mut Response<'_>)
 
 /// `POST /brokerb/activate` with `api_session`.
 pub(crate) fn broker_b(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    let (administration, broker) = (&state.administration, Arc::clone(&state.broker_b));
+    let administration = &state.administration;
+    let broker = Arc::clone(&state.broker_b);
     let secrets = administration.secrets.load_full();
-    let (secret, lane) = (secrets.broker_b.as_ref(), &state.broker_b_lane);
+    let secret = secrets.broker_b.as_ref();
+    let lane = &state.broker_b_lane;
     let status = administration
         .activate(call, Broker::B, secret, lane, move |code| broker.activate(code))?;
     reply_with(200, &of_broker_b(&status), reply);
@@ -168,7 +172,8 @@ fn with_rate_limit_retries<T>(
 /// Compares digests in constant time, so that the time taken shows neither the secret nor its
 /// length.
 fn same(given: &str, secret: &str) -> bool {
-    let (given, secret) = (Sha256::digest(given), Sha256::digest(secret));
+    let given = Sha256::digest(given);
+    let secret = Sha256::digest(secret);
     given.as_slice().ct_eq(secret.as_slice()).into()
 }
 

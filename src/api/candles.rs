@@ -63,7 +63,8 @@ fn compressed(
     if document.bytes(days) < COMPRESSED_FROM_BYTES {
         return None;
     }
-    let (kept, count) = (&state.candles, document.count(days));
+    let kept = &state.candles;
+    let count = document.count(days);
     let tag = document.tag(days);
     if let Some(compressed) = kept.find_compressed(symbol, count, &tag) {
         return Some(compressed);
@@ -121,7 +122,8 @@ fn made(state: &State, symbol: &Symbol) -> Result<Option<Arc<CandlesDocument>>, 
 /// Whether candles that end on `last` lack more than the session that closed last. Its own candle
 /// comes in the course of the evening.
 fn is_behind(state: &State, last: Option<Date>) -> bool {
-    let (calendar, now) = (state.calendar(), state.clock.now());
+    let calendar = state.calendar();
+    let now = state.clock.now();
     let today = clock::zoned(now).date();
     let closed = match calendar.official_close(today) {
         Some(close) if close <= now => Some(today),

@@ -151,7 +151,8 @@ impl Choice {
         let current = self.current.load_full();
         let wait_ms = wait_ms(state);
         let (changes, missing) = news.read_whole(BATCH_WAIT, || {
-            let (mut changes, mut missing) = (Vec::new(), Vec::new());
+            let mut changes = Vec::new();
+            let mut missing = Vec::new();
             let view = state.l1.view(now_mono_ms);
             for (at, (symbol, shown)) in self.symbols.iter().zip(&current.shown).enumerate() {
                 let hit = view.get(symbol.as_str());
@@ -393,7 +394,8 @@ impl Choices {
     /// Makes each choice read its quotes, if any may have changed, group by group. Wakes a group if
     /// some have, or if its streams have something else that `is_new`.
     pub(super) fn look(&self, state: &State, is_new: bool, wake: &mut dyn FnMut(Group)) {
-        let (now_mono_ms, stored) = (state.clock.monotonic_ms(), state.l1.stored());
+        let now_mono_ms = state.clock.monotonic_ms();
+        let stored = state.l1.stored();
         let is_due = now_mono_ms >= self.looked_mono_ms.load(Ordering::Relaxed) + LOOK_MS;
         let may_differ = is_due || self.looked_stored.load(Ordering::Relaxed) != stored;
         if !may_differ && !is_new {

@@ -100,7 +100,8 @@ impl Cors {
             return true;
         }
         let mut sites = request.headers("sec-fetch-site");
-        let (site, another) = (sites.next(), sites.next());
+        let site = sites.next();
+        let another = sites.next();
         if another.is_some() {
             return false;
         }

@@ -105,7 +105,8 @@ pub(super) fn replace(state: &State, call: &Call<'_>, reply: &mut Response<'_>) 
     let mut fields = Fields::of(call.request)?;
     let expected = expected_with(call.request, &mut fields);
     let fields = read(fields, now)?;
-    let (user, entry) = (call.caller().id, entry_id(call));
+    let user = call.caller().id;
+    let entry = entry_id(call);
     let now_ms = now.as_millisecond();
     state.admit_write(call.caller())?;
     let replaced = state.store.replace_entry(user, entry, fields, now_ms, expected)?;
@@ -116,7 +117,8 @@ pub(super) fn replace(state: &State, call: &Call<'_>, reply: &mut Response<'_>) 
 
 /// `DELETE /api/journal/{id}`: 200 with a message, because every answer of this API is JSON.
 pub(super) fn delete(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    let (user, entry) = (call.caller().id, entry_id(call));
+    let user = call.caller().id;
+    let entry = entry_id(call);
     state.admit_write(call.caller())?;
     if !state.store.delete_entry(user, entry, expected(call.request))? {
         return Err(entry_not_found());
@@ -182,7 +184,8 @@ fn read(mut fields: Fields<'_>, now: Timestamp) -> Result<JournalFields, Problem
     let ((traded_on, side), (quantity, price)) =
         whole.expect("each that is missing was noted as a fault");
     let given = |text: &String| !text.is_empty();
-    let (strategy, notes) = (strategy.filter(given), notes.filter(given));
+    let strategy = strategy.filter(given);
+    let notes = notes.filter(given);
     Ok(JournalFields { traded_on, symbol, side, quantity, price, fees, strategy, notes, tags })
 }
 

@@ -52,7 +52,8 @@ pub(super) fn open(user: AccountId, text: &str) -> Option<JournalCursor> {
     let length = URL_SAFE_NO_PAD.decode_slice(text, &mut bytes).ok()?;
     let (days, rest) = bytes.split_first_chunk()?;
     let (id, sum) = rest.split_first_chunk::<8>()?;
-    let (days, id) = (i32::from_be_bytes(*days), i64::from_be_bytes(*id));
+    let days = i32::from_be_bytes(*days);
+    let id = i64::from_be_bytes(*id);
     if length != BYTES || *sum != checksum(user, days, id) {
         return None;
     }
@@ -105,7 +106,8 @@ pub(super) fn search(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -
 
 /// Newest first.
 fn all_entries(state: &State, user: AccountId) -> Result<Vec<JournalEntry>, Problem> {
-    let (mut entries, mut after) = (Vec::new(), None);
+    let mut entries = Vec::new();
+    let mut after = None;
     loop {
         let page = state.store.entries(user, after, READ_AT_ONCE)?;
         after = page.next();
@@ -203,7 +205,8 @@ fn summary(entries: &[JournalEntry], filters: &Filters, kept: &[&JournalEntry]) 
     let trades: Vec<_> = oldest_first.iter().map(|entry| trade(entry)).collect();
     let pairs = closed_pairs(&trades);
     let counted = pairs.into_iter().filter(|pair| {
-        let (opened, closed) = (oldest_first[pair.opened_by], oldest_first[pair.closed_by]);
+        let opened = oldest_first[pair.opened_by];
+        let closed = oldest_first[pair.closed_by];
         let marked = filters.is_marked(opened) || filters.is_marked(closed);
         filters.is_of_symbol(closed) && filters.is_in_time(closed) && marked
     });

@@ -64,7 +64,8 @@ impl LookUps {
 
     fn stats<K: Eq + Hash, V>(&self, map: &Mutex<BoundedMap<K, V>>) -> KeptStats {
         let map = map.lock();
-        let (hits, misses) = (self.hits.value(), self.misses.value());
+        let hits = self.hits.value();
+        let misses = self.misses.value();
         KeptStats { entries: map.values().count(), hits, misses, evictions: map.evicted() }
     }
 }

@@ -502,8 +502,10 @@ fn of_views() -> Map<String, Value> {
 /// keywords. Of structs that are embedded in others, each has it.
 fn bounds() -> Vec<(&'static [&'static str], &'static str, Value)> {
     let up_to = |count: usize| json!({"maxItems": count});
-    let (some, id) = (|| json!({"minItems": 1}), || json!({"minimum": 1}));
-    let (symbols, listed) = (|| up_to(SYMBOLS_MAX), || up_to(LISTED_MAX));
+    let some = || json!({"minItems": 1});
+    let id = || json!({"minimum": 1});
+    let symbols = || up_to(SYMBOLS_MAX);
+    let listed = || up_to(LISTED_MAX);
     let share = || json!({"minimum": 0, "maximum": 1});
     let error = || json!({"minimum": 0});
     vec![

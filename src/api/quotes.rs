@@ -204,7 +204,8 @@ fn park(wait: Wait, wait_ms: u64) -> bool {
 
 /// The symbols of the query in order, each once.
 pub(super) fn symbols(query: &[u8]) -> Result<Vec<Symbol>, Problem> {
-    let (mut symbols, mut seen) = (Vec::new(), Seen::default());
+    let mut symbols = Vec::new();
+    let mut seen = Seen::default();
     each_symbol(query, |symbol| {
         if seen.is_new(symbol) {
             symbols.extend(Symbol::parse(symbol));
@@ -408,7 +409,8 @@ pub(crate) fn read_movers(state: &State, call: &Call<'_>, reply: &mut Response<'
     if send_published(state.movers.asked_for(), call, reply)? {
         return Ok(());
     }
-    let (universe, instruments) = (state.universe.load_full(), state.instruments.load_full());
+    let universe = state.universe.load_full();
+    let instruments = state.instruments.load_full();
     let moment = Moment {
         l1: &state.l1,
         pending: &state.pending,

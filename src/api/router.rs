@@ -42,7 +42,8 @@ impl Api {
             return Err(errors::key_refused(KeyRefusal::Query));
         }
         let method = request.method();
-        let (sent, mut normal) = (request.path(), None);
+        let sent = request.path();
+        let mut normal = None;
         let mut place = found(method, sent);
         if let Found::Nothing = place {
             // The normalised path is tried if it differs.
@@ -208,7 +209,8 @@ pub(super) fn log_refusal(
     request_id: &str,
     problem: &Problem,
 ) {
-    let (status, code) = (problem.status, problem.code);
+    let status = problem.status;
+    let code = problem.code;
     if !state.refusal_lines.admit(status, code, state.clock.monotonic_ms()) {
         return;
     }

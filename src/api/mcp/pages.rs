@@ -69,7 +69,9 @@ pub(super) fn page(
     if to == from && from < all.len() {
         return Err(portfolio_errors::export_too_long());
     }
-    let (mut out, mut copied, mut before) = (String::with_capacity(document.len()), 0, 0);
+    let mut out = String::with_capacity(document.len());
+    let mut copied = 0;
+    let mut before = 0;
     for (elements, place) in &lists {
         let within = |at: usize| at.clamp(before, before + elements.len()) - before;
         let shown = elements[within(from)..within(to)].iter().map(|element| element.get());

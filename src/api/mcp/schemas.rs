@@ -16,7 +16,8 @@ fn resolved<'a>(api: &'a Value, value: &'a Value) -> &'a Value {
 /// The schema of a tool's arguments, the parameters of its first route.
 pub(super) fn input_of(tool: &Tool, api: &Value) -> Value {
     let [(_, path), ..] = tool.routes else { unreachable!("every tool has a route") };
-    let (mut properties, mut required) = (Map::new(), Vec::new());
+    let mut properties = Map::new();
+    let mut required = Vec::new();
     let parameters = api["paths"][path]["get"]["parameters"].as_array();
     for parameter in parameters.into_iter().flatten() {
         let parameter = resolved(api, parameter);
@@ -78,7 +79,8 @@ pub(super) fn output_of(tool: &Tool, api: &Value) -> Value {
 
 /// The schema with what it refers to in its own `$defs`. A bare one has no descriptions.
 pub(super) fn alone(mut schema: Value, api: &Value, is_bare: bool) -> Value {
-    let (mut definitions, mut wanted) = (Map::new(), Vec::new());
+    let mut definitions = Map::new();
+    let mut wanted = Vec::new();
     prepare(&mut schema, is_bare, &mut wanted);
     while let Some(name) = wanted.pop() {
         if !definitions.contains_key(&name) {

@@ -378,13 +378,15 @@ mod tests {
             let rows = |sizes: &[usize]| -> Vec<String> {
                 sizes.iter().map(|size| format!("\"{}\"", "\\\"".repeat(*size))).collect()
             };
-            let (first, second) = (rows(&sizes), rows(&more));
+            let first = rows(&sizes);
+            let second = rows(&more);
             let whole = format!(
                 r#"{{"a":[{}],"n":1.50,"s":{{"t":0,"b":[{}]}}}}"#,
                 first.join(","),
                 second.join(",")
             );
-            let (mut cursor, mut seen) = (None::<String>, [Vec::new(), Vec::new()]);
+            let mut cursor = None::<String>;
+            let mut seen = [Vec::new(), Vec::new()];
             loop {
                 if cursor.is_some() || cost(&whole, is_text) > DOCUMENT_BYTES_MAX {
                     let part = page(&whole, &["a", "s.b"], cursor.as_deref(), is_text);

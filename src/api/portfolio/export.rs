@@ -51,9 +51,11 @@ pub(crate) fn export(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -
     let permit =
         portfolio.exports.begin(id.0).map_err(|_| portfolio_errors::export_in_progress())?;
     let exported_at = Instant(state.clock.now());
-    let (store, auth) = (Arc::clone(&state.store), Arc::clone(&state.auth));
+    let store = Arc::clone(&state.store);
+    let auth = Arc::clone(&state.auth);
     // Only this lane waits for the store, so that it holds one page of a large journal at a time.
-    let (lane, busy) = (&portfolio.export_lane, portfolio_errors::portfolio_busy);
+    let lane = &portfolio.export_lane;
+    let busy = portfolio_errors::portfolio_busy;
     let made = on(lane, EXPORT_DEADLINE_MS, busy, busy, move || {
         let document = written(&store, &auth, id, exported_at, &permit)?;
         Ok((etag(&document), document, permit))

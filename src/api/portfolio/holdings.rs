@@ -39,7 +39,8 @@ pub(crate) fn holdings(state: &State, call: &Call<'_>, reply: &mut Response<'_>)
         return answer(state, call, reply, view, Store::portfolio, write);
     }
     let mut portfolio = state.store.portfolio(call.caller().id)?;
-    let (prices, lists) = (Prices::of(state), Lists::of(state));
+    let prices = Prices::of(state);
+    let lists = Lists::of(state);
     let (etag, body) = compute(state, move || {
         let shown = |row: &Holding| broker.is_none_or(|broker| broker == row.broker);
         let live = prices.revalue(&mut portfolio.holdings, shown);
@@ -59,7 +60,8 @@ struct Lists {
 
 impl Lists {
     fn of(state: &State) -> Self {
-        let (instruments, sectors) = (state.instruments.load_full(), state.sectors.load_full());
+        let instruments = state.instruments.load_full();
+        let sectors = state.sectors.load_full();
         Self { instruments, sectors }
     }
 }

@@ -43,7 +43,8 @@ pub(crate) fn pnl(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> H
 fn week(points: &[DayPoint]) -> Result<Option<Week>, Overflow> {
     let Some(last) = points.last() else { return Ok(None) };
     let before = |days: i64| last.date.saturating_sub(days.days());
-    let (near, far) = (before(WEEK_DAYS), before(WEEK_DAYS + CLOSED_DAYS_MAX));
+    let near = before(WEEK_DAYS);
+    let far = before(WEEK_DAYS + CLOSED_DAYS_MAX);
     let first = points.iter().rfind(|point| point.date <= near);
     let Some(first) = first.filter(|point| point.date >= far) else { return Ok(None) };
     let held = |point: &DayPoint| {

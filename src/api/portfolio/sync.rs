@@ -120,7 +120,8 @@ fn stored(
     Confirmed { replaces_broker_user, replaces_with_none }: Confirmed,
 ) -> Result<Stored, Problem> {
     let now = state.clock.now();
-    let (synced_ms, simulated) = (now.as_millisecond(), synced.simulated);
+    let synced_ms = now.as_millisecond();
+    let simulated = synced.simulated;
     let broker_user = synced.broker_user.clone();
     let day = market_day(state, now);
     let closes_of = day.last_close.or(day.close_before_open);

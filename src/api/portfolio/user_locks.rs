@@ -77,7 +77,8 @@ impl UserLocks {
         if waiting.len() >= WAITING_PER_USER_MAX {
             return Err(Crowded);
         }
-        let (parker, granted) = (Parker::current(), Arc::new(AtomicBool::new(false)));
+        let parker = Parker::current();
+        let granted = Arc::new(AtomicBool::new(false));
         waiting.push_back(Waiter { parker: parker.clone(), granted: Arc::clone(&granted) });
         Ok(Some((parker, granted)))
     }
@@ -176,7 +177,8 @@ mod tests {
         let inside = Arc::new(AtomicBool::new(false));
         let threads: Vec<_> = (0..3)
             .map(|_| {
-                let (locks, inside) = (Arc::clone(&locks), Arc::clone(&inside));
+                let locks = Arc::clone(&locks);
+                let inside = Arc::clone(&inside);
                 spawn("takes", move || {
                     let mut taken = 0;
                     while taken < 300 {
