@@ -346,7 +346,8 @@ pub(super) fn master_shares(config: &Config) -> Result<Vec<Listed>, NoMaster> {
     let Some(path) = &config.broker_b.master_file else { return Ok(Vec::new()) };
     let master = master::load(path)
         .map_err(|error| NoMaster { path: path.display().to_string(), cause: error.to_string() })?;
-    let (rows, skipped) = (master.rows.len(), master.skipped);
+    let rows = master.rows.len();
+    let skipped = master.skipped;
     tracing::info!(rows, skipped, "security master read");
     let listed = master.rows.into_iter().map(|row| Listed {
         exchange: row.exchange.into(),

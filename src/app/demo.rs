@@ -97,7 +97,8 @@ impl Stage {
         let now = config.now.unwrap_or_else(|| self.lively_instant(Clock::system().now()));
         let clock = Clock::starting_at(now);
         let settings = self.sim_settings(&config.sim, number);
-        let (app, app_b) = (settings.broker_a.clone(), settings.broker_b.clone());
+        let app = settings.broker_a.clone();
+        let app_b = settings.broker_b.clone();
         let sim = start_simulator(settings, &clock)?;
         config.broker_a.url = sim.broker_a_url();
         config.broker_a.ticker_url = sim.broker_a_ticker_url();

@@ -206,7 +206,8 @@ mod watchdog_tests {
 
     #[test]
     fn a_stalled_subsystem_is_named_and_a_busy_writer_is_not() {
-        let (now, busy) = (1_000_000, Some(WRITING_MS_MAX));
+        let now = 1_000_000;
+        let busy = Some(WRITING_MS_MAX);
         let parts = [Stuck::Edge, Stuck::Sweeper, Stuck::FanOut, Stuck::Scheduler];
         let [edge, others @ ..] = parts.map(|part| (part, now));
         let [sweeper, fan_out, (scheduler, _)] = others;

@@ -36,7 +36,8 @@ pub(super) fn join(
     row: Row,
     clock: &Clock,
 ) -> Result<MembershipParts, StartError> {
-    let (node, lease_ms) = (config.nodes.called(), config.nodes.lease_ms);
+    let node = config.nodes.called();
+    let lease_ms = config.nodes.lease_ms;
     let (bell, woken) = ChangesBell::new();
     let server = assembled.shared.clone();
     let claim = server.as_ref().map(|SharedServer { server, installation, .. }| {
@@ -77,7 +78,8 @@ fn share(
     node: &str,
     bell: &ChangesBell,
 ) -> Result<Shared, StartError> {
-    let (state, bell) = (&assembled.state, bell.clone());
+    let state = &assembled.state;
+    let bell = bell.clone();
     let tokens = SharedTokens {
         counts: Arc::default(),
         of_broker_a: Arc::clone(&state.broker_a_token),

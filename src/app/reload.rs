@@ -191,7 +191,8 @@ impl<'a> Reloader<'a> {
 
     fn adopt_broker_keys(&self, new: &Config) {
         let state = self.app.state();
-        let (a, b) = (&new.broker_a, &new.broker_b);
+        let a = &new.broker_a;
+        let b = &new.broker_b;
         state.broker_a.keys.store(AppKeys::of(&a.api_key, &a.api_secret));
         state.broker_b.keys.store(AppKeys::of(&b.api_key, &b.api_secret));
         state.portfolio.set_own_key(a.api_key.as_ref());
@@ -211,7 +212,8 @@ impl<'a> Reloader<'a> {
         new: &Config,
         indices: &IndexList,
     ) -> (Vec<&'static str>, Vec<(&'static str, String)>) {
-        let (mut changed, mut restart) = (Vec::new(), Vec::new());
+        let mut changed = Vec::new();
+        let mut restart = Vec::new();
         for setting in SETTINGS {
             let value = (setting.show)(new);
             if value == (setting.show)(&self.current) {
@@ -223,7 +225,8 @@ impl<'a> Reloader<'a> {
                 restart.push((setting.name, value));
             }
         }
-        let (mut old, mut fresh) = (self.current.clone(), new.clone());
+        let mut old = self.current.clone();
+        let mut fresh = new.clone();
         let differs = SECRETS
             .iter()
             .filter(|secret| !equal((secret.slot)(&mut old), (secret.slot)(&mut fresh)));

@@ -141,7 +141,8 @@ impl App {
         } = assembled;
         context.admin_failure.clone_from(&admin_failure);
         let handover = Mutex::new(Handover::take_over(left, config, &state));
-        let (heartbeat, reloads) = (Arc::clone(&context.heartbeat), Arc::clone(&context.reloads));
+        let heartbeat = Arc::clone(&context.heartbeat);
+        let reloads = Arc::clone(&context.reloads);
         reloads.set_exposed(unprotected(config));
         let warmers = Warmers::start(context, mailbox, reporter)?;
         let auth = &state.auth;
@@ -150,7 +151,8 @@ impl App {
         http.connections_max = affordable_connections(http.connections_max);
         warn_of_memory(http.connections_max);
         let started = Server::start(listeners, &http, clock, Api::new(state)).and_then(|server| {
-            let (edge, of) = (server.shared(), server.address());
+            let edge = server.shared();
+            let of = server.address();
             let admin =
                 admin.map(|at| Admin::start(at, &http, of, Arc::clone(edge), metric_sources));
             let admin = admin.transpose()?;
@@ -273,7 +275,8 @@ pub(super) fn unprotected(config: &Config) -> Vec<HealthExposed> {
 
 fn make_state_dir(path: &Path) -> Result<(), StartError> {
     let made = (|| {
-        let (is_new, has_parent) = (!path.exists(), owner::folder_of(path).exists());
+        let is_new = !path.exists();
+        let has_parent = owner::folder_of(path).exists();
         fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         if is_new && has_parent { owner::give_name(path) } else { Ok(()) }
     })();
@@ -333,7 +336,8 @@ fn warn_of_memory(allowed: usize) {
 fn memory_limit(groups: &str, mounted: &Path) -> Option<u64> {
     let of_line = |line: &str| {
         let mut parts = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (parts.next()?, parts.next()?);
+        let controllers = parts.next()?;
+        let path = parts.next()?;
         // Of the first version, each controller has a folder, and one alone has this file.
         let file = if controllers.is_empty() { "memory.max" } else { "memory.limit_in_bytes" };
         // A container may see its own group as the root, and under another path than this.
