@@ -318,7 +318,9 @@ impl Auth {
         self.settle_incarnation();
         let (id, text, hash) = key_form::generated()?;
         let created_ms = self.clock.now_ms();
-        let (user, used_ms, used_from) = (caller.id, None, None);
+        let user = caller.id;
+        let used_ms = None;
+        let used_from = None;
         let key =
             StoredKey { id, user, name, scopes, hash, created_ms, expires_ms, used_ms, used_from };
         self.store.add_key(key.clone(), created_ms)?;

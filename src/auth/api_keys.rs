@@ -229,7 +229,8 @@ impl ApiKeys {
         if key.prepaid.fetch_update(Relaxed, Relaxed, spent).is_ok() {
             return Ok(());
         }
-        let (counts, id) = (Arc::clone(counts), key.id.clone());
+        let counts = Arc::clone(counts);
+        let id = key.id.clone();
         let many = (per_minute / 20).clamp(1, PREPAID_MAX);
         let asked = lane.submit(SHARED_WAIT_MS, move || {
             let ask = |cost| counts.admit("key", &[id.as_bytes()], rate, cost);

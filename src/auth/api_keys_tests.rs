@@ -143,7 +143,8 @@ fn every_character_of_a_key_changes_both_halves_of_its_mark() {
     for at in ID_AT..KEY_BYTES {
         let mut other = text;
         other[at] ^= 1;
-        let (one, two) = (marker.of(&text), marker.of(&other));
+        let one = marker.of(&text);
+        let two = marker.of(&other);
         assert!(one[0] != two[0] && one[1] != two[1], "{at}");
     }
     assert_ne!(marker.of(&text), Marker::seeded().of(&text));

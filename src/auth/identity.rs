@@ -75,7 +75,9 @@ pub(crate) struct Caller {
 impl Caller {
     /// The owner of a key.
     pub(crate) fn by_key(key: Arc<ApiKey>) -> Self {
-        let (token_id, expires_s, epoch) = (0, 0, 0);
+        let token_id = 0;
+        let expires_s = 0;
+        let epoch = 0;
         Self { id: key.user, key: Some(key), token_id, expires_s, epoch, by_cookie: false }
     }
 }
@@ -427,7 +429,8 @@ impl Auth {
         let mut any = false;
         let mut ours = cookies(request, COOKIE).inspect(|_| any = true).filter(may_be_ours);
         let mut why = Unidentified::Invalid;
-        let (mut good, mut unclear) = (Vec::new(), None);
+        let mut good = Vec::new();
+        let mut unclear = None;
         for token in ours.by_ref().take(COOKIES_VERIFIED_MAX) {
             match self.judged(token, true) {
                 Ok(caller) => good.push(caller),

@@ -102,7 +102,8 @@ pub(super) fn generated() -> Result<(String, Zeroizing<String>, String), StoreEr
     let random = |bytes: &mut [u8]| {
         getrandom::fill(bytes).map_err(|error| StoreError::Unavailable(error.to_string()))
     };
-    let (mut id, mut secret) = ([0; 8], Zeroizing::new([0; 32]));
+    let mut id = [0; 8];
+    let mut secret = Zeroizing::new([0; 32]);
     random(&mut id)?;
     random(&mut *secret)?;
     let id = spelled(&id, ID_DIGITS);

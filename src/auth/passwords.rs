@@ -174,11 +174,14 @@ impl Passwords {
         stored: Option<&str>,
         asker: impl Into<Asker>,
     ) -> Result<Checked> {
-        let (params, known) = (self.params.clone(), stored.is_some());
+        let params = self.params.clone();
+        let known = stored.is_some();
         let stored = stored.unwrap_or(&self.decoy).to_owned();
         self.run(asker.into(), move |attempt| {
             let forms = forms(&password);
-            let (mut good, mut weaker, mut is_raw) = (false, false, false);
+            let mut good = false;
+            let mut weaker = false;
+            let mut is_raw = false;
             // Whether there is an account or not, each form takes a hash until one is right.
             for (at, form) in forms.iter().enumerate() {
                 (good, weaker) = matches(form, &stored, &params)?;

@@ -308,7 +308,8 @@ mod tests {
 
     #[test]
     fn changes_have_the_same_effect_in_any_order_and_twice() {
-        let (two, four) = (AccountId(2), AccountId(4));
+        let two = AccountId(2);
+        let four = AccountId(4);
         let changes = [
             Change::Account { id: four, epoch: 0 },
             Change::Account { id: two, epoch: 7 },

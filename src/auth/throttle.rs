@@ -246,7 +246,8 @@ mod tests {
     #[test]
     fn an_attempt_refused_by_one_key_is_not_counted_for_the_other() {
         let throttle = Throttle::new(2, clock().clone());
-        let (account, client) = (Key::Account("a@b"), address("192.0.2.1"));
+        let account = Key::Account("a@b");
+        let client = address("192.0.2.1");
         for _ in 0..2 {
             assert!(throttle.admit(&[account]).is_ok());
         }
@@ -273,7 +274,8 @@ mod tests {
 
     #[test]
     fn keys_have_values_of_their_own_and_networks_share_one() {
-        let (v4, v6) = ("192.0.2.1".parse().unwrap(), "2001:db8:1:2::1".parse().unwrap());
+        let v4 = "192.0.2.1".parse().unwrap();
+        let v6 = "2001:db8:1:2::1".parse().unwrap();
         let keys = [
             Key::Account("a@b"),
             Key::Account("a@c"),

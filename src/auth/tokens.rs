@@ -347,7 +347,8 @@ mod hs256_tests {
         let tag = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
         install();
         install();
-        let (encoding, decoding) = (EncodingKey::from_secret(&key), DecodingKey::from_secret(&key));
+        let encoding = EncodingKey::from_secret(&key);
+        let decoding = DecodingKey::from_secret(&key);
         let made = jsonwebtoken::crypto::sign(message, &encoding, Algorithm::HS256).unwrap();
         assert_eq!(made, tag);
         let verify = |tag| jsonwebtoken::crypto::verify(tag, message, &decoding, Algorithm::HS256);
