@@ -296,7 +296,8 @@ mod call_window_tests {
             tries in prop::collection::vec((0u64..600, 1usize..6), 1..150),
         ) {
             let mut window = CallWindow::new(calls_max, span_ms);
-            let (mut now_ms, mut made) = (0, Vec::new());
+            let mut now_ms = 0;
+            let mut made = Vec::new();
             for (pause_ms, calls) in tries {
                 now_ms += pause_ms;
                 let calls = calls.min(calls_max);

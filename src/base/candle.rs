@@ -92,7 +92,8 @@ mod tests {
             ("100", "-5", "101", false),
             ("100", "0", "0", false),
         ] {
-            let (low, high) = (decimal(low), decimal(high));
+            let low = decimal(low);
+            let high = decimal(high);
             let range = DayRange::around(decimal(last), Some(low), Some(high));
             let ends = range.map(|range| (range.low(), range.high()));
             assert_eq!(ends, is_range.then_some((low, high)), "{last} in {low} to {high}");

@@ -35,7 +35,8 @@ enum Kind {
 impl Clock {
     /// A clock that reads the machine's time.
     pub fn system() -> Self {
-        let (offset_ms, started_ns) = (AtomicI64::new(0), monotonic_ns());
+        let offset_ms = AtomicI64::new(0);
+        let started_ns = monotonic_ns();
         Self(Arc::new(Kind::Running { offset_ms, started_ns, set: false }))
     }
 
@@ -267,7 +268,8 @@ mod tests {
     #[test]
     fn a_jump_moves_wall_time_and_not_monotonic_time() {
         let clock = Clock::starting_at("2026-08-03T03:45:00Z".parse().unwrap());
-        let (before_ms, mono_ms) = (clock.now_ms(), clock.monotonic_ms());
+        let before_ms = clock.now_ms();
+        let mono_ms = clock.monotonic_ms();
         clock.jump_ms(-3_600_000);
         assert!((-3_600_000..-3_540_000).contains(&(clock.now_ms() - before_ms)));
         assert!((0..60_000).contains(&(clock.monotonic_ms() - mono_ms)));

@@ -266,7 +266,8 @@ mod tests {
             let bits = bits.min(width(address));
             let network = Network { first: begin(address, bits), bits };
             prop_assert!(network.contains(address));
-            let (own, others) = (Network::from(address), Network::from(other));
+            let own = Network::from(address);
+            let others = Network::from(other);
             prop_assert_eq!(own.contains(other), own == others);
         }
     }
