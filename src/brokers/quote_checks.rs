@@ -342,7 +342,8 @@ mod tests {
             ("0", "0", [false, false]),
         ] {
             for (close, is_believed) in ["100", "0"].into_iter().zip(is_believed) {
-                let (low, high) = (low.parse().ok(), high.parse().ok());
+                let low = low.parse().ok();
+                let high = high.parse().ok();
                 let claim = Claim { low, high, ..claim("100", close) };
                 let judged = claim.judged(Kind::Share, &symbol, &times, Source::Public, false);
                 let Ok(Judgement::Believed(quote)) = judged else { panic!("{claim:?}") };

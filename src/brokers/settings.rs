@@ -150,7 +150,8 @@ mod login_page_tests {
 
     #[test]
     fn a_broker_elsewhere_has_its_login_there_too() {
-        let (a, b) = (BrokerASettings::default().url, BrokerBSettings::default().url);
+        let a = BrokerASettings::default().url;
+        let b = BrokerBSettings::default().url;
         for (broker, url, expected) in [
             (Broker::A, a.as_str(), "https://kite.zerodha.com/connect/login?v=3&api_key="),
             (Broker::B, &b, "https://api.icicidirect.com/apiuser/login?api_key="),

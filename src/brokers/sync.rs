@@ -403,7 +403,8 @@ mod tests {
     #[test]
     fn no_window_sees_more_than_the_limit_and_each_key_has_its_own() {
         let (clock, limits) = with_days(25);
-        let (one, two) = (own(&limits, 1), own(&limits, 2));
+        let one = own(&limits, 1);
+        let two = own(&limits, 2);
         assert_eq!(wait(&limits, one, 4), None);
         clock.advance_ms(400);
         assert_eq!(wait(&limits, one, 4), None);
@@ -461,7 +462,8 @@ mod tests {
     #[test]
     fn one_strangers_guesses_leave_the_owner_of_a_key_its_calls() {
         let (clock, limits) = with_days(25);
-        let (owner, stranger) = (by(&limits, 1, 1, 1), by(&limits, 2, 2, 1));
+        let owner = by(&limits, 1, 1, 1);
+        let stranger = by(&limits, 2, 2, 1);
         for _ in 0..10 {
             assert_eq!(limits.wait(stranger, 4), None);
             let taken = limits.take(stranger, 4).unwrap();

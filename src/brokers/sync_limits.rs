@@ -133,7 +133,8 @@ impl SyncLimits {
         client: Option<IpAddr>,
         api_key: &SecretString,
     ) -> Caller {
-        let (hasher, key) = (&self.hasher, api_key.expose_secret());
+        let hasher = &self.hasher;
+        let key = api_key.expose_secret();
         let mut parts = [0; PARTS];
         parts[KEY] = hasher.hash_one((KEY, key));
         parts[USER] = hasher.hash_one((USER, user));
@@ -236,7 +237,8 @@ impl SyncLimits {
 
     /// The current usage of a part.
     fn usage<'a>(&self, state: &'a mut State, at: usize, part: u64) -> &'a mut Usage {
-        let (now_ms, limit) = (self.clock.monotonic_ms(), self.limits[at]);
+        let now_ms = self.clock.monotonic_ms();
+        let limit = self.limits[at];
         let worth = |usage: &Usage| Some(usage.used_ms.max(usage.held_until_ms));
         let usage = state.parts.or_insert_with(part, worth, || Usage {
             calls: CallWindow::new(limit.calls_max, limit.window_ms),

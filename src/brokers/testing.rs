@@ -103,7 +103,8 @@ fn read_request(stream: &mut TcpStream) -> Option<Seen> {
     let head = String::from_utf8(bytes).ok()?;
     let mut lines = head.lines();
     let mut first = lines.next()?.split(' ');
-    let (method, target) = (first.next()?.to_owned(), first.next()?.to_owned());
+    let method = first.next()?.to_owned();
+    let target = first.next()?.to_owned();
     let headers: Vec<(String, String)> = lines
         .filter_map(|line| line.split_once(": "))
         .map(|(key, value)| (key.to_owned(), value.to_owned()))

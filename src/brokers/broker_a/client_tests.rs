@@ -329,7 +329,8 @@ fn daily_candles_have_a_pace_of_their_own() {
     };
     serve(respond, |url, seen| {
         let bench = bench(url, SAMPLE_DAY);
-        let (from, to) = (jiff::civil::date(2019, 6, 9), jiff::civil::date(2021, 6, 8));
+        let from = jiff::civil::date(2019, 6, 9);
+        let to = jiff::civil::date(2021, 6, 8);
         let candles = |broker: &BrokerA| broker.daily_candles(408_065, from, to);
         let read = candles(&bench.broker).unwrap();
         assert_eq!((read.candles.len(), read.simulated), (2, true));

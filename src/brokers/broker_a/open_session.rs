@@ -82,7 +82,8 @@ impl OpenSession {
         is_over: impl FnOnce(&Reply) -> bool,
     ) {
         self.settled = true;
-        let (key, token) = (self.api_key.expose_secret(), self.access_token.expose_secret());
+        let key = self.api_key.expose_secret();
+        let token = self.access_token.expose_secret();
         // Reserve all of it: a String that grows leaves copies behind.
         let bytes = url.len() + 32 + 3 * (key.len() + token.len());
         let mut target = Zeroizing::new(String::with_capacity(bytes));

@@ -98,7 +98,8 @@ impl Portfolios {
         let connection = self.transport.apart();
         let (token, broker_user, simulated) =
             guard.call(|limits| self.session(&connection, credentials, limits))?;
-        let (caller, key) = (guard.caller(), credentials.api_key.clone());
+        let caller = guard.caller();
+        let key = credentials.api_key.clone();
         let session =
             OpenSession::new(connection, caller, key, token, Arc::clone(&self.session_ends));
         let session = opened.insert(session);
@@ -124,7 +125,8 @@ impl Portfolios {
         limits: CallLimits,
     ) -> Result<(SecretString, Option<String>, bool), BrokerError> {
         let Credentials { api_key, api_secret, one_time_code, .. } = credentials;
-        let (app, code) = ((api_key, api_secret), one_time_code.expose_secret());
+        let app = (api_key, api_secret);
+        let code = one_time_code.expose_secret();
         let exchanged = exchange(connection, &self.url, app, code, limits, session);
         let (session, simulated) = exchanged.map_err(|error| error.of_user(NAME))?;
         let (token, broker_user) = session?;

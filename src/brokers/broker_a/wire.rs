@@ -80,7 +80,8 @@ pub(crate) fn data(reply: &Reply) -> Result<&str, BrokerError> {
 }
 
 fn reported(reply: &Reply, envelope: &Envelope<'_>) -> BrokerError {
-    let (status, error_type) = (reply.status, envelope.error_type());
+    let status = reply.status;
+    let error_type = envelope.error_type();
     let message: String = envelope.message.chars().take(MESSAGE_CHARS_MAX).collect();
     let (kind, detail) = match error_type {
         "TokenException" => (Kind::TokenDead, String::new()),

@@ -77,7 +77,8 @@ impl Groups {
     }
 
     fn join(&mut self, one: Key, other: Key) {
-        let (one, other) = (self.group(one), self.group(other));
+        let one = self.group(one);
+        let other = self.group(other);
         self.successors[one] = other;
     }
 
@@ -245,7 +246,8 @@ fn position(row: &PositionRow) -> Result<Position, BrokerError> {
     } else {
         return Err(malformed("an open position without a direction"));
     };
-    let (average_price, last_price) = (row.average_price.price(), row.ltp.price());
+    let average_price = row.average_price.price();
+    let last_price = row.ltp.price();
     let pnl = match (average_price, last_price) {
         (Some(average), Some(last)) if !quantity.is_zero() => {
             last.checked_sub(average).and_then(|move_| move_.checked_mul(quantity))

@@ -87,7 +87,8 @@ fn the_lists_join_by_code_and_the_larger_quantity_is_owned() {
         .iter()
         .map(|held| {
             let cost = held.average_price().map(|price| price.normalize().to_string());
-            let (owned, disputed) = (held.quantity(), held.disputed_quantity);
+            let owned = held.quantity();
+            let disputed = held.disputed_quantity;
             (held.tradingsymbol.as_str(), owned.to_string(), disputed.to_string(), cost)
         })
         .collect();
@@ -125,7 +126,8 @@ fn two_codes_of_one_isin_are_one_holding_at_their_mean_cost() {
 
 #[test]
 fn a_code_under_its_old_and_its_new_isin_is_one_holding() {
-    let (old, new) = (demat("KOTMAH", "INE237A01028", "0"), demat("kotmah", "INE237A01036", "50"));
+    let old = demat("KOTMAH", "INE237A01028", "0");
+    let new = demat("kotmah", "INE237A01036", "50");
     for rows in [[old.clone(), new.clone()], [new, old]] {
         let held = holdings(&rows, &[portfolio("KotMah", "50", "1800", "2000")], 0).unwrap();
         assert_eq!(held.len(), 1);

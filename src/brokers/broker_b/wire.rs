@@ -72,7 +72,8 @@ fn success(reply: &Reply, now: Timestamp) -> Result<Option<&str>, Refusal> {
     };
     let at = |wanted: &str| members.iter().position(|(name, _)| *name == wanted);
     let raw = |wanted: &str| at(wanted).map_or("null", |at| members[at].1.trim());
-    let (success, error) = (raw("Success"), raw("Error"));
+    let success = raw("Success");
+    let error = raw("Error");
     let absent = matches!(success, "null" | "\"\"");
     let bare = absent || (success.starts_with('[') && success[1..].trim_start().starts_with(']'));
     if error != "null" {

@@ -100,7 +100,8 @@ fn the_body_cap_is_exact() {
 
 #[test]
 fn gzip_is_undone_and_a_bomb_is_counted_unpacked() {
-    let (fine, bomb) = (gzip(&[b' '; 9_000]), gzip(&vec![b' '; 20_000_000]));
+    let fine = gzip(&[b' '; 9_000]);
+    let bomb = gzip(&vec![b' '; 20_000_000]);
     assert!(bomb.len() < 100_000);
     serve(
         |request, stream| {

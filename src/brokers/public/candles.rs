@@ -21,7 +21,8 @@ const DAY_S: i64 = 86_400;
 /// exclusive.
 pub(super) fn query(days: Days, now_ms: i64) -> String {
     let midnight = |date: Date| clock::instant(date.at(0, 0, 0, 0)).as_second();
-    let (from, to) = (midnight(days.from), midnight(days.to) + DAY_S);
+    let from = midnight(days.from);
+    let to = midnight(days.to) + DAY_S;
     format!("period1={from}&period2={to}&interval=1d&_={now_ms}")
 }
 

@@ -121,7 +121,8 @@ fn what_is_no_history_is_refused() {
 
 #[test]
 fn the_query_names_whole_days() {
-    let (from, to) = (1_794_853_800, 1_795_199_400);
+    let from = 1_794_853_800;
+    let to = 1_795_199_400;
     let expected = format!("period1={from}&period2={to}&interval=1d&_=5");
     assert_eq!(query(days(), 5), expected);
 }

@@ -176,7 +176,8 @@ fn daily_candles_share_the_slot_of_quotes() {
     serve(respond, |url, seen| {
         let (clock, public) = public(url, |_| {});
         let mahindra = &symbols(&["NSE:M&M"])[0];
-        let (from, to) = (jiff::civil::date(2026, 4, 8), jiff::civil::date(2026, 4, 9));
+        let from = jiff::civil::date(2026, 4, 8);
+        let to = jiff::civil::date(2026, 4, 9);
         let read = public.daily_candles(mahindra, from, to).unwrap().unwrap();
         assert_eq!((read.candles.len(), read.simulated), (1, true));
         assert_eq!((read.candles[0].date, read.candles[0].high_e4), (to, 30_000));

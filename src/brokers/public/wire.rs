@@ -207,7 +207,8 @@ pub(super) fn is_priced_in_rupees(chart: &LazyValue<'_>) -> Result<bool, BrokerE
 
 /// Checks the status, then parses the JSON.
 fn top(reply: &Reply) -> Result<Top<'_>, BrokerError> {
-    let (status, body) = (reply.status, reply.body.trim_ascii());
+    let status = reply.status;
+    let body = reply.body.trim_ascii();
     let head = String::from_utf8_lossy(&body[..body.len().min(PHRASE_BYTES_MAX)]);
     let is_json = body.starts_with(b"{");
     // Old hosts send 999 instead of 429.
@@ -274,7 +275,8 @@ fn said(chart: &LazyValue<'_>) -> Said {
     let high = end(meta.regular_market_day_high.as_ref());
     match positive(meta.regular_market_price.as_ref()) {
         Some(last_price) if as_of.is_some() => {
-            let (open, limits) = (None, None);
+            let open = None;
+            let limits = None;
             Said::Price(Claim { last_price, previous_close, open, low, high, limits, as_of })
         }
         _ => Said::Nonsense,

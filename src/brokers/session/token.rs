@@ -113,7 +113,8 @@ impl SharedToken {
     pub(crate) fn from_settings(settings: &BrokerASettings, now: Timestamp) -> Self {
         let shared = Self::default();
         if let (Some(token), Some(key)) = (&settings.access_token, &settings.api_key) {
-            let (access_token, api_key) = (token.clone(), key.clone());
+            let access_token = token.clone();
+            let api_key = key.clone();
             let given = GivenToken { access_token, api_key, set_at: now, dated: false };
             shared.put(given, Origin::Settings);
         }
@@ -296,7 +297,8 @@ impl Token {
     /// The URL of broker A's ticker at `root`, in memory that is wiped.
     pub(crate) fn ticker_url(&self, root: &str) -> Zeroizing<String> {
         let GivenToken { access_token, api_key, .. } = &self.given;
-        let (key, token) = (api_key.expose_secret(), access_token.expose_secret());
+        let key = api_key.expose_secret();
+        let token = access_token.expose_secret();
         // A percent-encoded byte takes three bytes. Names and separators take under forty.
         let bytes = root.len() + 3 * (key.len() + token.len()) + 40;
         let mut url = Zeroizing::new(String::with_capacity(bytes));
@@ -601,7 +603,8 @@ mod tests {
         assert_eq!(token.origin, Origin::Login);
         let kept = token.to_keep(Broker::A, Some(settings));
         let without = token.to_keep(Broker::A, None);
-        let (now, six) = (ist_time("2026-11-21T05:59:59"), ist_time("2026-11-21T06:00:00"));
+        let now = ist_time("2026-11-21T05:59:59");
+        let six = ist_time("2026-11-21T06:00:00");
         let key = SecretString::from("key");
         let other = SecretString::from("other");
         for (kept, now, key, settings, expected) in [

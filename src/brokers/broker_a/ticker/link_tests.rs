@@ -96,7 +96,8 @@ fn converse(
 }
 
 fn token() -> Arc<Token> {
-    let (shared, now) = (SharedToken::default(), Clock::system().now());
+    let shared = SharedToken::default();
+    let now = Clock::system().now();
     shared.set("t".into(), "k".into(), now);
     shared.valid(now).unwrap()
 }

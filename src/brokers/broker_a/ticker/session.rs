@@ -167,10 +167,12 @@ impl Session<'_> {
 
     /// Pushes the gathered ticks if they are due, and updates the state.
     fn tell(&mut self, wanted: &Wanted) {
-        let (worker, now_mono_ms) = (self.worker, self.worker.now_mono_ms());
+        let worker = self.worker;
+        let now_mono_ms = self.worker.now_mono_ms();
         let counters = worker.counters();
         if self.window.due_in_ms(now_mono_ms) == Some(0) {
-            let (clock, simulated) = (&worker.parts.clock, self.link.simulated);
+            let clock = &worker.parts.clock;
+            let simulated = self.link.simulated;
             let Self { window, subscriptions, watch, .. } = self;
             // An implausible price does not count as a tick.
             let believed = |symbol: &Symbol, at_mono_ms| watch.ticked(symbol, at_mono_ms);

@@ -133,7 +133,8 @@ impl Subscriptions {
         for symbol in wanted.indices.iter().chain(&wanted.shares) {
             let Some(token) = known.of(symbol) else { continue };
             if keep.len() < max && taken.insert(symbol) {
-                let (symbol, asked_mono_ms) = (symbol.clone(), now_mono_ms);
+                let symbol = symbol.clone();
+                let asked_mono_ms = now_mono_ms;
                 keep.insert(
                     token,
                     Subscribed { symbol, wanted_mono_ms: now_mono_ms, asked_mono_ms },

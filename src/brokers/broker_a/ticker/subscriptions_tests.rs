@@ -20,13 +20,15 @@ fn known(numbers: std::ops::Range<u32>) -> KnownTokens {
 }
 
 fn wanted(indices: &[u32], shares: &[u32]) -> Wanted {
-    let (indices, shares) = (indices.iter().copied(), shares.iter().copied());
+    let indices = indices.iter().copied();
+    let shares = shares.iter().copied();
     Wanted { indices: symbols(indices), shares: symbols(shares), ..Wanted::default() }
 }
 
 #[test]
 fn only_differences_are_asked_for_and_what_nobody_wants_leaves_after_minutes() {
-    let (known, mut subscriptions) = (known(0..10), Subscriptions::default());
+    let known = known(0..10);
+    let mut subscriptions = Subscriptions::default();
     let first = subscriptions.follow(&wanted(&[1], &[2, 3, 99]), &known, MAX, 0);
     assert_eq!(first, Changes { add: vec![1, 2, 3], drop: vec![] }, "99 has no token");
     let nothing = Changes::default();
@@ -43,7 +45,8 @@ fn only_differences_are_asked_for_and_what_nobody_wants_leaves_after_minutes() {
 
 #[test]
 fn the_cap_keeps_indices_then_what_is_wanted_then_what_was() {
-    let (known, mut subscriptions) = (known(0..5_000), Subscriptions::default());
+    let known = known(0..5_000);
+    let mut subscriptions = Subscriptions::default();
     let shares: Vec<u32> = (100..4_000).collect();
     subscriptions.follow(&wanted(&[], &shares), &known, MAX, 0);
     assert_eq!(subscriptions.len(), 3_000);
@@ -58,7 +61,8 @@ fn the_cap_keeps_indices_then_what_is_wanted_then_what_was() {
 
 #[test]
 fn a_token_given_to_another_moves_the_subscription() {
-    let (known, mut subscriptions) = (known(0..10), Subscriptions::default());
+    let known = known(0..10);
+    let mut subscriptions = Subscriptions::default();
     subscriptions.follow(&wanted(&[], &[1, 2]), &known, MAX, 0);
     known.learn([(symbol(1), 11), (symbol(5), 1)]);
     let changes = subscriptions.follow(&wanted(&[], &[1, 2]), &known, MAX, 1_000);
@@ -69,7 +73,8 @@ fn a_token_given_to_another_moves_the_subscription() {
 
 #[test]
 fn one_whose_ticks_have_stopped_is_asked_for_again_at_most_once_a_minute() {
-    let (known, mut subscriptions) = (known(0..10), Subscriptions::default());
+    let known = known(0..10);
+    let mut subscriptions = Subscriptions::default();
     let standing = |numbers: &[u32]| {
         let standing = symbols(numbers.iter().copied());
         Wanted { standing, ..wanted(&[1], &[2, 3]) }
@@ -92,7 +97,8 @@ fn one_whose_ticks_have_stopped_is_asked_for_again_at_most_once_a_minute() {
 
 #[test]
 fn a_lower_limit_takes_effect_at_once() {
-    let (known, mut subscriptions) = (known(0..10), Subscriptions::default());
+    let known = known(0..10);
+    let mut subscriptions = Subscriptions::default();
     subscriptions.follow(&wanted(&[1], &[2, 3, 4]), &known, MAX, 0);
     let changes = subscriptions.follow(&wanted(&[1], &[2, 3, 4]), &known, 2, 1_000);
     assert_eq!(changes, Changes { add: vec![], drop: vec![3, 4] });

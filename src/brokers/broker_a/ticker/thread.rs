@@ -52,8 +52,10 @@ impl Ticker {
     pub(crate) fn start(parts: TickerParts) -> io::Result<Self> {
         let shared = Arc::<Shared>::default();
         shared.counters.set_state(State::Off);
-        let (clock, news) = (parts.clock.clone(), parts.token.news().clone());
-        let (settings, dialer) = (Arc::clone(&parts.settings), Dialer::start()?);
+        let clock = parts.clock.clone();
+        let news = parts.token.news().clone();
+        let settings = Arc::clone(&parts.settings);
+        let dialer = Dialer::start()?;
         let thread_shared = Arc::clone(&shared);
         let thread = Stoppable::spawn("ticker", STOP_WAIT, move |stop| {
             Worker { parts, shared: thread_shared, dialer, stop }.run();
@@ -115,7 +117,8 @@ struct Refused {
 
 impl Worker {
     fn run(self) {
-        let (mut refused, mut back_off) = (None, BackOff::of(WAIT_FIRST_MS, WAIT_MAX_MS));
+        let mut refused = None;
+        let mut back_off = BackOff::of(WAIT_FIRST_MS, WAIT_MAX_MS);
         let mut is_over = self.stop.is_set();
         while !is_over {
             let Some(way) = self.view().way() else {
@@ -135,7 +138,8 @@ impl Worker {
                 Ended::Unwanted => back_off.succeeded(),
                 Ended::NotOpened(Reason::Refused) => {
                     self.failed(Reason::Refused);
-                    let (worked, at_mono_ms) = (way.token.worked(), self.now_mono_ms());
+                    let worked = way.token.worked();
+                    let at_mono_ms = self.now_mono_ms();
                     refused = Some(Refused { way, at_mono_ms, worked });
                 }
                 Ended::NotOpened(failure) => {
@@ -220,7 +224,8 @@ mod tests {
     }
 
     fn until(what: &str, holds: impl Fn() -> bool) {
-        let (patience, never) = (Clock::system(), crossbeam_channel::never::<()>());
+        let patience = Clock::system();
+        let never = crossbeam_channel::never::<()>();
         while !holds() {
             assert!(patience.monotonic_ms() < REST.as_millis() as u64 / 2, "{what}");
             let _ = never.recv_timeout(Duration::from_millis(1));
@@ -258,7 +263,8 @@ mod tests {
             others.for_each(give);
             until("the news to be heard", || token.news().is_heard());
             // A thread that polls five times a second would sleep as often in two seconds.
-            let (before, second) = (sleeps("ticker"), Clock::system());
+            let before = sleeps("ticker");
+            let second = Clock::system();
             until("two seconds", || {
                 // The scheduler repeats its wishes each second.
                 ticker.want(Wanted { awake: last != "wanted", ..Wanted::default() });
@@ -278,7 +284,8 @@ mod tests {
     #[test]
     fn an_hour_of_connections_without_ticks_is_little_more_than_a_hundred() {
         let mut back_off = BackOff::of(WAIT_FIRST_MS, WAIT_MAX_MS);
-        let (mut passed_ms, mut opened) = (0, 0);
+        let mut passed_ms = 0;
+        let mut opened = 0;
         while passed_ms < 3_600_000 {
             back_off.failed(passed_ms, 0);
             passed_ms += 10_000 + back_off.wait_ms(passed_ms);

@@ -88,13 +88,15 @@ fn tick(body: &[u8]) -> Result<Tick, Bad> {
 
 /// High and low come before open.
 fn index_day(body: &[u8]) -> Day {
-    let (high, low) = (price(body, 8), price(body, 12));
+    let high = price(body, 8);
+    let low = price(body, 12);
     Day { open: price(body, 16), high, low, previous_close: price(body, 20) }
 }
 
 /// Open comes first.
 fn share_day(body: &[u8]) -> Day {
-    let (open, high) = (price(body, 28), price(body, 32));
+    let open = price(body, 28);
+    let high = price(body, 32);
     Day { open, high, low: price(body, 36), previous_close: price(body, 40) }
 }
 

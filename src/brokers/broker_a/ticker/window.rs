@@ -128,7 +128,8 @@ mod tests {
     fn subscribed() -> Subscriptions {
         let of = [("NSE:NIFTY 50", NIFTY), ("NSE:INFY", INFY)];
         let of = of.map(|(name, token)| (Symbol::parse(name).unwrap(), token));
-        let (known, mut subscriptions) = (KnownTokens::default(), Subscriptions::default());
+        let known = KnownTokens::default();
+        let mut subscriptions = Subscriptions::default();
         known.learn(of.clone());
         let wanted = Wanted { shares: of.map(|(symbol, _)| symbol).into(), ..Wanted::default() };
         subscriptions.follow(&wanted, &known, 10, 0);
@@ -145,7 +146,8 @@ mod tests {
     #[test]
     fn the_newest_tick_of_each_instrument_is_in_the_batch_once_it_is_due() {
         let clock = Clock::manual("2026-11-20T11:00:00+05:30".parse().unwrap());
-        let (subscriptions, mut window) = (subscribed(), Window::default());
+        let subscriptions = subscribed();
+        let mut window = Window::default();
         assert_eq!(window.due_in_ms(0), None);
         window.add(tick(INFY, 140_000, 139_000, &clock), &clock);
         clock.advance_ms(100);
@@ -169,11 +171,13 @@ mod tests {
     #[test]
     fn a_refused_batch_is_tried_again_after_a_while_and_counted_once() {
         let clock = Clock::manual("2026-11-20T11:00:00+05:30".parse().unwrap());
-        let (subscriptions, mut window) = (subscribed(), Window::default());
+        let subscriptions = subscribed();
+        let mut window = Window::default();
         window.add(tick(NIFTY, 2_410_000, 2_400_000, &clock), &clock);
         clock.advance_ms(1);
         window.add(tick(INFY, 140_000, 139_000, &clock), &clock);
-        let (mut made, mut counted) = (0, 0);
+        let mut made = 0;
+        let mut counted = 0;
         // The scheduler refuses it for ten seconds, while one instrument ticks on.
         for _ in 0..10_000 {
             let now_mono_ms = clock.monotonic_ms();
@@ -214,12 +218,15 @@ mod tests {
         let all = (0..SYMBOLS_MAX as u32)
             .map(|number| (Symbol::parse(&format!("NSE:S{number}")).unwrap(), (number << 8) | 1));
         let all: Vec<_> = all.collect();
-        let (known, mut subscriptions) = (KnownTokens::default(), Subscriptions::default());
+        let known = KnownTokens::default();
+        let mut subscriptions = Subscriptions::default();
         known.learn(all.clone());
         let shares = all.iter().map(|(symbol, _)| symbol.clone()).collect();
         let wanted = Wanted { shares, ..Wanted::default() };
         subscriptions.follow(&wanted, &known, SYMBOLS_MAX, 0);
-        let (mut window, mut room, mut batches) = (Window::default(), Vec::new(), 0);
+        let mut window = Window::default();
+        let mut room = Vec::new();
+        let mut batches = 0;
         let timer = Clock::system();
         for half_second in 0..120 {
             for (_, token) in &all {
@@ -243,7 +250,8 @@ mod tests {
     #[test]
     fn what_cannot_be_true_is_implausible_with_its_time() {
         let clock = Clock::manual("2026-11-20T11:00:00+05:30".parse().unwrap());
-        let (subscriptions, mut window) = (subscribed(), Window::default());
+        let subscriptions = subscribed();
+        let mut window = Window::default();
         let ahead = clock.now() + jiff::SignedDuration::from_mins(6);
         window.add(Tick { at: Some(ahead), ..tick(NIFTY, 2_410_000, 2_400_000, &clock) }, &clock);
         window.add(tick(INFY, 0, 139_000, &clock), &clock);
@@ -262,7 +270,8 @@ mod tests {
     #[test]
     fn after_the_session_the_close_of_the_session_before_stays() {
         let clock = Clock::manual("2026-11-20T16:05:00+05:30".parse().unwrap());
-        let (subscriptions, mut window) = (subscribed(), Window::default());
+        let subscriptions = subscribed();
+        let mut window = Window::default();
         window.add(tick(INFY, 140_000, 139_000, &clock), &clock);
         assert!(
             window.batch(&subscriptions, false, false, &clock, |_, _| {}).is_none(),
@@ -278,7 +287,8 @@ mod tests {
     #[test]
     fn the_range_is_that_of_the_session_and_none_of_the_session_before() {
         let clock = Clock::manual("2026-11-20T15:29:00+05:30".parse().unwrap());
-        let (subscriptions, mut window) = (subscribed(), Window::default());
+        let subscriptions = subscribed();
+        let mut window = Window::default();
         let paise = |paise| Decimal::new(paise, 2);
         let mut range = |trades, (low, last, high)| {
             let plain = tick(INFY, last, 139_000, &clock);
