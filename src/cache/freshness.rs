@@ -315,7 +315,8 @@ mod tests {
     fn a_node_that_adopts_anothers_rules_judges_every_price_as_that_one_does() {
         // The other node's clock began a minute earlier.
         const APART_MS: i64 = 60_000;
-        let (one, other) = (freshness(), Freshness::default());
+        let one = freshness();
+        let other = Freshness::default();
         let later = |mono_ms: i64| (mono_ms - APART_MS, mono_ms);
         let agree = |now_mono_ms: u64| {
             other.adopt(&one.rules(now_mono_ms), now_mono_ms as i64 - APART_MS);

@@ -303,7 +303,8 @@ impl L1 {
     /// quote. Walks the whole map, so it is called by a warmer and not on the edge.
     #[inline(never)]
     pub fn wanted(&self, now_mono_ms: u64, alike_s: u32, max: usize) -> Vec<Symbol> {
-        let (now_s, since_s) = (second(now_mono_ms), self.demand_since_s(now_mono_ms));
+        let now_s = second(now_mono_ms);
+        let since_s = self.demand_since_s(now_mono_ms);
         let guard = self.map.guard();
         let mut asked: Vec<(u32, i64, &Symbol)> = Vec::new();
         for (symbol, entry) in self.map.iter(&guard) {
@@ -344,7 +345,8 @@ impl L1 {
         let guard = self.map.guard();
         match self.map.get(symbol, &guard).map(|entry| &entry.state) {
             Some(State::Known(known)) => {
-                let (source, vouched) = (known.quote.source, known.vouched());
+                let source = known.quote.source;
+                let vouched = known.vouched();
                 Peek::Known {
                     quote: known.quote.clone(),
                     stale: self.freshness.is_stale(source, vouched, now_mono_ms),

@@ -94,7 +94,8 @@ impl Moment<'_> {
     /// The document, and the last moment at which all its prices are fresh. With `is_wanted` the
     /// feeds are asked for prices that are missing, and for the oldest.
     pub(crate) fn document(&self, is_wanted: bool) -> (Vec<u8>, u64) {
-        let (mut demand, mut moves) = (Demand::default(), Vec::new());
+        let mut demand = Demand::default();
+        let mut moves = Vec::new();
         let mut stands_until_mono_ms = u64::MAX;
         for symbol in self.universe.symbols() {
             let seen = self.l1.peek(symbol.as_str(), self.mono_ms);

@@ -173,7 +173,8 @@ impl Responses {
     fn add(&self, shard: &mut Shard, user: i64, version: i64) -> u64 {
         let number = self.numbers.fetch_add(1, Relaxed);
         self.make_room(shard, USER_BYTES, user);
-        let (at, looked) = (shard.keys.len(), shard.looks);
+        let at = shard.keys.len();
+        let looked = shard.looks;
         shard.keys.push(user);
         shard.bytes += USER_BYTES;
         let slot = Slot { number, version, at, looked, bytes: USER_BYTES, answers: Vec::new() };

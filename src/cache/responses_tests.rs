@@ -159,8 +159,10 @@ fn no_response_older_than_an_acknowledged_change_is_found() {
     let over = Arc::new(AtomicBool::new(false));
     let readers: Vec<_> = (0..3)
         .map(|_| {
-            let (responses, stored) = (Arc::clone(&responses), Arc::clone(&stored));
-            let (acknowledged, over) = (Arc::clone(&acknowledged), Arc::clone(&over));
+            let responses = Arc::clone(&responses);
+            let stored = Arc::clone(&stored);
+            let acknowledged = Arc::clone(&acknowledged);
+            let over = Arc::clone(&over);
             spawn("reads", move || {
                 let mut reads = 0_u64;
                 while !over.load(SeqCst) || reads == 0 {

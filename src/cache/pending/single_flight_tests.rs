@@ -285,7 +285,8 @@ fn a_thousand_requests_cost_one_fetch_a_symbol() {
     let joined = Arc::new(AtomicUsize::new(0));
     let clients: Vec<_> = (0..CLIENTS)
         .map(|client| {
-            let (flights, joined) = (flights.clone(), Arc::clone(&joined));
+            let flights = flights.clone();
+            let joined = Arc::clone(&joined);
             go!(move || {
                 let wanted = numbered((0..50).map(|i| (client * 8 + i) % 400));
                 let wait = flights.join(&wanted).unwrap();
