@@ -159,7 +159,8 @@ fn check(matches: &ArgMatches) -> Done {
 /// setting.
 #[cfg(feature = "engines")]
 fn ask_servers(config: &Config) -> (String, Vec<String>) {
-    let (mut can_be_used, mut refused) = (String::new(), Vec::new());
+    let mut can_be_used = String::new();
+    let mut refused = Vec::new();
     let mut note = |setting: &str, causes: Vec<String>| match causes.is_empty() {
         true => can_be_used.push_str(&format!("# {setting}: the server can be used\n")),
         false => refused.extend(causes),

@@ -267,7 +267,10 @@ pub(super) fn plain(text: &str) -> String {
 
 /// `3 d 4 h`, `2 h 5 min`, `4 min 10 s`, `7 s`.
 pub(super) fn span(seconds: u64) -> String {
-    let (d, h, min, s) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
+    let d = seconds / 86_400;
+    let h = seconds / 3_600 % 24;
+    let min = seconds / 60 % 60;
+    let s = seconds % 60;
     match (d, h, min) {
         (0, 0, 0) => format!("{s} s"),
         (0, 0, _) => format!("{min} min {s} s"),

@@ -143,7 +143,8 @@ pub(super) fn print_table<T>(
     page: impl Fn(Option<&T>) -> Result<Vec<T>, MaintenanceError>,
     line: impl Fn(&mut String, &T),
 ) -> Done {
-    let (mut text, mut last) = (heading, None);
+    let mut text = heading;
+    let mut last = None;
     loop {
         let mut rows = page(last.as_ref()).map_err(|error| failed(&error))?;
         rows.iter().for_each(|row| line(&mut text, row));
@@ -203,7 +204,8 @@ fn add(directory: &mut UserDirectory, matches: &ArgMatches, config: &Config) -> 
     let new = NewUser { email, name, password_hash, created_ms: clock_of(config).now_ms() };
     match directory.add(&new).map_err(|error| failed(&error))? {
         Some(user) => {
-            let (id, email) = (user.id.0, plain(&user.email));
+            let id = user.id.0;
+            let email = plain(&user.email);
             Ok(print(&format!("user {id} ({email}) is added\n")))
         }
         None => Ok(refuse(&taken, Exit::Usage)),
@@ -325,7 +327,8 @@ pub(super) fn await_notice(
     if config.store.url.is_none() && state_lock::in_use(&config.state_dir) != Some(true) {
         return Ok(code);
     }
-    let (waited, parker) = (Clock::system(), Parker::current());
+    let waited = Clock::system();
+    let parker = Parker::current();
     while let Some(noticed) = directory.noticed(number).map_err(|error| failed(&error))? {
         if noticed {
             return Ok(print(&format!("the running service refuses {what}\n")));

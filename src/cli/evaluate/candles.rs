@@ -197,7 +197,8 @@ type NumberedRow = (usize, Result<Candle, RowFault>);
 /// them are left out, since nobody knows which is right.
 fn ordered(read: Vec<NumberedRow>, rows: &mut Rows<'_>) -> Vec<Candle> {
     let mut dates = read.iter().filter_map(|(_, row)| Some(row.as_ref().ok()?.date));
-    let (first, last) = (dates.next(), dates.next_back());
+    let first = dates.next();
+    let last = dates.next_back();
     let expected = match (first, last) {
         (Some(first), Some(last)) if last < first => Ordering::Less,
         _ => Ordering::Greater,

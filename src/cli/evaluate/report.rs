@@ -193,7 +193,8 @@ documents! {
 impl Counts {
     fn of(cell: &Cell) -> Self {
         let Cell { signals, hits, dates, .. } = *cell;
-        let (hit_rate, mean_confidence) = (cell.hit_rate(), cell.mean_confidence());
+        let hit_rate = cell.hit_rate();
+        let mean_confidence = cell.mean_confidence();
         Self { signals, hits, dates, hit_rate, mean_confidence }
     }
 }

@@ -113,7 +113,8 @@ fn suspect_row(suspect: &Suspect) -> [String; 4] {
         None => format!("{date} gap"),
     };
     let splits: Vec<String> = suspect.suspected_splits.iter().map(split).collect();
-    let (missing, silent) = (suspect.missing.to_string(), suspect.silent.to_string());
+    let missing = suspect.missing.to_string();
+    let silent = suspect.silent.to_string();
     [suspect.symbol.clone(), missing, silent, splits.join("  ")]
 }
 
@@ -141,7 +142,8 @@ fn comparison_row(Comparison { with, difference, verdict }: &Comparison) -> [Str
 
 fn direction_row(row: &OfDirection) -> [String; 8] {
     let [signals, hits, dates, mean, observed] = counts(&row.counts, 5);
-    let (same_day, lift) = (digits(row.same_day_rate, 5), interval(row.lift.as_ref(), 4));
+    let same_day = digits(row.same_day_rate, 5);
+    let lift = interval(row.lift.as_ref(), 4);
     [row.direction.to_owned(), signals, hits, dates, mean, observed, same_day, lift]
 }
 

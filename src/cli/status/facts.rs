@@ -123,12 +123,17 @@ macro_rules! object {
 impl Serialize for Service {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let health = &self.health;
-        let (market, store) = (&health.market, &health.store);
-        let (l1, answers, l2) = (&health.cache_l1, &health.cache_answers, &health.cache_l2);
+        let market = &health.market;
+        let store = &health.store;
+        let l1 = &health.cache_l1;
+        let answers = &health.cache_answers;
+        let l2 = &health.cache_l2;
         let node = health.node.as_ref().map(|name| {
             let relay = health.relay.clone().unwrap_or_default();
             let relay = object! { state: relay.state, age_ms: relay.age_ms, gaps: relay.gaps };
-            let (role, epoch, leader) = (health.role, health.epoch, &health.leader);
+            let role = health.role;
+            let epoch = health.epoch;
+            let leader = &health.leader;
             object! { name: name, role: role, epoch: epoch, leader: leader, relay: relay }
         });
         let lanes = health.lanes.iter().filter(|lane| has_trouble(lane)).map(|lane| {

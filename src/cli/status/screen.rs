@@ -68,13 +68,16 @@ fn rows(service: &Service) -> Vec<String> {
     for token in &service.tokens {
         lines.push(row(&format!("token {}", token.broker), &token_text(token)));
     }
-    let (writes, refused) = (health.store.writes, health.store.refused);
+    let writes = health.store.writes;
+    let refused = health.store.refused;
     lines.push(row("store", &format!("{}; {writes} writes, {refused} refused", health.database)));
     if let Some(backup) = &service.backup {
         lines.push(row("backup", &backed_up(backup)));
     }
     lines.push(row("warmers", &warmers(&health.warmers)));
-    let (l1, answers, l2) = (&health.cache_l1, &health.cache_answers, &health.cache_l2);
+    let l1 = &health.cache_l1;
+    let answers = &health.cache_answers;
+    let l2 = &health.cache_l2;
     lines.push(row(
         "caches",
         &format!(

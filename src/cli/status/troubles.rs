@@ -48,7 +48,8 @@ pub(super) fn find_troubles(
         let silent = ["feeds_dead", "broker_a_fails", "broker_a_mute", "public_fails"];
         !(clock_explains && silent.contains(&trouble.name))
     }));
-    let (database, key) = (health.database, health.signing_key);
+    let database = health.database;
+    let key = health.signing_key;
     found.extend(diagnoses::of_store(database).map(|row| row.trouble(database.as_str())));
     if matches!(key, KeyState::Missing | KeyState::Changed) {
         found.push(diagnoses::SIGNING_KEY_LOST.trouble(key.as_str()));
@@ -135,7 +136,8 @@ fn caches(health: &Health) -> impl Iterator<Item = Trouble> {
 /// The trouble of an old snapshot. If it only waits for the delayed public provider, it says when
 /// that will have passed broker A's last prices.
 fn snapshot_old(health: &Health) -> Trouble {
-    let (market, public) = (&health.market, &health.feeds.public);
+    let market = &health.market;
+    let public = &health.feeds.public;
     let waits = market.source == Some(Source::BrokerA) && public.state == FeedState::Ok;
     match (market.as_of_ist, public.delay_s) {
         (Some(as_of), Some(delay)) if waits => {
@@ -274,7 +276,8 @@ fn link(name: &str, config: &Config) -> Option<String> {
     let page = |broker, url: &str, key: &Option<SecretString>| {
         Some(token::page(broker, url, key.as_ref()))
     };
-    let (a, b) = (&config.broker_a, &config.broker_b);
+    let a = &config.broker_a;
+    let b = &config.broker_b;
     if name.starts_with("broker_a_token") {
         return page(Broker::A, &a.url, &a.api_key);
     }
