@@ -247,7 +247,8 @@ pub(crate) fn exposed(config: &Config) -> Vec<Exposed> {
             "BHAV_CACHE_PASSWORD is not set, so anybody who reaches BHAV_CACHE_URL={url} can use \
              that server; give it a user with a password"
         );
-        let (setting, reason) = ("BHAV_CACHE_PASSWORD", ExposedReason::NoPassword);
+        let setting = "BHAV_CACHE_PASSWORD";
+        let reason = ExposedReason::NoPassword;
         found.push(Exposed { setting, reason, warning });
     }
     found

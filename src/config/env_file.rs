@@ -49,7 +49,8 @@ pub(crate) fn read(path: &Path) -> Result<EnvFile, Vec<Fault>> {
         .map_err(|why| unreadable(why.to_string()))?;
     let text = outside::decoded(&bytes).map_err(|why| {
         let place = Some(path.display().to_string());
-        let (problem, cure) = (why.problem, why.cure);
+        let problem = why.problem;
+        let cure = why.cure;
         vec![Fault { name: NAME.into(), value: place, origin: None, problem, cure }]
     })?;
     parse(text.strip_prefix('\u{feff}').unwrap_or(text), path)
