@@ -108,7 +108,8 @@ impl Backpressure {
             return;
         }
         let connections = self.unlogged_cuts.swap(0, Ordering::Relaxed);
-        let (held_bytes, max_bytes) = (self.bytes(), UNREAD_OUTPUT_TOTAL_BYTES_MAX);
+        let held_bytes = self.bytes();
+        let max_bytes = UNREAD_OUTPUT_TOTAL_BYTES_MAX;
         let why = match why {
             Cut::Slow => "the client reads too slowly",
             Cut::Crowded => "unread output of all clients exceeds its limit; this was the slowest",

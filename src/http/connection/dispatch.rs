@@ -92,7 +92,8 @@ impl<S: Serve> Connection<S> {
         slot.register(Waker::Coroutine(readiness.waker()));
         // A client that sends nothing after connecting gets the timeout of a head, which is shorter
         // than the idle timeout.
-        let (generation, settings) = (shared.generation(), shared.settings());
+        let generation = shared.generation();
+        let settings = shared.settings();
         slot.set_deadline_in(settings.head_timeout_ms);
         Ok(Self {
             readiness,

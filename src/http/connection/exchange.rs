@@ -212,7 +212,8 @@ impl<S: Serve> Exchange<'_, S> {
             }
             Parsed::Complete => {}
         }
-        let (head_start, body_start) = (*at, *at + head.bytes);
+        let head_start = *at;
+        let body_start = *at + head.bytes;
         *at = body_start;
         let available = *input_bytes - body_start;
         // Set before anything can fail, so that the buffers are wiped in every case.
@@ -397,7 +398,8 @@ impl<S: Serve> Exchange<'_, S> {
             true => reply.problem_page(problem),
             false => reply.problem(problem),
         };
-        let (status, detail) = (problem.status, &*problem.detail);
+        let status = problem.status;
+        let detail = &*problem.detail;
         let lines = &self.shared.stats.refusal_lines;
         if lines.admit(status, problem.code, self.shared.slots.now_ms()) {
             tracing::info!(request_id = id, status, detail, "request refused");

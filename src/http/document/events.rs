@@ -119,7 +119,8 @@ mod tests {
     /// The output of a decoder before it needs more input.
     fn unzipped(bytes: &[u8]) -> Vec<u8> {
         let mut decoder = GzDecoder::new(bytes);
-        let (mut all, mut room) = (Vec::new(), [0; 4096]);
+        let mut all = Vec::new();
+        let mut room = [0; 4096];
         while let Ok(count @ 1..) = decoder.read(&mut room) {
             all.extend_from_slice(&room[..count]);
         }

@@ -63,7 +63,10 @@ struct Weights {
 
 impl Weights {
     fn of(value: &[u8]) -> Self {
-        let (mut br, mut gzip, mut identity, mut rest) = (None, None, None, None);
+        let mut br = None;
+        let mut gzip = None;
+        let mut identity = None;
+        let mut rest = None;
         for element in value.split(|byte| *byte == b',') {
             let Some((name, weight)) = weighed(element) else { continue };
             let slot: &mut Option<Weight> = if name.eq_ignore_ascii_case(b"br") {

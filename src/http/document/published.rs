@@ -227,7 +227,8 @@ impl PublishedJson {
         let is_missing = |coding| self.asked.is_wanted(coding) && !current.has(coding);
         if is_missing(Coding::Br) || is_missing(Coding::Gzip) {
             let variants = self.asked_variants(current.json(), current.tag());
-            let (event, asked) = (current.event.clone(), Arc::clone(&self.asked));
+            let event = current.event.clone();
+            let asked = Arc::clone(&self.asked);
             let number = current.number;
             self.current.store(Some(Arc::new(Published { variants, event, number, asked })));
         }

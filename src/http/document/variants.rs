@@ -105,7 +105,8 @@ impl Variants {
 
     /// The same as [`Self::new`], with a known content hash or another name of the content.
     pub(crate) fn tagged(body: &[u8], tag: &str, policy: &CachePolicy) -> Self {
-        let (mut new, quality) = (KeptCompressors::default(), policy.brotli_quality);
+        let mut new = KeptCompressors::default();
+        let quality = policy.brotli_quality;
         Self::coded(body, tag, policy, |coding| new.compress(coding, body, quality))
     }
 

@@ -85,7 +85,8 @@ fn ip_literal_bytes(text: &[u8]) -> Option<usize> {
 /// `1*HEXDIG "." 1*( unreserved / sub-delims / ":" )`
 fn is_future_address(text: &[u8]) -> bool {
     let Some(dot) = memchr::memchr(b'.', text) else { return false };
-    let (version, address) = (&text[..dot], &text[dot + 1..]);
+    let version = &text[..dot];
+    let address = &text[dot + 1..];
     let in_address = |byte: &u8| *byte == b':' || NAME_BYTES[usize::from(*byte)];
     !version.is_empty()
         && version.iter().all(u8::is_ascii_hexdigit)

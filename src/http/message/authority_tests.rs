@@ -79,7 +79,8 @@ fn reference(text: &str) -> Option<(&str, Option<&str>)> {
     let whole = is_host(text).then_some((text, None));
     whole.or_else(|| {
         text.match_indices(':').find_map(|(at, _)| {
-            let (host, port) = (&text[..at], &text[at + 1..]);
+            let host = &text[..at];
+            let port = &text[at + 1..];
             let digits = port.chars().all(|c| c.is_ascii_digit());
             (digits && is_host(host)).then_some((host, Some(port)))
         })

@@ -137,7 +137,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn decode_in(pieces: &[&[u8]], max: usize) -> Result<(Vec<u8>, usize, bool), ChunkFault> {
-        let (mut decoder, mut body, mut used) = (Chunked::default(), Vec::new(), 0);
+        let mut decoder = Chunked::default();
+        let mut body = Vec::new();
+        let mut used = 0;
         let mut done = false;
         for piece in pieces {
             let (n, finished) = decoder.decode(piece, &mut body, max)?;

@@ -171,7 +171,9 @@ impl<S: Serve> Rounds<S> {
                 .for_each(|(_, turn)| turn.hear(now_ms));
         }
         let stats = &self.shared.streams.stats;
-        let (begun, mut walk, mut is_common) = (self.shared.slots.clock.stopwatch(), None, false);
+        let begun = self.shared.slots.clock.stopwatch();
+        let mut walk = None;
+        let mut is_common = false;
         self.is_watching = self.shared.service.refresh_streams(due, &mut |group| {
             is_common |= group == Group::COMMON;
             let walk = walk.get_or_insert_with(|| Walk::new(stats, begun));
@@ -316,7 +318,9 @@ mod tests {
 
     /// When each of these changes is sent, by itself or together with later ones.
     fn sent(changes: &[u64]) -> Vec<u64> {
-        let (mut turn, mut sent, mut waiting) = (Turn::default(), Vec::new(), 0);
+        let mut turn = Turn::default();
+        let mut sent = Vec::new();
+        let mut waiting = 0;
         let mut send = |turn: &mut Turn, waiting: &mut usize, at_ms| {
             turn.end(at_ms, 1_000, true);
             sent.extend(std::iter::repeat_n(at_ms, std::mem::take(waiting)));
@@ -381,7 +385,8 @@ mod tests {
 
     /// Polls the condition for some seconds at most.
     fn until(what: &str, holds: impl Fn() -> bool) {
-        let (patience, never) = (Clock::system(), crossbeam_channel::never::<()>());
+        let patience = Clock::system();
+        let never = crossbeam_channel::never::<()>();
         while !holds() {
             assert!(patience.monotonic_ms() < 20_000, "{what}");
             let _ = never.recv_timeout(Duration::from_millis(1));

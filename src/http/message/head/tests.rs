@@ -275,7 +275,8 @@ fn a_malformed_head_still_yields_method_origin_and_request_id() {
         };
         (head.method, span(head.origin), span(head.request_id))
     };
-    let (a, b) = (Some("a".to_owned()), Some("b".to_owned()));
+    let a = Some("a".to_owned());
+    let b = Some("b".to_owned());
     for (text, expected) in [
         ("", (Method::Get, None, None)),
         ("\r\n\r\nHEAD / HTTP/1.1\r\norigin:a\r\n", (Method::Head, a.clone(), None)),
