@@ -221,7 +221,8 @@ impl MarketCalendar {
         from: Timestamp,
         to: Timestamp,
     ) -> SignedDuration {
-        let (from_ms, to_ms) = (from.as_millisecond(), to.as_millisecond());
+        let from_ms = from.as_millisecond();
+        let to_ms = to.as_millisecond();
         let spans = self.timeline.trading_before(whose, to_ms);
         let spans = spans.take_while(|(_, end_ms)| *end_ms > from_ms);
         let within =

@@ -182,7 +182,8 @@ fn session(row: &Row<'_, '_>, faults: &mut Faults<'_>) -> Option<(Date, Session)
     row.expect_only(&["date", "name", "source", "confidence", "hours_confirmed", "part"], faults);
     let provenance = provenance(row, faults);
     let hours_confirmed = row.boolean("hours_confirmed", true, faults);
-    let (date, name) = (row.date("date", faults), row.required("name", faults));
+    let date = row.date("date", faults);
+    let name = row.required("name", faults);
     let rows = row.rows("part", faults);
     if rows.is_empty() || rows.len() > SESSION_PARTS_MAX {
         faults.add(

@@ -151,7 +151,8 @@ fn second_of_day(text: &str) -> Option<u32> {
     let bytes = text.trim().as_bytes();
     let [h1, h2, b':', m1, m2] = bytes else { return None };
     let digit = |byte: &u8| byte.is_ascii_digit().then(|| u32::from(byte - b'0'));
-    let (hour, minute) = (digit(h1)? * 10 + digit(h2)?, digit(m1)? * 10 + digit(m2)?);
+    let hour = digit(h1)? * 10 + digit(h2)?;
+    let minute = digit(m1)? * 10 + digit(m2)?;
     (hour < 24 && minute < 60).then_some((hour * 60 + minute) * 60)
 }
 
@@ -238,7 +239,8 @@ impl<'a, 't> Row<'a, 't> {
         let date: Option<Date> = text.parse().ok();
         let date = date.filter(|date| text.len() == 10 && YEARS.contains(&date.year()));
         if date.is_none() {
-            let (first, last) = (YEARS.start(), YEARS.end());
+            let first = YEARS.start();
+            let last = YEARS.end();
             faults.add(
                 self.offset_of(key),
                 format!("`{key}` is not a date: write \"YYYY-MM-DD\", years {first} to {last}"),
@@ -268,7 +270,8 @@ impl<'a, 't> Row<'a, 't> {
     pub(crate) fn year(&self, key: &str, faults: &mut Faults<'_>) -> Option<i16> {
         let found = self.value(key).and_then(|value| year_of(value.get_ref()));
         if found.is_none() {
-            let (first, last) = (YEARS.start(), YEARS.end());
+            let first = YEARS.start();
+            let last = YEARS.end();
             faults.add(
                 self.offset_of(key),
                 format!("`{key}` takes a whole number from {first} to {last}"),
@@ -315,7 +318,8 @@ impl<'a, 't> Row<'a, 't> {
             match year_of(item.get_ref()) {
                 Some(year) => years.push(year),
                 None => {
-                    let (first, last) = (YEARS.start(), YEARS.end());
+                    let first = YEARS.start();
+                    let last = YEARS.end();
                     faults.add(
                         item.span().start,
                         format!("`{key}` takes whole numbers from {first} to {last}"),

@@ -65,7 +65,8 @@ pub(crate) fn doubt<'a>(
     unread: u64,
 ) -> Option<Doubt> {
     for exchange in [Exchange::Nse, Exchange::Bse] {
-        let (listed, before) = (list.count_on(exchange), last.count_on(exchange));
+        let listed = list.count_on(exchange);
+        let before = last.count_on(exchange);
         if is_cut_short(listed, before) {
             return Some(Doubt::Shorter { exchange, listed, before });
         }
@@ -140,7 +141,8 @@ mod tests {
 
     #[test]
     fn against_the_compiled_in_list_some_names_may_have_changed() {
-        let (last, universe) = (InstrumentList::embedded(), Universe::embedded());
+        let last = InstrumentList::embedded();
+        let universe = Universe::embedded();
         let whole: Vec<String> =
             last.search_rows().map(|symbol| symbol.as_str().to_owned()).collect();
         let without = |count: usize| {

@@ -72,7 +72,8 @@ impl Sectors {
             .from_reader(text.as_bytes());
         let heads = reader.headers().cloned().unwrap_or_default();
         let column = |name| heads.iter().position(|head| head.trim().eq_ignore_ascii_case(name));
-        let (industry, isin) = (column("Industry"), column("ISIN Code"));
+        let industry = column("Industry");
+        let isin = column("ISIN Code");
         let name = column("Company Name");
         if industry.is_none() || isin.is_none() {
             faults.add(first.len() + 1, "the columns Industry and ISIN Code are not there");
