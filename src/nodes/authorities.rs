@@ -170,7 +170,8 @@ impl ValkeyClaim {
 
     fn claim(&self, holder: &Holder, epoch: Epoch, takes: bool) -> Result<Grant, AuthorityError> {
         let room = self.installation.sure_room().map_err(not_asked)?;
-        let (mut forged_claim, mut forged_fence) = (Vec::new(), Vec::new());
+        let mut forged_claim = Vec::new();
+        let mut forged_fence = Vec::new();
         for _ in 0..TRIES_MAX {
             let sent_ms = self.server_zero_ms.load(Relaxed) + self.timer.monotonic_ms();
             let place = (epoch, sent_ms);

@@ -37,7 +37,8 @@ fn one_holder_has_the_claim_until_it_runs_out_or_is_given_back() {
     let name = "one_holder_has_the_claim_until_it_runs_out_or_is_given_back";
     let Some(server) = TestServer::start(name) else { return };
     let (claim, other_node) = (claim(&server), claim(&server));
-    let (a, b) = (Holder::new("a", 1), Holder::new("b", 2));
+    let a = Holder::new("a", 1);
+    let b = Holder::new("b", 2);
     assert_eq!(claim.take(&a, Epoch(1)), Ok(Grant::Refused), "the server is young");
     eventually("a claim is free", || is_free(&claim));
     assert_eq!(claim.take(&a, Epoch(1)), GRANTED(1));
@@ -59,8 +60,10 @@ fn one_holder_has_the_claim_until_it_runs_out_or_is_given_back() {
 fn a_server_that_forgot_gives_no_claim_for_a_lease_and_lets_the_leader_renew() {
     let name = "a_server_that_forgot_gives_no_claim_for_a_lease_and_lets_the_leader_renew";
     let Some(mut server) = TestServer::start(name) else { return };
-    let (claim, timer) = (claim(&server), Clock::system());
-    let (a, b) = (Holder::new("a", 1), Holder::new("b", 2));
+    let claim = claim(&server);
+    let timer = Clock::system();
+    let a = Holder::new("a", 1);
+    let b = Holder::new("b", 2);
     eventually("a claim is free", || is_free(&claim));
     claim.take(&a, Epoch(1)).unwrap();
     server.restart();
@@ -84,7 +87,8 @@ fn a_server_that_forgot_gives_no_claim_for_a_lease_and_lets_the_leader_renew() {
 fn a_call_of_a_stopped_server_ends_within_the_margin() {
     let name = "a_call_of_a_stopped_server_ends_within_the_margin";
     let Some(server) = TestServer::start(name) else { return };
-    let (claim, timer) = (claim(&server), Clock::system());
+    let claim = claim(&server);
+    let timer = Clock::system();
     claim.look().unwrap();
     server.signal(Signal::STOP);
     let begun_ms = timer.monotonic_ms();
@@ -178,7 +182,8 @@ fn an_epoch_that_no_row_gave_holds_nobody_up() {
         let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
         connection.end_by(timer.monotonic_ms() + 5_000);
         redis::cmd("SET").arg("bhav:main:epoch").arg(invented).exec(&mut connection).unwrap();
-        let (holder, epoch) = (Holder::new("a", attempt as u64), 7 + attempt as u64);
+        let holder = Holder::new("a", attempt as u64);
+        let epoch = 7 + attempt as u64;
         claim.look().unwrap();
         assert_eq!(claim.take(&holder, Epoch(epoch)), GRANTED(epoch), "{invented}");
         claim.release(&holder).unwrap();

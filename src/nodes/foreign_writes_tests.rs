@@ -250,7 +250,8 @@ fn lease_acts(prefix: &str) -> Vec<(Act, bool)> {
 fn whatever_a_stranger_writes_under_any_key_one_node_leads_soon_and_leads_on() {
     let name = "whatever_a_stranger_writes_under_any_key_one_node_leads_soon_and_leads_on";
     let Some(test_server) = TestServer::start(name) else { return };
-    let (server, timer) = (test_server.server(), Clock::system());
+    let server = test_server.server();
+    let timer = Clock::system();
     let mut stranger = stranger(&test_server);
     let mut random = fastrand::Rng::with_seed(5);
     let case = |at| {
@@ -275,7 +276,8 @@ fn whatever_a_stranger_writes_under_any_key_one_node_leads_soon_and_leads_on() {
             of.map(|case| (case.took_ms[at], case.act.name.as_str()))
         };
         for goes_on in [false, true] {
-            let (least, most) = (took(goes_on).min().unwrap(), took(goes_on).max().unwrap());
+            let least = took(goes_on).min().unwrap();
+            let most = took(goes_on).max().unwrap();
             told += &format!("; {what}, goes on {goes_on}: {} to {most:?} ms", least.0);
             assert!(most.0 < LEADS_WITHIN_MS, "{told}");
         }
@@ -323,7 +325,8 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) -> u64 {
 fn whatever_a_stranger_writes_what_nodes_tell_keep_and_count_goes_on() {
     let name = "whatever_a_stranger_writes_what_nodes_tell_keep_and_count_goes_on";
     let Some(test_server) = TestServer::start(name) else { return };
-    let (server, mut stranger) = (test_server.server(), stranger(&test_server));
+    let server = test_server.server();
+    let mut stranger = stranger(&test_server);
     let installation = of("main", SECRET, None);
     let leader = Publisher::new(&server, &installation, "a");
     let l2 = ValkeyL2::new(&server, &installation, 1_000);
@@ -333,7 +336,8 @@ fn whatever_a_stranger_writes_what_nodes_tell_keep_and_count_goes_on() {
     let (node, heard) = follower(&server, &installation);
     eventually("subscribed", || node.reading().loads > 0);
     let symbol = Symbol::parse("NSE:A").unwrap();
-    let (mut paise, mut longest_ms) = (100, 0);
+    let mut paise = 100;
+    let mut longest_ms = 0;
     let counts: &dyn crate::base::limiter::SharedCounts = &limits;
     let count = || counts.admit("login", &[b"asha@example.org"], rate, 1);
     assert_eq!(count(), Ok(()));
@@ -375,7 +379,8 @@ fn what_nodes_keep_is_what_the_table_says() {
     let Some(test_server) = TestServer::start("what_nodes_keep_is_what_the_table_says") else {
         return;
     };
-    let (server, mut stranger) = (test_server.server(), stranger(&test_server));
+    let server = test_server.server();
+    let mut stranger = stranger(&test_server);
     let installation = of("main", SECRET, None);
     let claim = ValkeyClaim::new(&server, &installation, LEASE_MS);
     eventually("a claim is free", || claim.look().is_ok_and(|look| look.is_free));

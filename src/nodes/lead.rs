@@ -323,7 +323,8 @@ mod tests {
         let (send, told) = crossbeam_channel::unbounded();
         let (release, released) = crossbeam_channel::unbounded::<()>();
         let submit = |before: Option<crossbeam_channel::Receiver<()>>| {
-            let (led, send) = (Arc::clone(&led), send.clone());
+            let led = Arc::clone(&led);
+            let send = send.clone();
             lane.submit(60_000, move || {
                 if let Some(released) = before {
                     released.recv().unwrap();

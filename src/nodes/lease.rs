@@ -183,7 +183,8 @@ impl LeaseState {
         let mut asks = std::mem::take(&mut self.farewells);
         asks.extend(self.step(now_mono_ms, random));
         if let Stage::Leader { holder, epoch } = &self.stage {
-            let (holder, epoch) = (holder.clone(), *epoch);
+            let holder = holder.clone();
+            let epoch = *epoch;
             let renew = Request::Renew { holder: holder.clone(), epoch };
             // A row that another node holds is refused. A free one gives a new epoch.
             let row =

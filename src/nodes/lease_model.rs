@@ -211,7 +211,8 @@ impl World {
                     self.highest = self.highest.max(self.row.epoch);
                     let cut = self.cut_until_ms.get(&(node, claim));
                     if cut.is_none_or(|at| *at <= self.now_ms) {
-                        let (id, which) = (ask.id, ask.which);
+                        let id = ask.id;
+                        let which = ask.which;
                         let answer = Message::Answer { node, life, id, which, answer };
                         self.send(answer, self.stopped_until_ms[node]);
                     }

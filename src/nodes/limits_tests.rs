@@ -115,7 +115,8 @@ fn another_secret_has_other_buckets() {
 #[test]
 fn a_bucket_fills_again_at_the_rate() {
     let Some(server) = TestServer::start("a_bucket_fills_again_at_the_rate") else { return };
-    let (limits, rate) = (limits(&server), Rate::every_ms(300));
+    let limits = limits(&server);
+    let rate = Rate::every_ms(300);
     assert_eq!(verdict(&limits, "login", &["x"], rate), Some(Ok(())));
     let timer = Clock::system();
     while is_refused(verdict(&limits, "login", &["x"], rate)) {
@@ -153,7 +154,8 @@ fn the_server_sees_neither_address_nor_e_mail() {
 fn without_the_server_there_is_no_verdict_and_hardly_a_wait() {
     let name = "without_the_server_there_is_no_verdict_and_hardly_a_wait";
     let Some(server) = TestServer::start(name) else { return };
-    let (limits, timer) = (limits(&server), Clock::system());
+    let limits = limits(&server);
+    let timer = Clock::system();
     verdict(&limits, "login", &["x"], SLOW);
     server.signal(Signal::STOP);
     let begun_ms = timer.monotonic_ms();
@@ -173,7 +175,8 @@ fn without_the_server_there_is_no_verdict_and_hardly_a_wait() {
 fn a_bucket_that_no_attempt_filled_locks_nobody_for_longer_than_the_limit_can() {
     let name = "a_bucket_that_no_attempt_filled_locks_nobody_for_longer_than_the_limit_can";
     let Some(server) = TestServer::start(name) else { return };
-    let (limits, rate) = (limits(&server), Rate::new(300, 2));
+    let limits = limits(&server);
+    let rate = Rate::new(300, 2);
     let room = limits.installation.room().unwrap();
     let key = limits.bucket(&room, "login", b"x");
     let timer = Clock::system();

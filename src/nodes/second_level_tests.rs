@@ -117,7 +117,8 @@ fn a_leader_that_was_replaced_stores_nothing() {
     let Some(server) = TestServer::start("a_leader_that_was_replaced_stores_nothing") else {
         return;
     };
-    let (old, new) = (level(&server, 100), level(&server, 100));
+    let old = level(&server, 100);
+    let new = level(&server, 100);
     old.set_epoch(Epoch(4));
     old.store(Kind::Quote, &[item("NSE:INFY", "old")], 1_000).unwrap();
     // The claim of the new leader writes this.
@@ -169,7 +170,8 @@ fn works_again(l2: &ValkeyL2, timer: &Clock) {
 fn a_server_that_dies_fails_calls_at_once_and_is_found_again() {
     let name = "a_server_that_dies_fails_calls_at_once_and_is_found_again";
     let Some(mut server) = TestServer::start(name) else { return };
-    let (l2, timer) = (level(&server, 100), Clock::system());
+    let l2 = level(&server, 100);
+    let timer = Clock::system();
     l2.store(Kind::Quote, &[item("NSE:INFY", "one")], 1_000).unwrap();
     server.kill();
     for _ in 0..200 {
@@ -189,7 +191,8 @@ fn a_server_that_stops_answering_costs_a_call_its_deadline() {
     let name = "a_server_that_stops_answering_costs_a_call_its_deadline";
     let Some(server) = TestServer::start(name) else { return };
     let deadlines = Deadlines { connect_ms: 300, call_ms: 600 };
-    let (client, timer) = (Client::new(&server.server(), deadlines), Clock::system());
+    let client = Client::new(&server.server(), deadlines);
+    let timer = Clock::system();
     let ping = |to: &mut Connection| redis::cmd("PING").exec(to);
     client.call(ping).unwrap();
     server.signal(Signal::STOP);
@@ -216,13 +219,20 @@ fn every_call_ends_by_its_deadline_whenever_the_server_stops_or_dies() {
     let name = "every_call_ends_by_its_deadline_whenever_the_server_stops_or_dies";
     let Some(mut server) = TestServer::start(name) else { return };
     let deadlines = Deadlines { connect_ms: 100, call_ms: 200 };
-    let (client, timer) = (Client::new(&server.server(), deadlines), Clock::system());
+    let client = Client::new(&server.server(), deadlines);
+    let timer = Clock::system();
     let done = std::sync::atomic::AtomicBool::new(false);
-    let (calls, answered, longest_ms) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let calls = AtomicU64::new(0);
+    let answered = AtomicU64::new(0);
+    let longest_ms = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for caller in 0..3 {
-            let (client, timer, done) = (&client, &timer, &done);
-            let (calls, answered, longest_ms) = (&calls, &answered, &longest_ms);
+            let client = &client;
+            let timer = &timer;
+            let done = &done;
+            let calls = &calls;
+            let answered = &answered;
+            let longest_ms = &longest_ms;
             scope.spawn(move || {
                 let value = vec![caller; 200_000];
                 while !done.load(Relaxed) {
@@ -299,12 +309,15 @@ fn tls_is_verified_against_the_operators_authority() {
     let name = "tls_is_verified_against_the_operators_authority";
     let directory = tempfile::tempdir().unwrap();
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let (certificate, key) = (directory.path().join("cert"), directory.path().join("key"));
+    let certificate = directory.path().join("cert");
+    let key = directory.path().join("key");
     std::fs::write(&certificate, pem("CERTIFICATE", made.cert.der())).unwrap();
     std::fs::write(&key, pem("PRIVATE KEY", &made.key_pair.serialize_der())).unwrap();
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let (port, text) = (port.to_string(), |path: &Path| path.to_str().unwrap().to_owned());
-    let (cert, key) = (text(&certificate), text(&key));
+    let port = port.to_string();
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    let cert = text(&certificate);
+    let key = text(&key);
     let options = ["--tls-port", &port, "--tls-cert-file", &cert, "--tls-key-file", &key];
     let options = [&options[..], &["--tls-auth-clients", "no"]].concat();
     let Some(_server) = TestServer::with(name, &options) else { return };

@@ -50,7 +50,9 @@ pub(super) fn encode(update: &Update) -> Vec<u8> {
 /// The message of this epoch and number; `None` for bytes that are no message of ours.
 pub(super) fn decode(epoch: Epoch, seq: u64, bytes: &[u8]) -> Option<Update> {
     let mut reader = Reader::of(bytes, MESSAGE_BYTES_MAX)?;
-    let (sent_ms, age_ms, node) = (reader.u64()?, reader.u64()?, reader.name()?.to_owned());
+    let sent_ms = reader.u64()?;
+    let age_ms = reader.u64()?;
+    let node = reader.name()?.to_owned();
     let (rules, calls) = decode_rules(reader.bytes(PART_BYTES_MAX)?)?;
     let (evening, running) = decode_evening(reader.bytes(PART_BYTES_MAX)?)?;
     let mut quotes = Vec::new();
@@ -216,7 +218,8 @@ pub(super) fn encode_rules(Update { rules, calls, .. }: &Update) -> Vec<u8> {
     let pair = |limits: Limits| (limits.period_ms, limits.grace_ms);
     let sources = Source::ALL.map(|source| {
         let SourceRules { moving, resting, rests_for_ms, round } = rules.sources[source as usize];
-        let (moving_ms, resting_ms) = (pair(moving), pair(resting));
+        let moving_ms = pair(moving);
+        let resting_ms = pair(resting);
         OfSource { moving_ms, resting_ms, rests_for_ms, calls: calls[source as usize], round }
     });
     let rules = Rules { sources, spoken_for_ms: rules.spoken_for_ms };
@@ -231,8 +234,10 @@ pub(super) fn decode_rules(bytes: &[u8]) -> Option<(FreshnessRules, Calls)> {
         fits.then_some(Limits { period_ms, grace_ms })
     };
     let of = |source: &OfSource| {
-        let (moving, resting) = (limits(source.moving_ms)?, limits(source.resting_ms)?);
-        let (rests_for_ms, round) = (source.rests_for_ms, source.round);
+        let moving = limits(source.moving_ms)?;
+        let resting = limits(source.resting_ms)?;
+        let rests_for_ms = source.rests_for_ms;
+        let round = source.round;
         Some(SourceRules { moving, resting, rests_for_ms, round })
     };
     let [first, second] = &read.sources;
@@ -244,7 +249,8 @@ pub(super) fn decode_rules(bytes: &[u8]) -> Option<(FreshnessRules, Calls)> {
 /// Evening and running signals as bytes.
 pub(super) fn encode_evening(Update { evening, running, .. }: &Update) -> Vec<u8> {
     let text = |date: Option<Date>| date.map(|date| date.to_string());
-    let (signals, instruments) = (text(evening.signals), text(evening.instruments));
+    let signals = text(evening.signals);
+    let instruments = text(evening.instruments);
     let running = running.as_ref().map(|RunningSignals { look, for_ms, signals }| Shown {
         date: look.date.to_string(),
         at: look.at.to_string(),

@@ -95,8 +95,10 @@ impl Follower {
         let timer = server.timer.clone();
         let board = Mutex::new(Board::new());
         let shared = Arc::new(Shared { counters: Mutex::default(), board, timer });
-        let (server, installation) = (Arc::clone(server), Arc::clone(installation));
-        let (reads, thread_shared) = (Client::new(&server, READ), Arc::clone(&shared));
+        let server = Arc::clone(server);
+        let installation = Arc::clone(installation);
+        let reads = Client::new(&server, READ);
+        let thread_shared = Arc::clone(&shared);
         let _thread = Stoppable::spawn("relay", STOP_WAIT, move |stop| {
             let read = script(include_str!("../scripts/read.lua"), &ROWS);
             let shared = thread_shared;
@@ -256,7 +258,8 @@ impl Session<'_> {
 
     /// Reads all that the server keeps. Returns whether it was new.
     fn read(&mut self) -> Option<bool> {
-        let (room, asked_mono_ms) = (&self.room, self.worker.now_mono_ms());
+        let room = &self.room;
+        let asked_mono_ms = self.worker.now_mono_ms();
         let kept = self.worker.reads.call(|to| read_kept(&self.worker.read, room, to)).ok()?;
         self.counters().reading.loads += 1;
         self.worker.reads.note_foreign(&ROWS, &kept.foreign);

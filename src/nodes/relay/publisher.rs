@@ -99,7 +99,8 @@ impl Publisher {
     /// [`SendError`].
     pub fn publish(&self, epoch: Epoch, update: Update) -> Result<(), SendError> {
         let room = self.installation.sure_room()?;
-        let (seq, node) = (self.next_seq(epoch), self.node.clone());
+        let seq = self.next_seq(epoch);
+        let node = self.node.clone();
         let mut update = Update { epoch, seq, node, ..update };
         let mut forged = Forged::default();
         for _ in 0..TRIES_MAX {
@@ -287,7 +288,8 @@ impl ValkeyRelay {
         let inbox = Inbox { update, sealed, changed };
         let follower = Arc::new(Follower::start(&server, &installation, inbox)?);
         let publisher = Arc::new(Publisher::new(&server, &installation, &node));
-        let (sends, receives) = (Arc::clone(&publisher), Arc::clone(&follower));
+        let sends = Arc::clone(&publisher);
+        let receives = Arc::clone(&follower);
         let _tokens = start_exchange(ExchangeParts {
             send: Box::new(move |sealed| sends.pass_on(sealed).is_ok()),
             heard,

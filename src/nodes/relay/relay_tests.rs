@@ -26,7 +26,9 @@ struct Ears {
 
 impl Ears {
     fn inbox(&self) -> Inbox {
-        let (updates, sealed, changes) = (self.clone(), self.clone(), self.clone());
+        let updates = self.clone();
+        let sealed = self.clone();
+        let changes = self.clone();
         Inbox {
             update: Box::new(move |update| {
                 if updates.deaf.load(SeqCst) {
@@ -99,7 +101,8 @@ fn what_the_leader_tells_all_nodes_hear_with_its_age() {
     else {
         return;
     };
-    let (leader, follower) = (node(&server, "a"), node(&server, "b"));
+    let leader = node(&server, "a");
+    let follower = node(&server, "b");
     subscribed(&follower);
     let update = Update {
         unknown: vec![Symbol::parse("NSE:NONE").unwrap()],
@@ -141,7 +144,9 @@ fn a_node_that_comes_later_reads_everything_that_was_told() {
 fn a_leader_that_was_replaced_is_refused_and_not_heard() {
     let name = "a_leader_that_was_replaced_is_refused_and_not_heard";
     let Some(server) = TestServer::start(name) else { return };
-    let (old, new, follower) = (node(&server, "a"), node(&server, "b"), node(&server, "c"));
+    let old = node(&server, "a");
+    let new = node(&server, "b");
+    let follower = node(&server, "c");
     subscribed(&follower);
     let told = |node: &Node, epoch, paise| {
         node.relay.publish(Epoch(epoch), prices(&[("NSE:A", paise)], 0))
@@ -162,7 +167,8 @@ fn a_leader_that_was_replaced_is_refused_and_not_heard() {
 fn a_message_that_was_missed_is_made_up_for_by_reading_everything() {
     let name = "a_message_that_was_missed_is_made_up_for_by_reading_everything";
     let Some(server) = TestServer::start(name) else { return };
-    let (leader, follower) = (node(&server, "a"), node(&server, "b"));
+    let leader = node(&server, "a");
+    let follower = node(&server, "b");
     subscribed(&follower);
     leader.relay.publish(Epoch(1), prices(&[("NSE:A", 100)], 0)).unwrap();
     eventually("heard", || follower.ears.price("NSE:A").is_some());
@@ -192,7 +198,8 @@ fn a_message_that_was_missed_is_made_up_for_by_reading_everything() {
 fn an_update_that_is_not_taken_waits_grows_older_and_is_joined_with_the_next() {
     let name = "an_update_that_is_not_taken_waits_grows_older_and_is_joined_with_the_next";
     let Some(server) = TestServer::start(name) else { return };
-    let (leader, follower) = (node(&server, "a"), node(&server, "b"));
+    let leader = node(&server, "a");
+    let follower = node(&server, "b");
     subscribed(&follower);
     follower.ears.deaf.store(true, SeqCst);
     for paise in [100, 101, 102] {
@@ -212,7 +219,8 @@ fn an_update_that_is_not_taken_waits_grows_older_and_is_joined_with_the_next() {
 fn a_server_that_dies_or_stops_is_found_again_and_everything_is_read() {
     let name = "a_server_that_dies_or_stops_is_found_again_and_everything_is_read";
     let Some(mut server) = TestServer::start(name) else { return };
-    let (leader, follower) = (node(&server, "a"), node(&server, "b"));
+    let leader = node(&server, "a");
+    let follower = node(&server, "b");
     subscribed(&follower);
     let heard = |paise| {
         eventually("published", || {
@@ -239,11 +247,13 @@ fn a_server_that_dies_or_stops_is_found_again_and_everything_is_read() {
 fn a_silent_leader_shows_as_one_and_costs_a_read_each_three_seconds() {
     let name = "a_silent_leader_shows_as_one_and_costs_a_read_each_three_seconds";
     let Some(server) = TestServer::start(name) else { return };
-    let (leader, follower) = (node(&server, "a"), node(&server, "b"));
+    let leader = node(&server, "a");
+    let follower = node(&server, "b");
     subscribed(&follower);
     leader.relay.publish(Epoch(1), prices(&[("NSE:A", 100)], 0)).unwrap();
     eventually("follows", || follower.follower.reading().state.as_str() == "following");
-    let (loads, timer) = (follower.follower.reading().loads, Clock::system());
+    let loads = follower.follower.reading().loads;
+    let timer = Clock::system();
     eventually("silent", || follower.follower.reading().state.as_str() == "silent");
     assert!(timer.monotonic_ms() > 2_000);
     assert_eq!(follower.follower.reading().loads, loads + 1);
@@ -289,7 +299,8 @@ impl Node {
 fn bytes_that_are_no_messages_are_counted_and_change_nothing() {
     let name = "bytes_that_are_no_messages_are_counted_and_change_nothing";
     let Some(server) = TestServer::start(name) else { return };
-    let (leader, follower) = (node(&server, "a"), node(&server, "b"));
+    let leader = node(&server, "a");
+    let follower = node(&server, "b");
     subscribed(&follower);
     let room = installation().room().unwrap();
     let good = room.sign(Signed::Message, "", (Epoch(9), 1), &encode(&least()));
@@ -315,7 +326,8 @@ fn bytes_that_are_no_messages_are_counted_and_change_nothing() {
 fn a_message_of_a_stranger_changes_nothing_whatever_it_copies() {
     let name = "a_message_of_a_stranger_changes_nothing_whatever_it_copies";
     let Some(server) = TestServer::start(name) else { return };
-    let (leader, follower) = (node(&server, "a"), node(&server, "b"));
+    let leader = node(&server, "a");
+    let follower = node(&server, "b");
     subscribed(&follower);
     let tell = |paise| {
         leader.relay.publish(Epoch(1), prices(&[("NSE:A", paise)], 0)).unwrap();
@@ -399,7 +411,8 @@ fn numbers_that_no_leader_gave_do_not_silence_the_relay() {
     else {
         return;
     };
-    let (leader, follower) = (node(&server, "a"), node(&server, "b"));
+    let leader = node(&server, "a");
+    let follower = node(&server, "b");
     subscribed(&follower);
     let mut paise = 100;
     // In the form of a signed value, without a good tag.
@@ -429,7 +442,8 @@ fn numbers_that_no_leader_gave_do_not_silence_the_relay() {
 fn after_a_server_that_forgot_and_a_database_that_went_back_lower_numbers_are_heard() {
     let name = "after_a_server_that_forgot_and_a_database_that_went_back_lower_numbers_are_heard";
     let Some(mut server) = TestServer::start(name) else { return };
-    let (leader, follower) = (node(&server, "a"), node(&server, "b"));
+    let leader = node(&server, "a");
+    let follower = node(&server, "b");
     subscribed(&follower);
     leader.relay.publish(Epoch(51), prices(&[("NSE:A", 100)], 0)).unwrap();
     eventually("heard", || follower.paise("NSE:A") == Some(100));
@@ -462,7 +476,8 @@ fn a_secret_may_be_changed_on_one_node_after_the_other() {
 fn what_nodes_want_reaches_all_and_sealed_bytes_are_passed_on() {
     let name = "what_nodes_want_reaches_all_and_sealed_bytes_are_passed_on";
     let Some(server) = TestServer::start(name) else { return };
-    let (leader, follower) = (node(&server, "a"), node(&server, "b"));
+    let leader = node(&server, "a");
+    let follower = node(&server, "b");
     subscribed(&leader);
     let symbols = |names: &[&str]| -> Vec<Symbol> {
         names.iter().map(|name| Symbol::parse(name).unwrap()).collect()
@@ -488,7 +503,8 @@ fn the_thread_ends_with_its_owner_whatever_the_server_does() {
         drop(node);
         timer.monotonic_ms() - begun_ms
     };
-    let (one, two) = (node(&server, "a"), node(&server, "b"));
+    let one = node(&server, "a");
+    let two = node(&server, "b");
     subscribed(&one);
     subscribed(&two);
     assert!(drop_in_ms(one) < 1_500);

@@ -165,7 +165,8 @@ proptest! {
 
     #[test]
     fn cut_rules_and_a_cut_evening_are_refused(update in update()) {
-        let (rules, evening) = (encode_rules(&update), encode_evening(&update));
+        let rules = encode_rules(&update);
+        let evening = encode_evening(&update);
         prop_assert_eq!(decode_rules(&rules), Some((update.rules, update.calls)));
         prop_assert!((0..rules.len()).all(|end| decode_rules(&rules[..end]).is_none()));
         prop_assert_eq!(decode_evening(&evening), Some((update.evening, update.running)));

@@ -152,7 +152,8 @@ impl Worker {
     /// Sends tokens and refusals that the others do not know, and asks for their tokens.
     fn tell_news(&mut self) {
         self.follow_secret();
-        let (connects, now_mono_ms) = ((self.parts.connects)(), self.now_mono_ms());
+        let connects = (self.parts.connects)();
+        let now_mono_ms = self.now_mono_ms();
         if connects != self.connects {
             self.connects = connects;
             self.begin();
@@ -302,7 +303,8 @@ impl Worker {
         refused: Option<RefusedToken>,
     ) {
         self.parts.tokens.counts.increment(why);
-        let (broker, reason) = (broker.name(), why.as_str());
+        let broker = broker.name();
+        let reason = why.as_str();
         tracing::debug!(broker, from = node, reason, "token not taken");
         if why == TokenEvent::Ahead && self.foreign_lines.admit(self.now_mono_ms()).is_ok() {
             tracing::warn!(broker, from = node, "token not taken: the nodes' clocks differ");

@@ -263,6 +263,7 @@ fn a_flood_is_dropped_unread() {
     let (clock, air) = morning();
     let mut node = Node::new("a", SECRET, &air, &clock);
     (0..1_000).for_each(|_| node.worker.hear(&[0; 64]));
-    let (foreign, dropped) = (node.count(TokenEvent::Foreign), node.count(TokenEvent::Dropped));
+    let foreign = node.count(TokenEvent::Foreign);
+    let dropped = node.count(TokenEvent::Dropped);
     assert_eq!((foreign, foreign + dropped), (40, 1_000));
 }

@@ -119,7 +119,8 @@ mod tests {
 
     #[test]
     fn the_later_of_two_holds_and_a_recording_of_the_earlier_changes_nothing() {
-        let (early, late) = (candidate(1, "08:00:00"), candidate(2, "08:30:00"));
+        let early = candidate(1, "08:00:00");
+        let late = candidate(2, "08:30:00");
         assert_eq!(verdict(&late, Some(&early)), Verdict::Take);
         assert_eq!(verdict(&early, Some(&late)), Verdict::Not(TokenEvent::Old));
         assert_eq!(verdict(&late, Some(&late)), Verdict::Same);
@@ -131,7 +132,8 @@ mod tests {
 
     #[test]
     fn a_token_that_settings_had_at_a_start_takes_no_valid_ones_place() {
-        let (login, started) = (candidate(1, "08:00:00"), candidate(2, "08:50:00"));
+        let login = candidate(1, "08:00:00");
+        let started = candidate(2, "08:50:00");
         let started = Candidate { dated: false, ..started };
         assert_eq!(verdict(&started, Some(&login)), Verdict::Not(TokenEvent::Old));
         assert_eq!(verdict(&started, None), Verdict::Take);
@@ -149,7 +151,8 @@ mod tests {
 
     #[test]
     fn a_refused_token_stays_refused_until_a_later_login_gives_it_again() {
-        let (token, mut refused) = (candidate(1, "08:00:00"), RefusedTokens::default());
+        let token = candidate(1, "08:00:00");
+        let mut refused = RefusedTokens::default();
         let broker = Broker::A;
         refused.add(RefusedToken { broker, print: token.print, set_at: token.set_at });
         let is_refused = |token: &Candidate| refused.of(broker, token).is_some();

@@ -206,7 +206,8 @@ fn token(rest: &[u8]) -> Result<TokenMessage, NotOurs> {
     if dated > 1 || !rest.is_empty() || access_token.is_empty() || api_key.is_empty() {
         return Err(NotOurs);
     }
-    let (access_token, api_key) = (access_token.into(), api_key.into());
+    let access_token = access_token.into();
+    let api_key = api_key.into();
     let token = GivenToken { access_token, api_key, set_at, dated: dated == 1 };
     Ok(TokenMessage::Has(broker, token))
 }

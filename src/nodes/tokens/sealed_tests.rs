@@ -36,7 +36,8 @@ fn token() -> GivenToken {
 
 #[test]
 fn what_one_node_tells_another_opens_and_it_ignores_itself() {
-    let (a, b) = (relay(SECRET, "main", "a"), relay(SECRET, "main", "b"));
+    let a = relay(SECRET, "main", "a");
+    let b = relay(SECRET, "main", "b");
     let sealed = a.tell(Broker::A, &token()).unwrap();
     let heard = b.hear(&sealed, 0).unwrap().unwrap();
     assert_eq!(heard.node, "a");
@@ -96,7 +97,8 @@ fn words_have_these_bytes_before_they_are_sealed() {
 
 #[test]
 fn questions_are_answered_once_a_second() {
-    let (a, b) = (relay(SECRET, "main", "a"), relay(SECRET, "main", "b"));
+    let a = relay(SECRET, "main", "a");
+    let b = relay(SECRET, "main", "b");
     let asked = |now_ms| b.hear(&a.ask().unwrap(), now_ms).unwrap().is_some();
     assert!(asked(0) && !asked(500) && asked(1_000));
 }
@@ -114,7 +116,8 @@ fn nothing_opens_under_another_secret_or_for_another_installation() {
 
 #[test]
 fn neither_bytes_nor_words_show_a_secret() {
-    let (a, b) = (relay(SECRET, "main", "a"), relay(SECRET, "main", "b"));
+    let a = relay(SECRET, "main", "a");
+    let b = relay(SECRET, "main", "b");
     let sealed = a.tell(Broker::A, &token()).unwrap();
     let shows = |bytes: &[u8]| bytes.windows(6).any(|part| part == b"canary");
     assert!(!shows(&sealed));
@@ -128,7 +131,8 @@ proptest! {
     fn a_damaged_or_cut_message_does_not_open(
         at in any::<prop::sample::Index>(), change in 1u8.., cut in any::<prop::sample::Index>(),
     ) {
-        let (a, b) = (relay(SECRET, "main", "a"), relay(SECRET, "main", "b"));
+        let a = relay(SECRET, "main", "a");
+        let b = relay(SECRET, "main", "b");
         let mut sealed = a.tell(Broker::A, &token()).unwrap();
         prop_assert!(b.hear(&sealed[..cut.index(sealed.len())], 0).is_err());
         let at = at.index(sealed.len());
@@ -141,7 +145,8 @@ proptest! {
     fn sealed_bytes_that_are_no_words_are_refused(
         plain in prop::collection::vec(any::<u8>(), 0..80),
     ) {
-        let (a, b) = (relay(SECRET, "main", "a"), relay(SECRET, "main", "b"));
+        let a = relay(SECRET, "main", "a");
+        let b = relay(SECRET, "main", "b");
         let heard = b.hear(&a.seal(&plain).unwrap(), 0);
         if let Ok(Some(Heard { word: TokenMessage::Has(_, token), .. })) = heard {
             prop_assert!(!token.access_token.expose_secret().is_empty());
@@ -158,7 +163,8 @@ fn a_node_that_starts_asks_and_the_token_comes_and_lies_nowhere() {
         let words = relay(SECRET, "main", node);
         let sender = Arc::new(Publisher::new(&server.server(), &installation(), node));
         let heard = Arc::new(Mutex::new(None::<GivenToken>));
-        let (slot, answers) = (Arc::clone(&heard), Arc::clone(&sender));
+        let slot = Arc::clone(&heard);
+        let answers = Arc::clone(&sender);
         let now_ms = timer.clone();
         let sealed = move |sealed: Vec<u8>| {
             let heard = words.hear(&sealed, now_ms.monotonic_ms());
@@ -172,7 +178,8 @@ fn a_node_that_starts_asks_and_the_token_comes_and_lies_nowhere() {
                 _ => {}
             }
         };
-        let (update, changed) = (Box::new(|_| Ok(())), Box::new(|| ()));
+        let update = Box::new(|_| Ok(()));
+        let changed = Box::new(|| ());
         let inbox = Inbox { update, sealed: Box::new(sealed), changed };
         let follower = Follower::start(&server.server(), &installation(), inbox).unwrap();
         (follower, sender, heard)

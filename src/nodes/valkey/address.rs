@@ -211,7 +211,8 @@ impl NodeSecret {
 
     /// `previous` is the setting's text: earlier secrets separated by commas.
     pub(crate) fn with(current: SecretString, previous: Option<&SecretString>) -> Self {
-        let (current, previous) = (Arc::new(current), split(previous));
+        let current = Arc::new(current);
+        let previous = split(previous);
         Self(ArcSwap::from_pointee(Secrets { current, previous }))
     }
 
@@ -227,7 +228,8 @@ impl NodeSecret {
 
     /// Replaces the secrets.
     pub(crate) fn set(&self, current: &SecretString, previous: Option<&SecretString>) {
-        let (held, previous) = (self.load_all(), split(previous));
+        let held = self.load_all();
+        let previous = split(previous);
         let is_same = held.current.expose_secret() == current.expose_secret();
         let texts = |secrets: &[SecretString]| -> Vec<String> {
             secrets.iter().map(|secret| secret.expose_secret().to_owned()).collect()
@@ -318,7 +320,8 @@ mod node_secret_tests {
     #[test]
     fn only_another_secret_is_a_change() {
         let secret = NodeSecret::new("one".into());
-        let (before, all) = (secret.load(), secret.load_all());
+        let before = secret.load();
+        let all = secret.load_all();
         secret.set(&"one".into(), None);
         assert!(Arc::ptr_eq(&before, &secret.load()) && Arc::ptr_eq(&all, &secret.load_all()));
         secret.set(&"one".into(), Some(&" zero, ,nought".into()));

@@ -59,7 +59,8 @@ impl Server {
         ca_file: Option<&Path>,
     ) -> Result<Self, Unusable> {
         let timer = Clock::system();
-        let (mut tls, mut names) = (None, None);
+        let mut tls = None;
+        let mut names = None;
         if let Place::Tcp { host, tls: wanted, .. } = &address.place {
             if *wanted {
                 let name = ServerName::try_from(host.clone()).map_err(|_| Unusable::Name)?;
@@ -176,7 +177,8 @@ impl Server {
             Some((config, name)) => Stream::secured(timed, config, name.clone()).map_err(failed)?,
             None => Stream::Plain(timed),
         };
-        let (parser, database) = (Parser::new(), self.address.database);
+        let parser = Parser::new();
+        let database = self.address.database;
         let mut connection =
             Connection { stream, parser, database, until_mono_ms, is_valkey: false, usable: true };
         let password = self.password.as_ref().map(ExposeSecret::expose_secret);

@@ -138,7 +138,8 @@ impl Room {
         let (signing, previous) =
             (key(&secrets.current), secrets.previous.iter().map(key).collect());
         wipe::scrub();
-        let (keys, namespace) = (Keys::of(&namespace.name), Arc::clone(namespace));
+        let keys = Keys::of(&namespace.name);
+        let namespace = Arc::clone(namespace);
         Self { keys, namespace, secrets, signing, previous }
     }
 
@@ -324,7 +325,8 @@ impl Installation {
     pub(crate) fn distrust(&self, cause: Distrust, what: Signed) {
         self.distrusted[cause as usize].fetch_add(1, Relaxed);
         if self.lines[cause as usize].admit(self.timer.monotonic_ms()).is_ok() {
-            let (what, why) = (what.name(), cause.in_words());
+            let what = what.name();
+            let why = cause.in_words();
             tracing::warn!(what, why, "a value on the shared server is not trusted");
         }
     }

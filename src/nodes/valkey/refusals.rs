@@ -159,7 +159,8 @@ impl Refusals {
                 foreign.logged_mono_ms = now_mono_ms;
             }
             None => {
-                let (met_mono_ms, logged_mono_ms) = (now_mono_ms, now_mono_ms);
+                let met_mono_ms = now_mono_ms;
+                let logged_mono_ms = now_mono_ms;
                 known.foreign.push(Foreign { name, met_mono_ms, logged_mono_ms });
             }
         }
