@@ -108,7 +108,8 @@ mod tests {
 
     #[test]
     fn counters_lose_no_increment_of_concurrent_threads() {
-        let (plain, sharded) = (Counter::default(), Sharded::default());
+        let plain = Counter::default();
+        let sharded = Sharded::default();
         std::thread::scope(|scope| {
             for _ in 0..20 {
                 scope.spawn(|| {

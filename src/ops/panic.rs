@@ -133,7 +133,8 @@ pub(crate) fn expect_enough() -> Result<(), TooLittle> {
 
 fn check(limit_bytes: u64, cores: u64) -> Result<(), TooLittle> {
     let heaps = (cores * HEAPS_PER_CORE).min(HEAPS_MAX);
-    let (limit_mib, needed_mib) = (limit_bytes / MIB, BASE_MIB + heaps * HEAP_MIB);
+    let limit_mib = limit_bytes / MIB;
+    let needed_mib = BASE_MIB + heaps * HEAP_MIB;
     if limit_mib < needed_mib { Err(TooLittle { limit_mib, needed_mib }) } else { Ok(()) }
 }
 

@@ -177,7 +177,8 @@ mod tests {
     fn an_instance_takes_the_lock_at_a_later_try_and_never_after_release() {
         let parent = tempfile::tempdir().unwrap();
         let directory = parent.path().join("state");
-        let (first, second) = (InstanceLock::of(&directory), InstanceLock::of(&directory));
+        let first = InstanceLock::of(&directory);
+        let second = InstanceLock::of(&directory);
         assert!(matches!(first.hold(), Err(NotHeld::Refused(_))));
         std::fs::create_dir(&directory).unwrap();
         first.hold().unwrap();
