@@ -136,7 +136,8 @@ fn what_is_no_base_price_marks_nothing() {
 fn the_mark_stays_until_quantity_and_cost_have_followed() {
     let stored = close("264.50", Some("262"));
     let first = synced(&friday(), stored, &held(), row((300, "210", "198.40", "198.37"), EX_DATE));
-    let (marked, awaited) = (Some(ActionSign::BasePrice), Some(ActionSign::AverageAwaited));
+    let marked = Some(ActionSign::BasePrice);
+    let awaited = Some(ActionSign::AverageAwaited);
     let again = synced(
         &friday(),
         stored,

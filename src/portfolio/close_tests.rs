@@ -102,7 +102,8 @@ fn repricing_writes_price_previous_close_and_time_alone() {
 fn dated(rows: &mut [Holding], day: &MarketDay) {
     let before = ["NSE:INFY", "NSE:TCS"].map(|name| Symbol::parse(name).unwrap());
     let before = before.into_iter().filter_map(|name| Some((name.clone(), closes(&name)?)));
-    let (of_date, before) = (HashMap::new(), before.collect());
+    let of_date = HashMap::new();
+    let before = before.collect();
     date_prices(rows, day, StoredCloses { of_date: &of_date, before: &before });
 }
 

@@ -71,7 +71,8 @@ pub(crate) fn realised<'a>(
     let mut sum = Decimal::ZERO;
     let mut closed: BTreeMap<usize, Decimal> = BTreeMap::new();
     for pair in pairs {
-        let (opened, closing) = (&trades[pair.opened_by], &trades[pair.closed_by]);
+        let opened = &trades[pair.opened_by];
+        let closing = &trades[pair.closed_by];
         let (bought, sold) = if opened.is_buy { (opened, closing) } else { (closing, opened) };
         let gain = sold.price.checked_sub(bought.price)?.checked_mul(pair.quantity)?;
         sum = sum.checked_add(gain)?;
@@ -221,7 +222,8 @@ mod tests {
             for pair in &pairs {
                 let quantity: i128 = pair.quantity.mantissa() / 10_i128.pow(pair.quantity.scale());
                 let of = |at: usize| &trades[at];
-                let (opened, closed) = (of(pair.opened_by), of(pair.closed_by));
+                let opened = of(pair.opened_by);
+                let closed = of(pair.closed_by);
                 let (bought, sold) = if opened.0 { (opened, closed) } else { (closed, opened) };
                 expected += i128::from(sold.2 - bought.2) * quantity * 10 * WHOLE;
                 for trade in [opened, closed] {

@@ -142,7 +142,8 @@ enum Followed {
 }
 
 fn followed(before: &Holding, after: &Holding, ratio: BaseRatio) -> Followed {
-    let (owned, owns) = (before.quantity(), after.quantity());
+    let owned = before.quantity();
+    let owns = after.quantity();
     let moved = owns.checked_div(owned).filter(|moved| *moved > Decimal::ZERO);
     let (Some(moved), Some(size)) = (moved, ratio.quantity_ratio()) else {
         return Followed::Nothing;
@@ -195,7 +196,8 @@ pub(crate) fn suspicions(holdings: &[Holding]) -> Vec<(&Holding, Why)> {
 /// that an amount overflowed.
 fn judged(before: &Holding, after: &Holding) -> Option<Option<ActionSign>> {
     let leapt = leapt(before, after).then_some(ActionSign::PriceLeap);
-    let (owned, owns) = (before.quantity(), after.quantity());
+    let owned = before.quantity();
+    let owns = after.quantity();
     if owned <= Decimal::ZERO || owns <= Decimal::ZERO {
         return Some(None);
     }

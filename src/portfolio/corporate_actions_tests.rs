@@ -93,7 +93,8 @@ fn shares_that_follow_a_leap_complete_it() {
     let leapt =
         Some(Mark { on: today().yesterday().unwrap(), sign: ActionSign::PriceLeap, ratio: None });
     let after = |is| seen_after(leapt, (10, "1000", "280"), is);
-    let (leap, arrived) = (Some(ActionSign::PriceLeap), Some(ActionSign::SharesArrived));
+    let leap = Some(ActionSign::PriceLeap);
+    let arrived = Some(ActionSign::SharesArrived);
     assert_eq!(after((10, "1000", "285")), leap, "the quantity still waits");
     assert_eq!(after((13, "830", "285")), leap, "more were bought meanwhile");
     assert_eq!(after((50, "200", "285")), arrived);

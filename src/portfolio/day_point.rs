@@ -104,7 +104,9 @@ pub fn point<'a>(
         price_date(holding).is_none_or(|date| date < day.session)
             || (day.last_close.is_some_and(before_close) && !has_close(holding))
     };
-    let (mut carried, mut suspect, mut discrepancies) = (0, false, 0);
+    let mut carried = 0;
+    let mut suspect = false;
+    let mut discrepancies = 0;
     for Valued { holding, valuation } in &rows {
         carried += u32::from(valuation.current_value.is_some() && is_old(holding));
         suspect |= holding.mark.is_some_and(|mark| mark.distorts(day.today));

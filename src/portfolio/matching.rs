@@ -60,7 +60,8 @@ impl SameShare {
 impl SameNumbers {
     /// The numbers that have to be equal.
     fn of(self, row: &Holding) -> (Option<Decimal>, Option<Decimal>) {
-        let (quantity, cost) = (Some(row.quantity()), row.average_price());
+        let quantity = Some(row.quantity());
+        let cost = row.average_price();
         match self {
             Self::QuantityAndCost => (quantity, cost),
             Self::Quantity => (quantity, None),

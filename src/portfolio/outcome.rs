@@ -191,13 +191,15 @@ pub(crate) struct Change<'a> {
 impl Change<'_> {
     /// Quantity owned before and now, if it differs.
     pub(crate) fn quantity(&self) -> Option<(Decimal, Decimal)> {
-        let (before, after) = (self.before.quantity(), self.after.quantity());
+        let before = self.before.quantity();
+        let after = self.after.quantity();
         (before != after).then_some((before, after))
     }
 
     /// Average cost before and now, if it differs.
     pub(crate) fn average_price(&self) -> Option<(Option<Decimal>, Option<Decimal>)> {
-        let (before, after) = (self.before.average_price(), self.after.average_price());
+        let before = self.before.average_price();
+        let after = self.after.average_price();
         (before != after).then_some((before, after))
     }
 }
@@ -306,7 +308,8 @@ mod diff_tests {
             of.iter().map(|(quantity, average)| holding("TCS", *quantity, *average)).collect()
         };
         for (before, after, added, removed, changed) in cases {
-            let (stored, after) = (rows(before), rows(after));
+            let stored = rows(before);
+            let after = rows(after);
             let before: Vec<&Holding> = stored.iter().collect();
             let diff = compared(&before, &after);
             let told = (diff.added.len(), diff.removed.len());

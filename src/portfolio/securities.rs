@@ -38,7 +38,8 @@ impl Securities {
     pub(crate) fn of(lists: Vec<Vec<Listed>>) -> Self {
         let mut securities = Self::default();
         for list in lists {
-            let (mut isins, mut codes) = (Index::default(), Index::default());
+            let mut isins = Index::default();
+            let mut codes = Index::default();
             for row in list {
                 let at = securities.rows.len();
                 if let Some(isin) = filled(row.isin.as_deref()) {

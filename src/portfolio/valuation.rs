@@ -205,7 +205,8 @@ pub(crate) fn summary<'a>(
     rows: impl IntoIterator<Item = &'a Valued<'a>>,
     day: Option<Date>,
 ) -> Result<Summary, Overflow> {
-    let (mut sum, mut day_value) = (Summary::default(), Decimal::ZERO);
+    let mut sum = Summary::default();
+    let mut day_value = Decimal::ZERO;
     for Valued { holding, valuation } in rows {
         let Valuation { invested, current_value, pnl, .. } = *valuation;
         if let Some(value) = current_value {
@@ -297,7 +298,8 @@ pub(crate) fn day_change(
     rows: &[Valued<'_>],
     day: Option<Date>,
 ) -> Result<Option<DayChange>, Overflow> {
-    let (mut moved, mut value) = (Decimal::ZERO, Decimal::ZERO);
+    let mut moved = Decimal::ZERO;
+    let mut value = Decimal::ZERO;
     for Valued { holding, valuation } in rows {
         let of_day = valuation.day_pnl.filter(|_| day.is_some() && price_date(holding) == day);
         let Some((of_row, current)) = of_day.zip(valuation.current_value) else { return Ok(None) };

@@ -106,7 +106,8 @@ fn a_price_of_another_day_is_left_out_of_day_pnl_and_counted() {
     };
     assert_eq!(sum_of(&rows, "2026-11-19"), (None, 1, 1), "each for its own reason");
     let sum = sum(None);
-    let (from, to) = (sum.priced_from_ms, sum.priced_to_ms);
+    let from = sum.priced_from_ms;
+    let to = sum.priced_to_ms;
     assert_eq!((from, to), (Some(rows[1].as_of_ms), Some(rows[0].as_of_ms)));
 }
 
@@ -255,7 +256,8 @@ proptest! {
         let rows = of(&rows);
         let whole = summary(&rows, day).unwrap();
         let (left, right) = rows.split_at(cut.min(rows.len()));
-        let (left, right) = (summary(left, day).unwrap(), summary(right, day).unwrap());
+        let left = summary(left, day).unwrap();
+        let right = summary(right, day).unwrap();
         let sums = |sum: &Summary| {
             [
                 sum.total_invested,
