@@ -119,7 +119,8 @@ impl EdgeLiveness {
             if self.workers[index].under_way.swap(true, Ordering::AcqRel) {
                 continue;
             }
-            let (workers, clock) = (Arc::clone(&self.workers), self.clock.clone());
+            let workers = Arc::clone(&self.workers);
+            let clock = self.clock.clone();
             let sent = spawn_for(index as i32, move || {
                 let worker = &workers[index];
                 worker.passed_mono_ms.store(clock.monotonic_ms(), Ordering::Release);
@@ -200,7 +201,9 @@ mod tests {
         let (awake, wakes) = mpsc::channel();
         let ended = Arc::new(AtomicUsize::new(0));
         for number in 0..count {
-            let (parkers, awake, ended) = (parkers.clone(), awake.clone(), Arc::clone(&ended));
+            let parkers = parkers.clone();
+            let awake = awake.clone();
+            let ended = Arc::clone(&ended);
             spawn_for(0, move || {
                 ENDS.with(|ends| ends.set(Some(Kept(ended))));
                 let parker = Parker::current();

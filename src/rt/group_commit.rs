@@ -278,7 +278,8 @@ impl<L: Ledger> Writer<L> {
             }
         }
         let jobs_ended = |how: JobEnd| due.iter().filter(|(_, end)| *end == how).count() as u64;
-        let (done, panicked) = (jobs_ended(JobEnd::Done), jobs_ended(JobEnd::Panicked));
+        let done = jobs_ended(JobEnd::Done);
+        let panicked = jobs_ended(JobEnd::Panicked);
         let committed = if transaction.is_ok() { done } else { 0 };
         let mut progress = self.progress.lock();
         let stats = &mut progress.stats;

@@ -127,7 +127,9 @@ impl Lane {
         let stats = Arc::<Mutex<LaneStats>>::default();
         let mut handles = Vec::with_capacity(spec.threads);
         for number in 0..spec.threads.max(1) {
-            let (jobs, stats, clock) = (jobs.clone(), Arc::clone(&stats), clock.clone());
+            let jobs = jobs.clone();
+            let stats = Arc::clone(&stats);
+            let clock = clock.clone();
             let name = format!("{}-{number}", spec.name);
             handles.extend(start_worker(&name, move || {
                 if lowered
@@ -139,7 +141,8 @@ impl Lane {
                 run_jobs(&jobs, &stats, &clock);
             })?);
         }
-        let (queue, clock) = (Some(queue), clock.clone());
+        let queue = Some(queue);
+        let clock = clock.clone();
         Ok(Self { name: spec.name, clock, queue, stats, threads: handles })
     }
 
@@ -558,7 +561,8 @@ mod tests {
         let lane = Arc::new(lane(2, 1_000));
         let (send, receive) = unbounded();
         for number in 0..500u64 {
-            let (lane, send) = (Arc::clone(&lane), send.clone());
+            let lane = Arc::clone(&lane);
+            let send = send.clone();
             crate::rt::coroutines::spawn(move || {
                 send.send(lane.submit(30_000, move || number * 2).unwrap().wait()).unwrap();
             })

@@ -75,7 +75,8 @@ impl Poll {
         };
         // Copied out, because the kernel's record is packed.
         reports.extend(events.iter().map(|event| {
-            let (number, flags) = (event.data, event.flags);
+            let number = event.data;
+            let flags = event.flags;
             Report { number: number.u64(), has_input: flags.intersects(INPUT) }
         }));
     }

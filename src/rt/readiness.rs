@@ -117,7 +117,9 @@ mod tests {
         let closed = Arc::new(AtomicUsize::new(0));
         let count = 8;
         for _ in 0..count {
-            let (wakers, awake, closed) = (wakers.clone(), awake.clone(), Arc::clone(&closed));
+            let wakers = wakers.clone();
+            let awake = awake.clone();
+            let closed = Arc::clone(&closed);
             coroutines::spawn_for(0, move || {
                 let (socket, _peer) = UnixStream::pair().unwrap();
                 let readiness = Readiness::of(Counted(socket, closed)).unwrap();

@@ -310,7 +310,8 @@ mod tests {
         let (clock, stage) = stage(seed);
         let ends = Rc::new(RefCell::new(Vec::new()));
         for number in 0..3 {
-            let (ends, clock) = (Rc::clone(&ends), clock.clone());
+            let ends = Rc::clone(&ends);
+            let clock = clock.clone();
             stage.spawn(move || {
                 for round in 0..10 {
                     pause(50 + round * number);

@@ -44,7 +44,8 @@ impl Signals {
     /// If a handler cannot be installed.
     pub(crate) fn arm(hangup: Hangup) -> io::Result<Self> {
         let (wake, waker) = UnixStream::pair()?;
-        let (end, reload) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let end = Arc::new(AtomicUsize::new(0));
+        let reload = Arc::new(AtomicBool::new(false));
         // Handlers run in this order: the flag is set before the waiting thread is woken.
         for signal in [SIGTERM, SIGINT] {
             flag::register_usize(signal, Arc::clone(&end), signal as usize)?;

@@ -48,7 +48,8 @@ mod tests {
 
     #[test]
     fn waits_double_to_five_seconds_and_begin_anew_after_a_success() {
-        let (mut back_off, mut now_ms) = (BackOff::of(100, 5_000), 0);
+        let mut back_off = BackOff::of(100, 5_000);
+        let mut now_ms = 0;
         for expected_ms in [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000] {
             back_off.failed(now_ms, 0);
             let wait_ms = back_off.wait_ms(now_ms);

@@ -120,7 +120,8 @@ impl Names {
         if let Ok(address) = host.parse::<IpAddr>() {
             return Ok(vec![SocketAddr::new(address, port)]);
         }
-        let (resolve, host) = (Arc::clone(&self.resolve), host.to_owned());
+        let resolve = Arc::clone(&self.resolve);
+        let host = host.to_owned();
         let late = || io::Error::from(io::ErrorKind::TimedOut);
         // A refused job counts as late too: an earlier look-up hangs.
         let found = self.lane.submit(timeout_ms, move || resolve(&host, port));

@@ -21,7 +21,8 @@ pub(crate) struct Timed {
 impl Timed {
     /// Nothing passes before [`allow`](Self::allow) is called.
     pub(crate) fn new(socket: impl Into<Socket>, timer: &Clock) -> Self {
-        let (socket, timer) = (socket.into(), timer.clone());
+        let socket = socket.into();
+        let timer = timer.clone();
         Self { socket, timer, until_mono_ms: 0, bytes_left: 0, write_timeout: None }
     }
 
