@@ -315,7 +315,8 @@ struct OutcomeAt {
 fn calibration_errors(mut predictions: Vec<(f64, OutcomeAt)>) -> (f64, f64) {
     predictions.sort_by(|one, other| one.0.total_cmp(&other.0));
     let size = predictions.len().div_ceil(CALIBRATION_BINS).max(1);
-    let (mut calibration, mut by_chance) = (0.0, 0.0);
+    let mut calibration = 0.0;
+    let mut by_chance = 0.0;
     let mut rest = predictions.as_mut_slice();
     while let Some((edge, _)) = rest.get(size - 1).or(rest.last()).copied() {
         let until = rest.partition_point(|(confidence, _)| *confidence <= edge);
@@ -411,7 +412,8 @@ mod silence_tests {
     /// `split`
     /// on.
     fn judged(missing: &[usize], split: Option<usize>) -> Silence {
-        let (sessions, all) = (sessions(), 0..COUNT);
+        let sessions = sessions();
+        let all = 0..COUNT;
         let candle = |at: usize| {
             let parts = if split.is_some_and(|split| at >= split) { 2 } else { 1 };
             let price = 100 * PRICE_E4 / parts;

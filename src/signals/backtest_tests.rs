@@ -121,7 +121,8 @@ fn later_candles_change_no_earlier_signal() {
             candles: history.candles[..history.candles.len().min(today + 1)].to_vec(),
         })
         .collect();
-    let (later, then) = (Universe::examine(&whole), Universe::examine(&known));
+    let later = Universe::examine(&whole);
+    let then = Universe::examine(&known);
     for date in WINDOW_DATES..=today {
         let row = |signal: &Signal<'_>| (signal.symbol.to_owned(), signal.key, signal.weight);
         let of =
@@ -139,7 +140,8 @@ fn later_prices_change_no_bit_of_earlier_confidences() {
     const TODAY: usize = 600;
     let with = |gaps: bool, seed: u64| -> Vec<History> {
         let changed = |number: u64| {
-            let (mut one, other) = (history("S", number, 720), history("S", number + seed, 720));
+            let mut one = history("S", number, 720);
+            let other = history("S", number + seed, 720);
             one.candles[TODAY + 1..].copy_from_slice(&other.candles[TODAY + 1..]);
             let mut random = fastrand::Rng::with_seed(number);
             one.candles.retain(|_| !gaps || random.u8(..10) < 3 + 6 * (number % 2) as u8);
@@ -170,7 +172,8 @@ fn later_prices_change_no_bit_of_earlier_confidences() {
             let signals: Vec<_> = (0..until).map(of_date).collect();
             (signals, keys, universe.judged().len())
         };
-        let (one, other) = (confidences(100), confidences(200));
+        let one = confidences(100);
+        let other = confidences(200);
         assert_eq!(one.0, other.0, "gaps {gaps}, silences {silences}");
         assert_eq!(one.1, other.1, "gaps {gaps}, silences {silences}");
         assert!(silences || one.0.iter().map(Vec::len).sum::<usize>() > 300);

@@ -139,7 +139,8 @@ impl Blocks {
         if sums.blocks < 2 {
             return 0.0;
         }
-        let (blocks, mean) = (sums.blocks as f64, sums.sum / sums.count);
+        let blocks = sums.blocks as f64;
+        let mean = sums.sum / sums.count;
         let squared_deviation =
             sums.sum_sum - 2.0 * mean * sums.sum_count + mean * mean * sums.count_count;
         // Rounding may make it slightly negative.
@@ -148,10 +149,12 @@ impl Blocks {
 
     /// Mean, error and interval; `None` with fewer than [`BLOCKS_MIN`] blocks.
     pub(crate) fn estimate(&self) -> Option<Estimate> {
-        let (value, standard_error) = (self.mean()?, self.standard_error());
+        let value = self.mean()?;
+        let standard_error = self.standard_error();
         let blocks = self.sums().blocks;
         let half = student(blocks.checked_sub(1)?) * standard_error;
-        let (low, high) = (value - half, value + half);
+        let low = value - half;
+        let high = value + half;
         (blocks >= BLOCKS_MIN).then_some(Estimate { value, standard_error, low, high })
     }
 }
@@ -160,7 +163,8 @@ impl Blocks {
 /// is at most 0.004.
 fn student(freedom: u64) -> f64 {
     const NORMAL: f64 = 1.959_963_984_540_054;
-    let (z, nu) = (NORMAL, freedom.max(1) as f64);
+    let z = NORMAL;
+    let nu = freedom.max(1) as f64;
     let first = (z.powi(3) + z) / 4.0;
     let second = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
     z + first / nu + second / nu.powi(2)

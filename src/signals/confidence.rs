@@ -193,7 +193,8 @@ impl Outcomes {
 /// The bar at `at` and the later bar that decides its outcome. `None` if there is no later bar yet,
 /// or if the symbol is silent on either.
 pub(crate) fn pair(bars: &[Bar], at: usize) -> Option<(&Bar, &Bar)> {
-    let (bar, later) = (bars.get(at)?, bars.get(at + HORIZON_SESSIONS)?);
+    let bar = bars.get(at)?;
+    let later = bars.get(at + HORIZON_SESSIONS)?;
     (!bar.is_silent && !later.is_silent).then_some((bar, later))
 }
 
@@ -255,8 +256,11 @@ impl Record {
     /// The weight of `key` as it was known at the close of `date`.
     pub(crate) fn weigh(&self, key: Key, date: usize) -> Weight {
         let base_rate = self.moves[date].share(key.direction());
-        let (weight, prior) = (f64::from(self.prior_dates), prior(base_rate));
-        let (mut dates, mut share, mut all) = (0_u32, 0.0, Tally::default());
+        let weight = f64::from(self.prior_dates);
+        let prior = prior(base_rate);
+        let mut dates = 0_u32;
+        let mut share = 0.0;
+        let mut all = Tally::default();
         for tally in self.known(key, date) {
             dates += 1;
             share += f64::from(tally.hits) / f64::from(tally.signals);

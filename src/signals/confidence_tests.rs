@@ -125,7 +125,8 @@ proptest! {
         prop_assert!((0.0..=1.0).contains(&weight.confidence));
         let prior = 0.5 + 0.5 * (weight.base_rate - 0.5);
         let hit_rate = weight.date_hit_rate.unwrap_or(prior);
-        let (low, high) = (prior.min(hit_rate) - 1e-12, prior.max(hit_rate) + 1e-12);
+        let low = prior.min(hit_rate) - 1e-12;
+        let high = prior.max(hit_rate) + 1e-12;
         prop_assert!((low..=high).contains(&weight.confidence));
     }
 }

@@ -190,7 +190,8 @@ fn falls_in_trading_and_wild_shares_are_not_suspected() {
 
 #[test]
 fn a_base_price_tells_which_candles_are_not_adjusted() {
-    let (before, day) = (day(MONDAY, 1), day(MONDAY, 2));
+    let before = day(MONDAY, 1);
+    let day = day(MONDAY, 2);
     let before = candle(before, 4_000_000, 9);
     let opens = |open_e4| candle(day, open_e4, 9);
     // A demerger of five hundredths, an ordinary day, a vendor that has adjusted.
@@ -316,7 +317,8 @@ proptest! {
             candles.sort_by_key(|candle| candle.date);
             judged(&candles, 30).candles
         };
-        let (stored, fresh) = (sorted(stored), sorted(fresh));
+        let stored = sorted(stored);
+        let fresh = sorted(fresh);
         if let Ok(merged) = merge(&stored, &fresh, &trades_on) {
             let last = stored.last().unwrap().date;
             let expected = sessions(last, day(MONDAY, 30), &trades_on).filter(|date| *date > last);

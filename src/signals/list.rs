@@ -170,7 +170,8 @@ impl Ranked for ListedSignal {
 /// Among equals a complete signal comes first. Ties are common, since all symbols with one pattern
 /// have the same confidence.
 pub fn by_rank<T: Ranked>(one: &T, other: &T) -> Ordering {
-    let (one, other) = (one.rank(), other.rank());
+    let one = one.rank();
+    let other = other.rank();
     other
         .confidence
         .total_cmp(&one.confidence)
