@@ -147,7 +147,8 @@ fn session(call: &Call<'_>) -> Answer {
         }
         "DELETE" => {
             let query = call.request.query_pairs();
-            let (api_key, token) = (value(&query, "api_key"), value(&query, "access_token"));
+            let api_key = value(&query, "api_key");
+            let token = value(&query, "access_token");
             let ended = call.world.broker_a.lock().log_out(&api_key, &token);
             if !ended {
                 return error(403, "TokenException", "Incorrect `api_key` or `access_token`.");
@@ -310,7 +311,8 @@ fn history_answer(call: &Call<'_>, rest: &str) -> Answer {
     if (to.date() - from.date()).get_days() > SPAN_DAYS_MAX {
         return bad(&format!("interval exceeds max limit: {SPAN_DAYS_MAX} days"));
     }
-    let (mut candles, mut date) = (Vec::new(), from.date());
+    let mut candles = Vec::new();
+    let mut date = from.date();
     let last = call.tick(instrument);
     let end = to.date().min(last.date);
     while date <= end {

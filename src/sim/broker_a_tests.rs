@@ -291,7 +291,8 @@ fn candles_span_two_years_and_agree_with_the_quote() {
     assert_eq!(first.len(), 6);
     let quote = get(&sim, "/a/quote/ohlc?i=NSE:INFY", BROKER_A).json();
     let quote = &quote["data"]["NSE:INFY"];
-    let (yesterday, today) = (&rows[rows.len() - 2], &rows[rows.len() - 1]);
+    let yesterday = &rows[rows.len() - 2];
+    let today = &rows[rows.len() - 1];
     assert_eq!(yesterday[4].as_f64(), quote["ohlc"]["close"].as_f64());
     assert_eq!(today[4].as_f64(), quote["last_price"].as_f64());
     assert_eq!(today[2].as_f64(), quote["ohlc"]["high"].as_f64());

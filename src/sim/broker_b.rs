@@ -270,7 +270,8 @@ fn portfolio_positions(call: &Call<'_>, login: &Login) -> Answer {
     let rows = rows.map(|(number, held)| {
         let tick = call.tick(held.instrument);
         let (action, quantity) = if number == 0 { ("NA", "0") } else { ("Buy", "5") };
-        let (close, last) = (rupees(tick.previous_close), rupees(tick.last).to_string());
+        let close = rupees(tick.previous_close);
+        let last = rupees(tick.last).to_string();
         json!({
             "segment": "equity", "product_type": "Cash", "exchange_code": "NSE",
             "stock_code": held.instrument.short_code, "action": action, "quantity": quantity,

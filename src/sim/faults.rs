@@ -233,7 +233,8 @@ impl Faults {
     /// The faults as the control routes show them.
     pub(super) fn to_json(&self) -> Value {
         let shown = self.set.iter().map(|Set { order, set_at, remaining }| {
-            let (route, fault) = (&order.route, &order.fault);
+            let route = &order.route;
+            let fault = &order.fault;
             json!({
                 "route": route, "fault": fault, "remaining": remaining,
                 "set_at": clock::iso(*set_at),
@@ -358,7 +359,8 @@ const COLUMNS: [&str; 5] = ["open", "high", "low", "close", "volume"];
 /// Rewrites one member of an answer, if it holds candles; `kind` is one of candles.
 pub(crate) fn rewrite(kind: Kind, name: &str, value: &mut Value) {
     let Value::Array(items) = value else { return };
-    let (rows, column) = (name == "candles", COLUMNS.contains(&name));
+    let rows = name == "candles";
+    let column = COLUMNS.contains(&name);
     match kind {
         // Only the middle candle is bad, as from a broken serialiser, so that a client could keep
         // the rest.

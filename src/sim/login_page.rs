@@ -25,7 +25,8 @@ struct Broker<'a> {
 
 /// `GET` shows the page, `POST` of its form logs in.
 pub(crate) fn answer(call: &Call<'_>, route: &str) -> Answer {
-    let (app_a, app_b) = (&call.world.settings.broker_a, &call.world.settings.broker_b);
+    let app_a = &call.world.settings.broker_a;
+    let app_b = &call.world.settings.broker_b;
     let (name, return_path, api_key, secret, user_id) = match route {
         LOGIN_A => ("broker A", "/return/a", &app_a.api_key, &app_a.api_secret, &app_a.user_id),
         _ => ("broker B", "/return/b", &app_b.api_key, &app_b.secret_key, &app_b.user_id),
@@ -79,7 +80,9 @@ fn log_in(call: &Call<'_>, route: &str, broker: &Broker<'_>) -> Result<Answer, &
 }
 
 fn form(broker: &Broker<'_>, api_key: &str, back: &str) -> String {
-    let (api_key, user, back) = (escaped(api_key), escaped(broker.user_id), escaped(back));
+    let api_key = escaped(api_key);
+    let user = escaped(broker.user_id);
+    let back = escaped(back);
     format!(
         "<form method=\"post\">\
          <p>App: <code>{api_key}</code></p>\

@@ -75,7 +75,8 @@ fn the_flat_batch_is_a_map_without_a_price_time() {
     let json = get(&sim, "/p/v8/finance/spark?symbols=INFY.NS,%5EBSESN", BROWSER).json();
     let infy = &json["INFY.NS"];
     assert!(infy["previousClose"].is_null() && infy.get("meta").is_none());
-    let (price, change) = (infy["fulldayPrice"].as_f64(), infy["fulldayChange"].as_f64());
+    let price = infy["fulldayPrice"].as_f64();
+    let change = infy["fulldayChange"].as_f64();
     let before = infy["chartPreviousClose"].as_f64().unwrap();
     assert!((price.unwrap() - change.unwrap() - before).abs() < 0.001);
     assert_eq!(infy["dataGranularity"].as_i64(), Some(300));
@@ -99,7 +100,8 @@ fn the_chart_tells_previous_close_from_the_close_before_the_range() {
     let day = chart("range=1d&interval=5m").json();
     let month = chart("range=1mo&interval=1d").json();
     let meta = |json: &sonic_rs::Value| json["chart"]["result"][0]["meta"].clone();
-    let (day_meta, month_meta) = (meta(&day), meta(&month));
+    let day_meta = meta(&day);
+    let month_meta = meta(&month);
     assert!(month_meta.get("previousClose").is_none());
     assert_ne!(day_meta["chartPreviousClose"].as_f64(), month_meta["chartPreviousClose"].as_f64());
     let result = &month["chart"]["result"][0];

@@ -85,7 +85,8 @@ impl Server {
             open: Mutex::new(HashMap::new()),
             changed: Condvar::new(),
         });
-        let (accepting, serving) = (listener.try_clone()?, shared.clone());
+        let accepting = listener.try_clone()?;
+        let serving = shared.clone();
         let acceptor = start_thread("sim-accept", move || accept(&accepting, &serving))?;
         Ok(Self { addr, listener, shared, acceptor: Some(acceptor) })
     }

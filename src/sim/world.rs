@@ -45,10 +45,14 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(settings: SimSettings, clock: Clock) -> Self {
-        let (seed, app_a, app_b) = (settings.seed, &settings.broker_a, &settings.broker_b);
-        let (mut broker_a, mut broker_b) = (Logins::new(seed, 6), Logins::new(seed, 0));
+        let seed = settings.seed;
+        let app_a = &settings.broker_a;
+        let app_b = &settings.broker_b;
+        let mut broker_a = Logins::new(seed, 6);
+        let mut broker_b = Logins::new(seed, 0);
         if !app_a.access_token.is_empty() {
-            let (user_id, api_key) = (app_a.user_id.clone(), app_a.api_key.clone());
+            let user_id = app_a.user_id.clone();
+            let api_key = app_a.api_key.clone();
             let login = Login { user_id, api_key, at: clock.now() };
             broker_a.log_in(app_a.access_token.clone(), login);
         }

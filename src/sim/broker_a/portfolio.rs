@@ -95,10 +95,13 @@ pub(crate) fn held<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
 /// `/portfolio/holdings`.
 pub(crate) fn holdings(call: &Call<'_>, user_id: &str) -> Value {
     let row = |held: Held<'_>| {
-        let (share, quantity, tick) = (held.instrument, held.quantity, call.tick(held.instrument));
+        let share = held.instrument;
+        let quantity = held.quantity;
+        let tick = call.tick(held.instrument);
         let [last_paise, close_paise] =
             [tick.last, tick.previous_close].map(|paise| if held.unpriced { 0 } else { paise });
-        let (last, close) = (rupees(last_paise), rupees(close_paise));
+        let last = rupees(last_paise);
+        let close = rupees(close_paise);
         let average = rupees(held.average_paise);
         let change = last - close;
         let change_part = change.checked_div(close).unwrap_or_default();
@@ -146,7 +149,8 @@ pub(crate) fn positions(call: &Call<'_>, user_id: &str) -> Value {
 
 fn position(share: &Instrument, tick: &Tick, bought: i64, sold: i64) -> Value {
     let quantity = bought - sold;
-    let (buy_price, sell_price) = (rupees(tick.open), rupees(if sold > 0 { tick.high } else { 0 }));
+    let buy_price = rupees(tick.open);
+    let sell_price = rupees(if sold > 0 { tick.high } else { 0 });
     let buy_value = buy_price * Decimal::from(bought);
     let sell_value = sell_price * Decimal::from(sold);
     let value = sell_value - buy_value;

@@ -80,7 +80,8 @@ fn full(call: &Call<'_>, instrument: &Instrument, tick: &Tick) -> Value {
     let band = |percent: i64| price(tick.previous_close * percent / 100);
     let shown = |level: &Level| {
         let price = if in_hours { price(level.paise) } else { 0.into() };
-        let (quantity, orders) = (level.quantity.into(), level.orders.into());
+        let quantity = level.quantity.into();
+        let orders = level.orders.into();
         map([("price", price), ("quantity", quantity), ("orders", orders)])
     };
     let book = book(call.world.settings.seed, instrument, tick);

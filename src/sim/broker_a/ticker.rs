@@ -54,7 +54,8 @@ const ERRORS: [&str; 2] = [
 pub(crate) fn answer(call: &Call<'_>, world: &Arc<World>) -> Answer {
     let request = call.request;
     let given = |name: &str| request.query_value(name).unwrap_or_default();
-    let (api_key, access_token) = (given("api_key"), given("access_token"));
+    let api_key = given("api_key");
+    let access_token = given("access_token");
     let known = is_or_follows(&world.settings.broker_a.api_key, &api_key)
         && world.broker_a.lock().user_of(&api_key, &access_token, call.now).is_some();
     if !known {
@@ -340,7 +341,8 @@ impl Ticker {
             let told = tick.as_of.checked_add(effects.ahead).unwrap_or(tick.as_of);
             let seed = world.settings.seed;
             bodies.push(packet(seed, instrument, &tick, told.as_second(), subscription.mode));
-            let (token, paise) = (*token, tick.last);
+            let token = *token;
+            let paise = tick.last;
             world.tickers.lock().note(Sent { token, paise, as_of: told, at_ms: timer.now_ms() });
         }
         bodies

@@ -64,7 +64,8 @@ fn prices_of(client: &mut Client, lengths: [usize; 2]) -> Vec<u8> {
 /// Token and last price of each packet, and the length of its body.
 fn read(message: &[u8]) -> Vec<(u32, u32, usize)> {
     let word = |at: usize| u32::from_be_bytes(message[at..at + 4].try_into().unwrap());
-    let (mut at, mut packets) = (2, Vec::new());
+    let mut at = 2;
+    let mut packets = Vec::new();
     for _ in 0..u16::from_be_bytes([message[0], message[1]]) {
         let length = usize::from(u16::from_be_bytes([message[at], message[at + 1]]));
         packets.push((word(at + 2), word(at + 6), length));
@@ -168,7 +169,8 @@ fn prices_that_move_twice_a_second_are_sent_twice_a_second() {
     let tokens: Vec<i64> = listed.all().iter().rev().take(25).map(|i| i.token).collect();
     client.send(Message::text(format!(r#"{{"a":"subscribe","v":{tokens:?}}}"#))).unwrap();
     for _ in 0..4 {
-        let (mut heard, mut messages) = (std::collections::BTreeSet::new(), 0);
+        let mut heard = std::collections::BTreeSet::new();
+        let mut messages = 0;
         while heard.len() < tokens.len() {
             let message = prices(&mut client);
             messages += 1;

@@ -277,7 +277,8 @@ impl Day {
     /// The tick at `at` by seed and splits alone, without orders of control routes.
     fn simulated(&self, instrument: &Instrument, at: Timestamp) -> Tick {
         let civil = clock::zoned(at).datetime();
-        let (date, second) = (civil.date(), second_of_day(at));
+        let date = civil.date();
+        let second = second_of_day(at);
         if !self.sessions.trades_on(date) {
             return self.closed(instrument, self.sessions.before(date));
         }
@@ -286,8 +287,13 @@ impl Day {
             let before = self.sessions.before(date);
             let close = self.previous_close(instrument, date);
             let as_of = instant(before, self.sessions.end_s(instrument, before));
-            let (last, previous_close) = (close, close);
-            let (open, high, low, volume, part) = (0, 0, 0, 0, 0);
+            let last = close;
+            let previous_close = close;
+            let open = 0;
+            let high = 0;
+            let low = 0;
+            let volume = 0;
+            let part = 0;
             return Tick { last, previous_close, open, high, low, volume, as_of, part, date };
         }
         if second >= self.sessions.end_s(instrument, date) {
@@ -301,7 +307,8 @@ impl Day {
         let price_at = |(second, part)| self.price_at(instrument, &minutes, date, second, part);
         let last = price_at((since_open_s, part));
         let minute = since_open_s / 60;
-        let (mut high, mut low) = (minutes.high[minute as usize], minutes.low[minute as usize]);
+        let mut high = minutes.high[minute as usize];
+        let mut low = minutes.low[minute as usize];
         let all = (minute * 60..=since_open_s)
             .flat_map(|second| (0..self.prices_per_s).map(move |part| (second, part)));
         for price in all.take_while(|&moment| moment <= (since_open_s, part)).map(price_at) {
@@ -339,7 +346,8 @@ impl Day {
     /// The finished bar of a whole trading date, stamped at the open. Its minutes are not cached,
     /// because callers ask for years of daily bars.
     pub(crate) fn day_bar(&self, instrument: &Instrument, date: Date) -> Bar {
-        let (before, scale) = (self.sessions.before(date), self.scale(instrument, date));
+        let before = self.sessions.before(date);
+        let scale = self.scale(instrument, date);
         let span = self.sessions.span(date);
         let end_s = self.sessions.continuous_end_s(instrument, date);
         let of =
@@ -393,7 +401,8 @@ impl Day {
             let upto = ((seen - span.open_s) / 60).min(to);
             let shown = &minutes.price[from as usize..=upto as usize];
             let mut close = minutes.price[upto as usize];
-            let (mut high, mut low) = (close, close);
+            let mut high = close;
+            let mut low = close;
             for price in shown {
                 (high, low) = (high.max(*price), low.min(*price));
             }
@@ -432,7 +441,8 @@ impl Day {
         second: i64,
         part: i64,
     ) -> i64 {
-        let (minute, within) = (second / 60, second % 60);
+        let minute = second / 60;
+        let within = second % 60;
         let from = minutes.price[minute as usize];
         if within == 0 && part == 0 {
             return from;

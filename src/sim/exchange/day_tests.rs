@@ -12,7 +12,8 @@ fn at(text: &str) -> Timestamp {
 #[test]
 fn the_same_seed_gives_the_same_prices_and_another_seed_others() {
     let prices = |seed| {
-        let (universe, day) = (Universe::new(seed, 0), Day::new(seed, Sessions::weekdays()));
+        let universe = Universe::new(seed, 0);
+        let day = Day::new(seed, Sessions::weekdays());
         let now = at("2026-11-20T11:42:17");
         universe.all().iter().map(|i| day.tick(i, now)).collect::<Vec<_>>()
     };
@@ -46,11 +47,13 @@ fn the_previous_close_is_the_close_of_the_session_before_across_weekends_and_hol
 
 #[test]
 fn the_range_of_a_day_contains_its_price_and_begins_with_the_session() {
-    let (universe, day) = (Universe::new(7, 0), Day::new(7, Sessions::weekdays()));
+    let universe = Universe::new(7, 0);
+    let day = Day::new(7, Sessions::weekdays());
     let times = ["09:15:00", "09:15:01", "11:00:30", "15:20:00", "15:31:00", "16:10:00"];
     for key in ["NSE:INFY", "NSE:NIFTY 50", "NSE:SIM300", "BSE:SENSEX"] {
         let instrument = universe.by_key(key).unwrap();
-        let (mut low, mut high) = (i64::MAX, 0);
+        let mut low = i64::MAX;
+        let mut high = 0;
         for time in times {
             let tick = day.tick(instrument, at(&format!("2026-11-20T{time}")));
             assert!(0 < tick.low && tick.low <= tick.last && tick.last <= tick.high, "{tick:?}");
@@ -58,7 +61,8 @@ fn the_range_of_a_day_contains_its_price_and_begins_with_the_session() {
             (low, high) = (tick.low, tick.high);
         }
         // A price that was ordered is within it, too, and makes none before the open.
-        let (symbol, price) = (key.to_owned(), Some(Decimal::ONE));
+        let symbol = key.to_owned();
+        let price = Some(Decimal::ONE);
         let order = TradingOrder { symbol, price, previous_close: None, halted: None };
         day.trade(instrument, &order, at("2026-11-19T12:00:00")).unwrap();
         let tick = day.tick(instrument, at("2026-11-20T11:00:30"));
@@ -71,7 +75,8 @@ fn the_range_of_a_day_contains_its_price_and_begins_with_the_session() {
 
 #[test]
 fn the_closing_auction_freezes_constituents_and_prints_once() {
-    let (universe, day) = (Universe::new(9, 0), Day::new(9, Sessions::weekdays()));
+    let universe = Universe::new(9, 0);
+    let day = Day::new(9, Sessions::weekdays());
     let infy = universe.by_key("NSE:INFY").unwrap();
     let frozen = day.tick(infy, at("2026-11-20T15:15:00"));
     assert_eq!(day.tick(infy, at("2026-11-20T15:34:59")), frozen);
@@ -96,10 +101,12 @@ fn the_closing_auction_freezes_constituents_and_prints_once() {
 
 #[test]
 fn prices_move_stay_on_the_tick_and_inside_the_days_extremes() {
-    let (universe, day) = (Universe::new(3, 0), Day::new(3, Sessions::weekdays()));
+    let universe = Universe::new(3, 0);
+    let day = Day::new(3, Sessions::weekdays());
     for instrument in universe.all().iter().step_by(17) {
         let start = at("2026-11-20T09:15:00").as_second();
-        let (mut high, mut low) = (0, i64::MAX);
+        let mut high = 0;
+        let mut low = i64::MAX;
         let mut seen = std::collections::HashSet::new();
         for second in 0..400 {
             let tick = day.tick(instrument, Timestamp::from_second(start + second).unwrap());
@@ -118,7 +125,8 @@ fn prices_move_stay_on_the_tick_and_inside_the_days_extremes() {
 
 #[test]
 fn bars_agree_with_the_ticks_and_with_the_day() {
-    let (universe, day) = (Universe::new(3, 0), Day::new(3, Sessions::weekdays()));
+    let universe = Universe::new(3, 0);
+    let day = Day::new(3, Sessions::weekdays());
     let infy = universe.by_key("NSE:INFY").unwrap();
     let date = jiff::civil::date(2026, 11, 20);
     let after = at("2026-11-20T20:00:00");

@@ -31,11 +31,13 @@ pub(super) fn minutes_of(
     scale: Scale,
     count: i64,
 ) -> Minutes {
-    let (number, number_before) = (day_number(date), day_number(before));
+    let number = day_number(date);
+    let number_before = day_number(before);
     let mut levels = vec![0; count as usize + 1];
     let mut wobble = vec![0; levels.len()];
     for &(key, weight) in &instrument.factors {
-        let (previous, close) = (daily_level(key, number_before), daily_level(key, number));
+        let previous = daily_level(key, number_before);
+        let close = daily_level(key, number);
         // The opening price contains part of the night's move.
         let gap = universe::line(key ^ 0x6a09, number, 1, 1_500);
         let open = previous + (close - previous) * 3 / 10 + gap;
@@ -53,7 +55,8 @@ pub(super) fn minutes_of(
             Some(*so_far)
         })
     };
-    let (high, low) = (running(i64::max).collect(), running(i64::min).collect());
+    let high = running(i64::max).collect();
+    let low = running(i64::min).collect();
     Minutes { price, high, low }
 }
 

@@ -61,7 +61,8 @@ impl Instrument {
 
     /// Adds what follows from the row and the seed.
     fn complete(&mut self, seed: u64) {
-        let (market, sector) = (key(seed, "market"), key(seed, &format!("sector {}", self.sector)));
+        let market = key(seed, "market");
+        let sector = key(seed, &format!("sector {}", self.sector));
         // A share listed on both exchanges is one company: its own noise hangs on the ISIN.
         let identity = if self.isin.is_empty() { &self.symbol } else { &self.isin };
         let own = key(seed, &format!("own {identity}"));
@@ -206,7 +207,8 @@ pub(crate) fn pick(key: u64, at: i64, below: i64) -> i64 {
 pub(crate) fn line(key: u64, at: i64, period: i64, amplitude: i64) -> i64 {
     // Each scale draws from a stream of its own.
     let stream = key ^ (period as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
-    let (cell, within) = (at.div_euclid(period), at.rem_euclid(period));
+    let cell = at.div_euclid(period);
+    let within = at.rem_euclid(period);
     let from = pick(stream, cell, 2 * amplitude + 1) - amplitude;
     if within == 0 {
         return from;
@@ -219,8 +221,10 @@ pub(crate) fn line(key: u64, at: i64, period: i64, amplitude: i64) -> i64 {
 pub(crate) fn add_line(key: u64, at: i64, period: i64, amplitude: i64, out: &mut [i64]) {
     let stream = key ^ (period as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
     let end = |cell| pick(stream, cell, 2 * amplitude + 1) - amplitude;
-    let (mut cell, mut within) = (at.div_euclid(period), at.rem_euclid(period));
-    let (mut from, mut to) = (end(cell), end(cell + 1));
+    let mut cell = at.div_euclid(period);
+    let mut within = at.rem_euclid(period);
+    let mut from = end(cell);
+    let mut to = end(cell + 1);
     for value in out {
         *value += from + (to - from) * within / period;
         within += 1;
@@ -267,7 +271,8 @@ mod tests {
 
     #[test]
     fn added_shares_have_names_tokens_and_prices_of_their_own_and_change_no_other() {
-        let (usual, larger) = (Universe::new(1, 0), Universe::new(1, 2_545));
+        let usual = Universe::new(1, 0);
+        let larger = Universe::new(1, 2_545);
         assert_eq!((usual.all().len(), larger.all().len()), (455, 3_000));
         assert_eq!(larger.by_key.len(), 3_000, "a key twice");
         assert_eq!(larger.by_token.len(), 3_000, "a token twice");

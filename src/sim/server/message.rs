@@ -124,7 +124,8 @@ pub(crate) fn parse(
         Err(httparse::Error::TooManyHeaders) => return Err(431),
         Err(_) => return Err(400),
     };
-    let (method, target) = (parsed.method.unwrap_or_default(), parsed.path.unwrap_or_default());
+    let method = parsed.method.unwrap_or_default();
+    let target = parsed.path.unwrap_or_default();
     let headers = parsed
         .headers
         .iter()
