@@ -68,7 +68,8 @@ pub(crate) fn reporter(
     document: &Arc<ArcSwapOption<Prepared>>,
     last: &Arc<ArcSwapOption<Report>>,
 ) -> Reporter {
-    let (document, last) = (Arc::clone(document), Arc::clone(last));
+    let document = Arc::clone(document);
+    let last = Arc::clone(last);
     Box::new(move |seen| {
         let report = Report::of(seen);
         document.store(Some(Arc::new(prepared(&report.health))));
@@ -112,8 +113,10 @@ fn uptime_ms(seen: &Scheduler) -> u64 {
 
 fn health(seen: &Scheduler) -> Health {
     let context = &seen.context;
-    let (l1, store) = (context.l1.stats(), context.store.health());
-    let (writes, commits) = (store.writer.committed, store.writer.commits);
+    let l1 = context.l1.stats();
+    let store = context.store.health();
+    let writes = store.writer.committed;
+    let commits = store.writer.commits;
     let L2Stats { backend, hits, misses, errors, .. } = context.l2.stats();
     let cache_l2 = HealthCacheL2 { backend, hits, misses, errors };
     let warmers = warmers(seen, cache_l2.backend);
@@ -195,7 +198,8 @@ fn keys(keys: &ApiKeys) -> HealthKeys {
 
 /// What an operator has to set right on the server that nodes share.
 fn shared_server(context: &WarmerContext) -> Option<HealthSharedServer> {
-    let (refused, foreign) = (context.refusals.in_force(), context.refusals.foreign());
+    let refused = context.refusals.in_force();
+    let foreign = context.refusals.foreign();
     (!refused.is_empty() || !foreign.is_empty()).then(|| HealthSharedServer {
         refused: refused.iter().map(ToString::to_string).collect(),
         foreign: foreign.into_iter().map(str::to_owned).collect(),
@@ -409,7 +413,8 @@ fn instruments_state(seen: &Scheduler) -> WarmerState {
 
 /// A known cause comes before a symptom, because an operator fixes causes.
 fn feed_state(seen: &Scheduler, feed: &PolledFeed) -> FeedState {
-    let (context, now_mono_ms) = (&seen.context, seen.now_mono_ms);
+    let context = &seen.context;
+    let now_mono_ms = seen.now_mono_ms;
     let now = context.clock.now();
     let token = context.token.status(now);
     let is_broker_a = feed.source() == Source::BrokerA;
