@@ -149,7 +149,8 @@ impl Store {
     /// Replaces the hash `old` by one of the same password with better parameters. Returns false if
     /// the stored hash is no longer `old`.
     pub(crate) fn replace_hash(&self, id: AccountId, old: &str, new: &str) -> Result<bool> {
-        let (old, new) = (old.to_owned(), new.to_owned());
+        let old = old.to_owned();
+        let new = new.to_owned();
         self.write(Write::new(), move |tx| replace_hash(tx, id, &old, &new))
     }
 
@@ -161,7 +162,8 @@ impl Store {
         old_hash: &str,
         new_hash: &str,
     ) -> Result<Option<i64>> {
-        let (old, new) = (old_hash.to_owned(), new_hash.to_owned());
+        let old = old_hash.to_owned();
+        let new = new_hash.to_owned();
         self.write(Write::new().of([id]).hiding(), move |tx| change_password(tx, id, &old, &new))
     }
 
@@ -187,7 +189,9 @@ impl Store {
     pub(crate) fn login_networks(&self, since_ms: i64) -> Result<Vec<(String, LoginNetwork)>> {
         self.read(PAGE_DEADLINE_MS, move |tx| {
             tx.all(LOGIN_NETWORKS, &args![since_ms, LOGIN_NETWORKS_READ], |row| {
-                let (id, network, seen_ms) = (row.get(0)?, row.get(2)?, row.get(3)?);
+                let id = row.get(0)?;
+                let network = row.get(2)?;
+                let seen_ms = row.get(3)?;
                 Ok((row.get(1)?, LoginNetwork { id, network, seen_ms }))
             })
         })

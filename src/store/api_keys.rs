@@ -166,7 +166,9 @@ fn listed(row: &dyn Cells) -> Result<ListedKey, Failure> {
     let words = row.str(3)?.split(' ');
     // A scope that only a newer program knows permits nothing here.
     let scopes = words.filter_map(<Scope as Words>::parse).collect();
-    let (id, user, name) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    let id = row.get(0)?;
+    let user = row.get(1)?;
+    let name = row.get(2)?;
     let key = record!(row, 4, StoredKey [hash, created_ms, expires_ms, used_ms, used_from]
         id, user, name, scopes);
     Ok(record!(row, 9, ListedKey [email, is_disabled, is_current] key))

@@ -213,7 +213,8 @@ impl Store {
     /// The good and the expired API keys of these accounts, read at one moment.
     pub(crate) fn keys_of(&self, users: Vec<AccountId>) -> Result<KeysRead> {
         self.read(READ_DEADLINE_MS, move |tx| {
-            let (keys, incarnation) = (api_keys::of(tx, &users)?, identity(tx)?.incarnation);
+            let keys = api_keys::of(tx, &users)?;
+            let incarnation = identity(tx)?.incarnation;
             Ok(KeysRead { incarnation, number: counts(tx)?.0.number, keys })
         })
     }
@@ -244,7 +245,8 @@ impl Store {
         if !self.is_shared() {
             return Ok(None);
         }
-        let (own, known) = (own.to_owned(), known.to_vec());
+        let own = own.to_owned();
+        let known = known.to_vec();
         self.write(Write::new(), move |tx| {
             let recorded = tx.first(SECRET_CHECK, &[], |row| row.get::<Option<String>>(0))?;
             match recorded.flatten() {

@@ -53,7 +53,8 @@ impl LastSeen {
     /// Unavailable so far, because of `cause`.
     pub(crate) fn unavailable(cause: &str) -> Self {
         let seen = Seen { state: State::Unavailable, cause: cause.to_owned(), is_known: false };
-        let (doubted, closed) = (AtomicBool::new(false), AtomicBool::new(false));
+        let doubted = AtomicBool::new(false);
+        let closed = AtomicBool::new(false);
         Self { seen: Mutex::new(seen), doubted, closed, refused: Counter::new() }
     }
 

@@ -186,7 +186,8 @@ impl Store {
 
 fn replace(tx: &dyn Tx, id: AccountId, new: &NewPortfolio) -> Result<SyncOutcome, Failure> {
     let NewPortfolio { broker, synced_ms, synced, closes_of, derive, .. } = new;
-    let (broker, synced_ms) = (*broker, *synced_ms);
+    let broker = *broker;
+    let synced_ms = *synced_ms;
     for (what, count) in
         [("holdings", synced.holdings.len()), ("positions", synced.positions.len())]
     {
@@ -467,7 +468,8 @@ fn closes_or_candles(
     let mut closes: HashMap<Symbol, ClosingPrice> = HashMap::new();
     let wanted = others.iter().map(|symbol| args![symbol, date]);
     tx.query_each(CANDLE_CLOSES, wanted, |at, row| {
-        let (of, price) = (row.get::<Date>(0)?, Decimal::new(row.get(1)?, PRICE_DIGITS));
+        let of = row.get::<Date>(0)?;
+        let price = Decimal::new(row.get(1)?, PRICE_DIGITS);
         if of == date {
             let close = ClosingPrice {
                 price,

@@ -242,7 +242,8 @@ fn signal_args<'a>(
 }
 
 fn signal(row: &dyn Cells, provisional: bool) -> Result<ListedSignal, Failure> {
-    let (signals, hits) = (row.get::<Option<u32>>(13)?, row.get(14)?);
+    let signals = row.get::<Option<u32>>(13)?;
+    let hits = row.get(14)?;
     Ok(record!(row, 2, ListedSignal [
         symbol, pattern, direction, confidence, samples, date_hit_rate, base_rate,
     ]

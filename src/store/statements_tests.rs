@@ -134,7 +134,8 @@ fn the_server_understands_every_statement_and_uses_an_index() {
     let schema = Schema::through(server);
     drop(schema.store());
     for sql in OF_BOTH.iter().chain(&OF_THE_SERVER).copied().flatten() {
-        let (name, sql) = (sql.name, sql.for_postgres());
+        let name = sql.name;
+        let sql = sql.for_postgres();
         let places = (1..40).take_while(|n| sql.contains(&format!("${n}"))).count();
         let nulls = vec!["NULL"; places].join(", ");
         let call = if places == 0 { "one".to_owned() } else { format!("one ({nulls})") };

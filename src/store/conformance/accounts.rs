@@ -141,7 +141,8 @@ pub(crate) fn ending_all_tokens_gives_a_new_epoch_and_leaves_the_password<E: Eng
 pub(crate) fn the_newest_networks_of_an_account_are_kept_until_it_is_erased<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
-    let (one, two) = (user(&store, "a@example.com"), user(&store, "b@example.com"));
+    let one = user(&store, "a@example.com");
+    let two = user(&store, "b@example.com");
     let seen = |id, network: usize, seen_ms: i64| LoginNetwork {
         id,
         network: format!("{network:016x}"),

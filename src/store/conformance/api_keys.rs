@@ -22,8 +22,10 @@ fn key(number: u64, user: AccountId) -> StoredKey {
 
 pub(crate) fn a_key_is_kept_until_it_is_removed_and_each_change_is_told<E: Engine>() {
     let engine = E::fresh();
-    let (store, mut people) = (engine.open(), engine.users());
-    let (one, other) = (user(&store, "a@x"), user(&store, "b@x"));
+    let store = engine.open();
+    let mut people = engine.users();
+    let one = user(&store, "a@x");
+    let other = user(&store, "b@x");
     let registered = store.auth_state().unwrap().read.number;
     let epoch = |id| store.user_by_id(id).unwrap().unwrap().token_epoch;
     let told = |after| {

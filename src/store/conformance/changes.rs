@@ -35,7 +35,8 @@ pub(crate) fn every_change_is_told_once_with_what_it_needs<E: Engine>() {
     let store = engine.open();
     assert_eq!(store.auth_state().unwrap().read, LastRead::default());
     assert_eq!(read(&store, 0), (vec![], 0));
-    let (one, other) = (user(&store, "a@x"), user(&store, "b@x"));
+    let one = user(&store, "a@x");
+    let other = user(&store, "b@x");
     store.revoke_token("t", 50).unwrap();
     store.revoke_token("t", 70).unwrap();
     // A rehash of the password changes no token, so it is no change.
@@ -124,7 +125,8 @@ pub(crate) fn changes_made_at_once_are_seen_in_order_and_none_is_missed<E: Engin
     let done = AtomicBool::new(false);
     let seen = std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
-            let (mut seen, mut after) = (Vec::new(), 0);
+            let mut seen = Vec::new();
+            let mut after = 0;
             loop {
                 let is_last = done.load(Ordering::SeqCst);
                 let (changes, last) = read(&store, after);

@@ -206,7 +206,8 @@ pub(crate) fn a_symbol_without_a_close_opens_a_closed_portfolio<E: Engine>() {
 pub(crate) fn every_write_of_a_portfolio_makes_another_version<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
-    let (id, other) = (user(&store, "a@example.com"), user(&store, "b@example.com"));
+    let id = user(&store, "a@example.com");
+    let other = user(&store, "b@example.com");
     let mut seen = Vec::new();
     let mut see = || {
         seen.push(store.portfolio_version(id).unwrap());

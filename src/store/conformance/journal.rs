@@ -10,7 +10,8 @@ use crate::store::{AccountId, Expected, JournalFields, Store, StoreError};
 pub(crate) fn the_journal_is_paged_newest_first_and_is_each_user_s_own<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
-    let (one, other) = (user(&store, "a@example.com"), user(&store, "b@example.com"));
+    let one = user(&store, "a@example.com");
+    let other = user(&store, "b@example.com");
     let mut expected = Vec::new();
     for (day, symbol) in [(3, "C"), (1, "A"), (3, "D"), (2, "B")] {
         let entry = store.add_entry(one, fields(date(2026, 11, day), symbol), 7, None).unwrap();
@@ -55,7 +56,8 @@ pub(crate) fn the_journal_is_paged_newest_first_and_is_each_user_s_own<E: Engine
 
 /// An entry with `bytes` bytes of text: the ticker, two brackets of no tags, and a note.
 fn long(bytes: usize) -> JournalFields {
-    let (strategy, tags) = (None, Vec::new());
+    let strategy = None;
+    let tags = Vec::new();
     let notes = Some("n".repeat(bytes - "X[]".len()));
     JournalFields { strategy, notes, tags, ..fields(DAY, "X") }
 }
@@ -67,7 +69,8 @@ fn text_bytes(store: &Store, id: AccountId) -> Result<usize, StoreError> {
 pub(crate) fn the_text_of_a_journal_is_bounded<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
-    let (id, other) = (user(&store, "a@example.com"), user(&store, "b@example.com"));
+    let id = user(&store, "a@example.com");
+    let other = user(&store, "b@example.com");
     let limit = TEXT_BYTES_MAX;
     let full = StoreError::TooMany { what: "bytes of journal text", limit };
     let half = store.add_entry(id, long(limit / 2), 1, None).unwrap();

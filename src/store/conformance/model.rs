@@ -94,7 +94,8 @@ impl Model {
         for (broker, (synced_ms, holdings, positions)) in &self.portfolio {
             all.holdings.extend(holdings.iter().cloned());
             all.positions.extend(positions.iter().cloned());
-            let (broker, synced_ms) = (*broker, *synced_ms);
+            let broker = *broker;
+            let synced_ms = *synced_ms;
             all.syncs.push(SyncState { broker, synced_ms, simulated: false, broker_user: None });
         }
         all
@@ -194,7 +195,8 @@ impl Model {
         let expected = self.portfolio();
         let made = point(day(number), &now_ms.to_string(), PointSource::Sync);
         let written = derived(made.clone(), &synced);
-        let (answer, sent) = (written.clone(), synced.clone());
+        let answer = written.clone();
+        let sent = synced.clone();
         let derive: Derive = Box::new(move |before, synced| {
             assert_eq!((&before.portfolio, synced), (&expected, &sent));
             answer.clone()

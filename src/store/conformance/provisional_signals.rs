@@ -31,7 +31,8 @@ fn signal(pattern: &str) -> PricedSignal {
 pub(crate) fn each_is_kept_once_as_it_was_first_seen<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
-    let (one, other) = (signal("bullish_belt_hold"), signal("bearish_harami"));
+    let one = signal("bullish_belt_hold");
+    let other = signal("bearish_harami");
     assert_eq!(store.keep_provisional(Epoch::ALONE, DAY, 7, vec![one.clone()]).unwrap(), 1);
     let again = (ListedSignal { confidence: 0.9, ..one.0.clone() }, 1);
     assert_eq!(
@@ -63,7 +64,8 @@ pub(crate) fn the_complete_list_of_the_date_says_what_they_were<E: Engine>() {
     assert_eq!(completions(), [Completion::Unknown; 4]);
     let list = vec![signal("bullish_belt_hold")];
     assert!(store.publish_signals(Epoch::ALONE, DAY, 1, 1, list).unwrap());
-    let (confirmed, vanished) = (Completion::Confirmed, Completion::Vanished);
+    let confirmed = Completion::Confirmed;
+    let vanished = Completion::Vanished;
     assert_eq!(completions(), [confirmed, vanished, Completion::Unknown, Completion::Unknown]);
 }
 

@@ -6,7 +6,8 @@ use crate::store::{AccountId, Change, NewUser, UserChange, UserDirectory};
 
 pub(crate) fn users_come_by_pages_in_order_and_are_found_by_either_name<E: Engine>() {
     let engine = E::fresh();
-    let (store, people) = (engine.open(), engine.users());
+    let store = engine.open();
+    let people = engine.users();
     let ids: Vec<_> = ["a@x", "b@x", "c@x"].map(|email| user(&store, email)).into();
     let page = people.page(AccountId(0), 2).unwrap();
     assert_eq!(page.iter().map(|person| person.id).collect::<Vec<_>>(), ids[..2]);
@@ -23,7 +24,8 @@ pub(crate) fn users_come_by_pages_in_order_and_are_found_by_either_name<E: Engin
 
 pub(crate) fn a_disabled_user_changes_no_password_and_each_change_is_told<E: Engine>() {
     let engine = E::fresh();
-    let (store, mut people) = (engine.open(), engine.users());
+    let store = engine.open();
+    let mut people = engine.users();
     let id = user(&store, "a@x");
     assert_eq!(people.change(AccountId(7), UserChange::Disable { now_ms: 9 }).unwrap(), None);
     assert_eq!(people.change(id, UserChange::Enable).unwrap(), None);
@@ -61,9 +63,11 @@ pub(crate) fn a_disabled_user_changes_no_password_and_each_change_is_told<E: Eng
 
 pub(crate) fn a_new_password_of_a_command_ends_older_tokens<E: Engine>() {
     let engine = E::fresh();
-    let (store, mut people) = (engine.open(), engine.users());
+    let store = engine.open();
+    let mut people = engine.users();
     let add = |people: &mut UserDirectory, email: &str| {
-        let (email, password_hash) = (email.to_owned(), "hash".to_owned());
+        let email = email.to_owned();
+        let password_hash = "hash".to_owned();
         people.add(&NewUser { email, name: None, password_hash, created_ms: 5 }).unwrap()
     };
     let id = add(&mut people, "a@x").unwrap().id;

@@ -15,7 +15,8 @@ fn list(id: i64, name: &str, symbols: &[&str]) -> Watchlist {
 pub(crate) fn lists_are_replaced_together_and_are_each_account_s_own<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
-    let (one, other) = (user(&store, "a@example.com"), user(&store, "b@example.com"));
+    let one = user(&store, "a@example.com");
+    let other = user(&store, "b@example.com");
     assert_eq!(store.watchlists(one).unwrap(), Watchlists::default());
     let replace = |id, lists| store.replace_watchlists(id, lists, Expected::default()).unwrap();
     let shares = list(0, "Shares \u{20b9} \"1\"", &["NSE:M&M", "NSE:NIFTY 50", "BSE:SENSEX"]);
@@ -66,7 +67,8 @@ pub(crate) fn of_two_who_saw_the_same_lists_one_replaces_them<E: Engine>() {
         let replaced: Vec<_> = std::thread::scope(|scope| {
             let store = &store;
             let both = names.each_ref().map(|name| {
-                let (lists, expected) = (vec![list(0, name, &[])], seen(&before));
+                let lists = vec![list(0, name, &[])];
+                let expected = seen(&before);
                 scope.spawn(move || store.replace_watchlists(id, lists, expected))
             });
             both.into_iter().map(|thread| thread.join().unwrap()).collect()

@@ -133,7 +133,8 @@ impl Table {
     /// Inserts a page of rows; each column is given as an array.
     fn insert(&self) -> String {
         let arrays: Vec<String> = (1..=self.columns.len()).map(|n| format!("${n}")).collect();
-        let (name, names) = (self.name, self.names());
+        let name = self.name;
+        let names = self.names();
         format!("INSERT INTO {name} ({names}) SELECT * FROM unnest({})", arrays.join(", "))
     }
 
@@ -233,7 +234,8 @@ impl Server {
 
     /// Copies a table, and compares the server's rows with the file's.
     fn copy(&self, file: &File, path: &Path, table: &Table) -> Result<CopiedTable> {
-        let (mut sent, mut rows) = (Sum::default(), 0);
+        let mut sent = Sum::default();
+        let mut rows = 0;
         let in_file = |source| MaintenanceError::database(path)(source);
         let mut statement = file.prepare(&table.select()).map_err(in_file)?;
         let mut found = statement.query([]).map_err(in_file)?;
@@ -277,7 +279,8 @@ impl Server {
     /// Number of rows on the server, and the sum of their cells.
     fn sum_of(&self, table: &Table) -> Result<(u64, Vec<u8>)> {
         self.control(&format!("DECLARE copied NO SCROLL CURSOR FOR {}", table.select()))?;
-        let (mut sum, mut rows) = (Sum::default(), 0);
+        let mut sum = Sum::default();
+        let mut rows = 0;
         let next = format!("FETCH {ROWS} FROM copied");
         loop {
             let page = self.wait(self.connection.client.query_typed(&next, &[]))?;

@@ -68,7 +68,8 @@ fn expect_equal(one: &Store, other: &Store) {
     assert_eq!(one.login_networks(0).unwrap().len(), 1);
     assert_eq!(one.ledger(0, 10).unwrap(), other.ledger(0, 10).unwrap());
     assert_eq!(one.silent_symbols(None, 9).unwrap(), other.silent_symbols(None, 9).unwrap());
-    let (mut one, mut other) = (one.auth_state().unwrap(), other.auth_state().unwrap());
+    let mut one = one.auth_state().unwrap();
+    let mut other = other.auth_state().unwrap();
     one.users.sort();
     other.users.sort();
     assert_eq!((&one.users, &one.epochs), (&other.users, &other.epochs));
@@ -79,14 +80,16 @@ fn expect_equal(one: &Store, other: &Store) {
 #[test]
 fn a_copy_is_the_same_and_goes_on_counting() {
     let Some(server) = server() else { return };
-    let (directory, schema) = (tempfile::tempdir().unwrap(), Schema::through(server));
+    let directory = tempfile::tempdir().unwrap();
+    let schema = Schema::through(server);
     let path = directory.path().join("bhav.sqlite");
     filled(&path);
     let settings = StoreSettings::default();
     let copied = copy(&path, schema.url(), &settings).unwrap();
     let rows = |name: &str| copied.iter().find(|table| table.name == name).unwrap().rows;
     assert_eq!((rows("users"), rows("journal"), rows("holdings")), (2, 1_200, 5));
-    let (file, store) = (Store::open_file(&path, 1, &Clock::system()).unwrap(), schema.store());
+    let file = Store::open_file(&path, 1, &Clock::system()).unwrap();
+    let store = schema.store();
     expect_equal(&file, &store);
     // The next row has the same id on both sides.
     let next = |store: &Store| {
@@ -105,7 +108,8 @@ fn a_copy_is_the_same_and_goes_on_counting() {
 #[test]
 fn a_copy_that_cannot_be_complete_leaves_nothing() {
     let Some(server) = server() else { return };
-    let (directory, schema) = (tempfile::tempdir().unwrap(), Schema::through(server));
+    let directory = tempfile::tempdir().unwrap();
+    let schema = Schema::through(server);
     let path = directory.path().join("bhav.sqlite");
     filled(&path);
     let file = File::open(&path).unwrap();
@@ -133,7 +137,8 @@ fn a_copy_that_cannot_be_complete_leaves_nothing() {
 #[test]
 fn both_engines_have_the_same_tables_and_columns() {
     let Some(server) = server() else { return };
-    let (directory, schema) = (tempfile::tempdir().unwrap(), Schema::through(server));
+    let directory = tempfile::tempdir().unwrap();
+    let schema = Schema::through(server);
     let path = directory.path().join("bhav.sqlite");
     drop(Store::open_file(&path, 1, &Clock::system()).unwrap());
     drop(schema.store());

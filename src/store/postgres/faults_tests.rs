@@ -35,7 +35,8 @@ fn signal(processes: &[i32], signal: Signal) {
 
 impl Schema {
     fn backends(&self) -> Vec<i32> {
-        let (role, server) = (self.role(), server().unwrap());
+        let role = self.role();
+        let server = server().unwrap();
         let sql = format!("SELECT pid FROM pg_stat_activity WHERE usename = '{role}'");
         server.execute("bhav", &sql).unwrap().lines().map(|line| line.parse().unwrap()).collect()
     }

@@ -14,10 +14,8 @@ fn lease(schema: &Schema, lease_ms: u64) -> PostgresLease {
     let settings = StoreSettings::default();
     // The store makes the schema. A request of the lease is too short for that on a busy machine.
     schema.store().close();
-    let (lease, clock) = (
-        PostgresLease::new(schema.url(), &settings, lease_ms, &Clock::system()).unwrap(),
-        Clock::system(),
-    );
+    let lease = PostgresLease::new(schema.url(), &settings, lease_ms, &Clock::system()).unwrap();
+    let clock = Clock::system();
     while let Err(error) = lease.look() {
         assert!(clock.monotonic_ms() < 20_000, "{error}");
         std::thread::yield_now();
@@ -91,7 +89,8 @@ fn a_server_that_is_away_is_an_error_within_the_deadline() {
     let Some(server) = server() else { return };
     let role = server.fresh_role();
     let url = server.url(&role).replace("host=", "host=/nowhere");
-    let (settings, clock) = (StoreSettings::default(), Clock::system());
+    let settings = StoreSettings::default();
+    let clock = Clock::system();
     let url = StoreUrl::parse(&url).unwrap();
     let lease = PostgresLease::new(&url, &settings, LEASE_MS, &clock).unwrap();
     lease.take(holders().0, Epoch(0)).unwrap_err();

@@ -119,7 +119,8 @@ impl Server {
 
     /// A further server, with settings of its own, after `prepare` has worked on its data.
     pub(crate) fn start_at(port: u16, prepare: impl FnOnce(&Path), settings: &[&str]) -> Self {
-        let (directory, bin) = (directory(), bin().unwrap());
+        let directory = directory();
+        let bin = bin().unwrap();
         let made = unprivileged(bin.join("initdb"))
             .args(["-U", "bhav", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"])
             .arg("-D")
@@ -134,7 +135,8 @@ impl Server {
     /// A standby of this server, which can be promoted.
     #[allow(dead_code, reason = "of the tests over HTTP alone")]
     pub(crate) fn start_standby(&self) -> Self {
-        let (directory, bin) = (directory(), self.bin.clone());
+        let directory = directory();
+        let bin = self.bin.clone();
         let made = unprivileged(bin.join("pg_basebackup"))
             .args(["-U", "bhav", "-X", "stream", "-c", "fast", "-R", "--no-sync", "-h"])
             .arg(&self.directory)
@@ -162,7 +164,8 @@ impl Server {
         let directory = directory();
         let names: String = (0..ROLES_MAX).map(|number| format!("\"t{number}\" \"\"\n")).collect();
         fs::write(directory.join("roles"), format!("\"bhav\" \"\"\n{names}")).unwrap();
-        let (own, server) = (directory.display(), self.directory.display());
+        let own = directory.display();
+        let server = self.directory.display();
         let settings = format!(
             "[databases]\n* = host={server}\n[pgbouncer]\nlisten_addr =\n\
              listen_port = {POOLER_PORT}\nunix_socket_dir = {own}\nauth_type = trust\n\

@@ -281,7 +281,8 @@ impl Connections {
         let in_transaction = opening.is_some();
         let tx = PostgresTx::new(&connection, deadline, opening);
         let done = work(&tx);
-        let (is_open, has_failed) = (in_transaction && tx.is_open(), tx.has_failed());
+        let is_open = in_transaction && tx.is_open();
+        let has_failed = tx.has_failed();
         let control = |sql| connection.wait(deadline, connection.client.batch_execute(sql));
         match done {
             Ok(done) if !has_failed => {

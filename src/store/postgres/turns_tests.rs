@@ -39,8 +39,10 @@ fn run_out(schema: &Schema) {
 #[test]
 fn one_has_a_user_s_turn_at_a_time_and_each_has_a_higher_number() {
     for schema in databases() {
-        let (a, b) = (schema.store(), schema.store());
-        let (id, other) = (user(&a, "a@example.com"), user(&a, "b@example.com"));
+        let a = schema.store();
+        let b = schema.store();
+        let id = user(&a, "a@example.com");
+        let other = user(&a, "b@example.com");
         let first = a.take_turn(id).unwrap().unwrap();
         assert_eq!((first.user, first.number), (id, 1));
         let lasts = "SELECT until - clock_timestamp() BETWEEN interval '10 s' AND interval '20 s'";
@@ -84,7 +86,8 @@ fn of_many_who_ask_at_once_one_gets_it() {
 #[test]
 fn who_lost_the_turn_stores_and_deletes_nothing() {
     for schema in databases() {
-        let (a, b) = (schema.store(), schema.store());
+        let a = schema.store();
+        let b = schema.store();
         let id = user(&a, "a@example.com");
         sync(&a, id, Broker::B, 1, &["INFY"]);
         let first = a.take_turn(id).unwrap().unwrap();

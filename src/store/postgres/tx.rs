@@ -94,7 +94,8 @@ fn typed<'a>(args: &'a [Arg<'_>]) -> Typed<'a> {
 
 impl Tx for PostgresTx<'_> {
     fn query(&self, sql: Sql, rows: &[&[Arg<'_>]], read: ReadRow<'_>) -> Result<(), Failure> {
-        let (client, sql) = (&self.connection.client, sql.for_postgres());
+        let client = &self.connection.client;
+        let sql = sql.for_postgres();
         for (chunk, rows) in rows.chunks(PIPELINE_MAX).enumerate() {
             let results: Vec<Vec<Row>> = self.wait(async {
                 let each = rows.iter().map(|args| async {
@@ -115,7 +116,8 @@ impl Tx for PostgresTx<'_> {
     }
 
     fn execute(&self, sql: Sql, rows: &[&[Arg<'_>]]) -> Result<u64, Failure> {
-        let (client, sql) = (&self.connection.client, sql.for_postgres());
+        let client = &self.connection.client;
+        let sql = sql.for_postgres();
         let mut changed = 0;
         for rows in rows.chunks(PIPELINE_MAX) {
             let each: Vec<u64> = self.wait(async {

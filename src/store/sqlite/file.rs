@@ -272,7 +272,8 @@ pub(crate) fn version(connection: &Connection, database: &Path) -> Result<i64, O
     }
     let known = known_version();
     if found > known {
-        let (path, way_back) = (path(), way_back(database, known));
+        let path = path();
+        let way_back = way_back(database, known);
         return Err(OpenError::Newer { path, found, known, way_back });
     }
     Ok(found)
@@ -318,7 +319,8 @@ fn keep_copy(connection: &Connection, path: &Path, version: i64) -> Result<(), O
     File::open(&unfinished)?.sync_all()?;
     fs::rename(&unfinished, &kept)?;
     File::open(folder_of(path))?.sync_all()?;
-    let (copy, go_back) = (kept.display(), restore_command(path, &kept));
+    let copy = kept.display();
+    let go_back = restore_command(path, &kept);
     tracing::info!(
         %copy,
         go_back,

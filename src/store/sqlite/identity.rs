@@ -360,7 +360,8 @@ mod tests {
     #[test]
     fn a_folder_that_is_put_back_whole_has_another_id() {
         let dir = tempfile::tempdir().unwrap();
-        let (here, copy) = (dir.path().join("here"), dir.path().join("copy"));
+        let here = dir.path().join("here");
+        let copy = dir.path().join("copy");
         fs::create_dir(&here).unwrap();
         let path = here.join("bhav.sqlite");
         let first = id_at_a_start(&path);

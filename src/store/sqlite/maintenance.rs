@@ -174,7 +174,8 @@ fn set_aside(path: &Path, kept: &Path) -> Result<Option<PathBuf>> {
         fs::rename(path, kept).map_err(MaintenanceError::file(path))?;
     }
     for suffix in ["-wal", "-shm"] {
-        let (log, target) = (beside(path, suffix), beside(kept, suffix));
+        let log = beside(path, suffix);
+        let target = beside(kept, suffix);
         match fs::rename(&log, target) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

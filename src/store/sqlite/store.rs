@@ -149,7 +149,8 @@ impl Sqlite {
     }
 
     pub(crate) fn health(&self) -> StoreHealth {
-        let (writer, readers) = (self.writer.stats(), self.reader_lane.stats());
+        let writer = self.writer.stats();
+        let readers = self.reader_lane.stats();
         self.condition.seen.health(writer, readers, DurationCounts::default())
     }
 }
