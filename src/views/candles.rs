@@ -68,7 +68,8 @@ impl CandlesDocument {
         let mut head = values::to_vec(head);
         // Further members follow.
         head.pop();
-        let (mut rows, mut starts) = (Vec::new(), Vec::with_capacity(candles.len()));
+        let mut rows = Vec::new();
+        let mut starts = Vec::with_capacity(candles.len());
         for candle in candles {
             if !rows.is_empty() {
                 rows.push(b',');
@@ -102,7 +103,8 @@ impl CandlesDocument {
 
     /// Appends the document with the newest `max` candles.
     pub(crate) fn write(&self, max: usize, out: &mut Vec<u8>) {
-        let (count, rows) = (self.count(max), self.rows(max));
+        let count = self.count(max);
+        let rows = self.rows(max);
         out.extend_from_slice(&self.head);
         out.extend_from_slice(format!(",\"count\":{count},\"candles\":[").as_bytes());
         out.extend_from_slice(rows);

@@ -53,7 +53,8 @@ fn provisional_signals_are_ranked_with_the_others_and_marked() {
     let combined = complete.with_provisional(look(), found);
     let order: Vec<_> =
         combined.signals.iter().map(|s| (s.symbol.as_str(), s.provisional)).collect();
-    let (shown, done) = (true, false);
+    let shown = true;
+    let done = false;
     assert_eq!(
         order,
         [("NSE:C", shown), ("NSE:A", done), ("NSE:A", shown), ("NSE:B", done), ("NSE:B", shown)]
@@ -88,7 +89,8 @@ fn row(symbol: &str, pattern: &str, direction: Direction, confidence: f64) -> Li
 
 #[test]
 fn the_snapshot_leaves_out_low_confidence_and_conflicts() {
-    let (up, down) = (Direction::Bullish, Direction::Bearish);
+    let up = Direction::Bullish;
+    let down = Direction::Bearish;
     let mut signals = vec![
         row("NSE:A", "a", up, 0.54),
         row("NSE:B", "b", up, 0.53),

@@ -124,7 +124,9 @@ impl<'a> Snapshot<'a> {
         let market = &snapshot.market.age;
         let [index1, bankindex, index2] = [&snapshot.index1, &snapshot.bankindex, &snapshot.index2];
         let own = |level| OwnAge::of(level, market);
-        let (of_index1, of_bankindex, of_index2) = (own(index1), own(bankindex), own(index2));
+        let of_index1 = own(index1);
+        let of_bankindex = own(bankindex);
+        let of_index2 = own(index2);
         let sector = |sector: &'a SectorChange| Sector {
             name: &sector.name,
             symbol: &sector.symbol,
