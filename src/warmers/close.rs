@@ -134,7 +134,8 @@ impl CloseTask {
         }
         if let Some(work) = self.work.take() {
             self.settled = Some(Settled { date: work.due.date, at_mono_ms: now_mono_ms });
-            let (date, missing) = (work.due.date, work.missing.len());
+            let date = work.due.date;
+            let missing = work.missing.len();
             if work.again {
                 tracing::info!(%date, missing, "the next session begins; what came late waits");
             } else {
@@ -164,7 +165,8 @@ impl CloseTask {
             _ => false,
         };
         if looks {
-            let (symbols_max, before) = (context.close.symbols_max, work.due.session_before);
+            let symbols_max = context.close.symbols_max;
+            let before = work.due.session_before;
             return self.submit(context, move |store| {
                 jobs::look(store, date, before, symbols_max).map(Done::Looked)
             });
@@ -195,7 +197,8 @@ impl CloseTask {
                 self.submit(context, move |store| jobs::page(store, &order).map(Done::Paged));
             }
             Step::Finish => {
-                let (now_ms, silent) = (context.clock.now_ms(), work.missing.fell_silent());
+                let now_ms = context.clock.now_ms();
+                let silent = work.missing.fell_silent();
                 self.submit(context, move |store| {
                     store.finish_close(epoch, date, now_ms, silent).map(|()| Done::Finished)
                 });
@@ -286,7 +289,8 @@ impl CloseTask {
         }
         work.looked_mono_ms = now_mono_ms;
         if matches!(work.step, Step::Look) {
-            let (date, missing) = (work.due.date, looked.missing.len());
+            let date = work.due.date;
+            let missing = looked.missing.len();
             let late = looked.is_late;
             tracing::info!(%date, missing, late, "revaluing portfolios at the close");
             if looked.cut_off {

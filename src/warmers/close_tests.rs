@@ -79,7 +79,8 @@ fn store_with(users: &[&[&str]]) -> (tempfile::TempDir, Store, Vec<AccountId>) {
             suspect: false,
             made_of: None,
         };
-        let (repriced, outcome) = (Repriced::default(), SyncOutcome::default());
+        let repriced = Repriced::default();
+        let outcome = SyncOutcome::default();
         let derived = Derived { point, holdings: Vec::clone(&holdings), repriced, outcome };
         let synced = Synced { holdings, ..Synced::default() };
         let derive = Box::new(move |_: &_, _: &_| derived.clone());

@@ -237,7 +237,8 @@ impl WantedTask {
         let list = context.instruments.load();
         let (mut listed, mut unlisted): (Vec<Symbol>, Vec<Symbol>) = Default::default();
         for symbol in &wanted {
-            let (name, is_new) = (symbol.as_str(), !self.known.contains(symbol));
+            let name = symbol.as_str();
+            let is_new = !self.known.contains(symbol);
             match context.l1.peek(name, now_mono_ms) {
                 Peek::Known { .. } => {
                     context.l1.touch(name, now_mono_ms);

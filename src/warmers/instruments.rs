@@ -124,7 +124,8 @@ impl InstrumentsTask {
         }
         self.asked = Some((now_mono_ms, token_set_at));
         let tokens = tokens.clone();
-        let (broker_a, lead) = (Arc::clone(&context.broker_a), context.lead.clone());
+        let broker_a = Arc::clone(&context.broker_a);
+        let lead = context.lead.clone();
         let is_believed = |doubted_since: Option<Date>| {
             let days = doubted_since.and_then(|since| as_of.since(since).ok());
             days.is_some_and(|span| span.get_days() >= DOUBTED_DAYS_MAX)
@@ -285,7 +286,8 @@ fn paced<T>(call: impl Fn() -> Result<T, BrokerError>) -> Result<T, BrokerError>
 }
 
 fn fetch(broker_a: &BrokerA, lead: &Lead, mut tokens: Tokens, as_of: Date) -> Fetched {
-    let (mut rows, mut unread) = (Vec::new(), 0);
+    let mut rows = Vec::new();
+    let mut unread = 0;
     for exchange in [Exchange::Nse, Exchange::Bse] {
         let call = || lead.call(Source::BrokerA, || broker_a.instruments(exchange));
         let list = paced(call).map_err(|error| NoList::of(&error))?;

@@ -110,7 +110,8 @@ impl Mailbox {
     /// The callback for a request that starts to wait on the edge. Never blocks. Does nothing while
     /// an earlier kick is queued.
     pub(crate) fn kick(&self) -> Kick {
-        let (send, kicked) = (self.send.clone(), Arc::clone(&self.kicked));
+        let send = self.send.clone();
+        let kicked = Arc::clone(&self.kicked);
         Arc::new(move || {
             if let Some(place) = Place::take(&kicked) {
                 // A refused event drops its place, which frees it.
@@ -148,7 +149,8 @@ impl Mailbox {
         A: Fn(Placed<T>) -> Event,
         O: Fn(Event) -> Option<Placed<T>>,
     {
-        let (send, taken) = (self.send.clone(), Arc::<AtomicBool>::default());
+        let send = self.send.clone();
+        let taken = Arc::<AtomicBool>::default();
         move |item| {
             let Some(place) = Place::take(&taken) else { return Err(item) };
             let refused = send.try_send(as_event(Placed { item, _place: place })).err();
@@ -202,7 +204,8 @@ mod tests {
     #[test]
     fn a_push_is_given_back_until_the_one_before_is_heard() {
         let mailbox = Mailbox::new();
-        let (push, other) = (mailbox.push(Source::BrokerA), mailbox.push(Source::Public));
+        let push = mailbox.push(Source::BrokerA);
+        let other = mailbox.push(Source::Public);
         let (_, events) = mailbox.open();
         let batch = |symbols_max| Box::new(Batch { symbols_max, ..Batch::default() });
         assert!(push(batch(1)).is_ok() && other(batch(2)).is_ok());

@@ -96,7 +96,8 @@ impl PersistTask {
         }
         self.written_mono_ms = Some(now_mono_ms);
         let work = self.take();
-        let (own, now_ms) = (self.own.clone(), context.clock.now_ms());
+        let own = self.own.clone();
+        let now_ms = context.clock.now_ms();
         let l2 = self.writes_l2.then(|| Arc::clone(&context.l2));
         let lead = context.lead.clone();
         self.in_flight = true;
@@ -168,7 +169,8 @@ impl Work {
 
 /// Restores from the second level and the node's own file. The newer value of each wins.
 pub(super) fn restore(context: &WarmerContext) {
-    let (now, now_mono_ms) = (context.clock.now(), context.clock.monotonic_ms());
+    let now = context.clock.now();
+    let now_mono_ms = context.clock.monotonic_ms();
     let mut lists = Vec::new();
     for level in context.own_l2.iter().chain([&context.l2]) {
         match codec::restore_quotes(&context.l1, &**level, now, now_mono_ms) {
@@ -241,8 +243,10 @@ impl StoreCheck {
         }
         self.checked_mono_ms = Some(now_mono_ms);
         self.in_flight = true;
-        let (store, auth) = (Arc::clone(&context.store), Arc::clone(&context.auth));
-        let (state_dir, backup) = (context.state_dir.clone(), Arc::clone(&self.backup));
+        let store = Arc::clone(&context.store);
+        let auth = Arc::clone(&context.auth);
+        let state_dir = context.state_dir.clone();
+        let backup = Arc::clone(&self.backup);
         let shared = context.nodes.as_ref().and_then(|nodes| nodes.shared.as_ref());
         let identify = shared.map(|shared| Arc::clone(&shared.identify));
         let submitted = self.outcomes.submit(&context.store_lane, CHECK_DEADLINE_MS, move || {

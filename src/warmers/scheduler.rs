@@ -132,7 +132,8 @@ impl Scheduler {
     /// Runs until [`Event::Stop`].
     pub(super) fn run(mut self, events: &Receiver<Event>) {
         loop {
-            let (clock, sleep_ms) = (&self.context.clock, self.sleep_ms());
+            let clock = &self.context.clock;
+            let sleep_ms = self.sleep_ms();
             let mut next = match staged::is_set() {
                 true => staged::receive(events, Some(Duration::from_millis(sleep_ms))).ok(),
                 false => clock.wait_ms(sleep_ms, |limit| events.recv_timeout(limit).ok()),
@@ -317,7 +318,8 @@ impl Scheduler {
             self.instruments.poll(&self.context, tokens, learned, now_mono_ms);
         } else {
             self.close.rest();
-            let (told, running) = (self.follow.evening.signals, self.follow.running.as_ref());
+            let told = self.follow.evening.signals;
+            let running = self.follow.running.as_ref();
             self.signals.follow(&self.context, told, running, now_mono_ms);
             self.poll_quotes(standing, now_mono_ms);
             self.follow.poll(&self.context, now_mono_ms);
@@ -359,7 +361,8 @@ impl Scheduler {
     }
 
     fn poll_quotes(&mut self, standing: Standing, now_mono_ms: u64) {
-        let (close, signals) = (&self.close.calls, &self.signals.calls);
+        let close = &self.close.calls;
+        let signals = &self.signals.calls;
         let taken = |source| {
             close.asks_now(source, now_mono_ms)
                 || (source == Source::Public && signals.asks_now(source, now_mono_ms))
@@ -426,7 +429,8 @@ impl Scheduler {
 
 fn signals_task(context: &WarmerContext, events: &EventSender) -> SignalsTask {
     let candles = events.outcomes_by_source(Event::Candles);
-    let (universe, indices) = (&context.universe, &context.indices);
+    let universe = &context.universe;
+    let indices = &context.indices;
     let drawn_max = context.drawn_symbols_max;
     SignalsTask::new(universe, indices, drawn_max, candles, events.outcomes(Event::Signals))
 }

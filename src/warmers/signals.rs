@@ -117,7 +117,8 @@ impl SignalsTask {
     pub(super) fn restore(&mut self, context: &WarmerContext) {
         let expected = self.expected(context);
         let drawn_max = self.histories.drawn_max;
-        let (publication, known) = (&context.publication, &context.known_closes);
+        let publication = &context.publication;
+        let known = &context.known_closes;
         let outcome =
             load(&context.store, &context.calendar, publication, &expected, known, drawn_max);
         self.ended(Some(Box::new(outcome)), context.clock.monotonic_ms());
@@ -187,7 +188,8 @@ impl SignalsTask {
         match (told, shown) {
             (Some(told), shown) if shown.is_none_or(|shown| shown.look != told.look) => {
                 let told = (told.look, told.signals.clone());
-                let (expected, publication) = (self.expected(context), context.publication.clone());
+                let expected = self.expected(context);
+                let publication = context.publication.clone();
                 self.submit(context, move |store| {
                     let shown = adopt(store, told, until_mono_ms, &expected, &publication)?;
                     Ok(Done::Found(shown))
@@ -212,8 +214,10 @@ impl SignalsTask {
 
     /// Reads the stored histories, and publishes the last published signals again.
     fn load(&mut self, context: &WarmerContext) {
-        let (expected, publication) = (self.expected(context), context.publication.clone());
-        let (drawn_max, known) = (self.histories.drawn_max, Arc::clone(&context.known_closes));
+        let expected = self.expected(context);
+        let publication = context.publication.clone();
+        let drawn_max = self.histories.drawn_max;
+        let known = Arc::clone(&context.known_closes);
         let calendar = Arc::clone(&context.calendar);
         self.submit(context, move |store| {
             load(store, &calendar, &publication, &expected, &known, drawn_max)
@@ -360,7 +364,8 @@ impl SignalsTask {
     }
 
     fn look_order(&self, context: &WarmerContext, now_mono_ms: u64) -> Option<LookOrder> {
-        let (date, prepared) = (self.provisional.date?, self.provisional.to_look()?);
+        let date = self.provisional.date?;
+        let prepared = self.provisional.to_look()?;
         let (answers, until_mono_ms) = self.provisional.fresh(now_mono_ms);
         Some(LookOrder {
             look: Look { date, at: context.clock.now() },

@@ -119,7 +119,8 @@ impl PriceCalls {
         if symbols.len() < batch_max {
             symbols.extend(feed.witness().cloned());
         }
-        let (outcomes, deadline_ms) = (&self.outcomes[source], context.call_deadline_ms());
+        let outcomes = &self.outcomes[source];
+        let deadline_ms = context.call_deadline_ms();
         let market_feed = Arc::clone(&feed.feed);
         // A refused job is reported and logged like any other failure.
         let _ = outcomes

@@ -160,7 +160,9 @@ impl Work {
         }
         let late = self.due.until.duration_since(context.clock.now()) <= PAGES_NEED;
         let Some(reach) = self.next_reach(late, now_mono_ms) else { return };
-        let (date, missing, priced) = (self.due.date, self.missing.len(), self.closes.len());
+        let date = self.due.date;
+        let missing = self.missing.len();
+        let priced = self.closes.len();
         tracing::info!(%date, ?reach, priced, missing, "valuing at the close");
         let given_up = Arc::new(self.missing.given_up(reach));
         let walk = Walk { reach, after: AccountId(0), given_up, prices: self.closes.len() };

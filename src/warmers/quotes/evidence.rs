@@ -88,7 +88,8 @@ impl Evidence {
                 continue;
             }
             self.refused += 1;
-            let (believed, refused) = (self.believed, self.refused);
+            let believed = self.believed;
+            let refused = self.refused;
             tracing::debug!(%quote.symbol, believed, refused, "a price without evidence");
             if source == Source::BrokerA {
                 self.ask(&quote.symbol, now_mono_ms);
@@ -145,7 +146,8 @@ impl Evidence {
     /// Remembers what a source said. True if it has said about the same at different times.
     fn note(&mut self, source: Source, quote: &Quote, now_mono_ms: u64) -> bool {
         let key = (quote.symbol.clone(), source);
-        let (price, at) = (quote.last_price, quote.as_of);
+        let price = quote.last_price;
+        let at = quote.as_of;
         let mut said = Said {
             price,
             first_at: at,

@@ -302,7 +302,8 @@ impl FeedState {
         market: &MarketView<'_>,
     ) -> Vec<(Quote, Vouched)> {
         let MarketView { calendar, indices: list, shown, .. } = *market;
-        let (times, calls) = (batch.times, self.calls(batch.symbols_max));
+        let times = batch.times;
+        let calls = self.calls(batch.symbols_max);
         let (mut indices, shares): (Vec<Quote>, Vec<Quote>) =
             batch.quotes.drain(..).partition(|quote| list.contains(&quote.symbol));
         for quote in indices.iter_mut().filter(|quote| !quote.timed) {
@@ -352,7 +353,8 @@ impl FeedState {
         }
         let held = self.heard.get(symbol).filter(|_| pushed);
         if held.is_none_or(|held| held.vouched.mono_ms <= vouched.mono_ms) {
-            let (quote, asked_mono_ms) = (quote.clone(), times.asked_mono_ms);
+            let quote = quote.clone();
+            let asked_mono_ms = times.asked_mono_ms;
             self.heard.insert(symbol.clone(), Heard { quote, vouched, asked_mono_ms });
         }
     }

@@ -249,7 +249,8 @@ fn a_share_is_no_newer_than_the_index_beside_it() {
     bench.answer(1_000, 0);
     let share = Symbol::parse("NSE:INFY").unwrap();
     let primary = bench.indices.primary.symbol.clone();
-    let (stood, now) = (bench.at(1_000), bench.at(9_000));
+    let stood = bench.at(1_000);
+    let now = bench.at(9_000);
     let read = bench.hear(9_000, vec![quote(&primary, stood), quote(&share, now)]);
     let vouched =
         |symbol: &Symbol| read.iter().find(|(quote, _)| quote.symbol == *symbol).unwrap().1.mono_ms;

@@ -40,7 +40,8 @@ impl Bench {
     /// An answer at `at_ms` with an index of the timestamp `as_of_ms`. Returns how long nobody has
     /// vouched for it.
     fn hear(&mut self, at_ms: i64, as_of_ms: i64) -> i64 {
-        let (quote, times) = (self.quote("NSE:NIFTY 50", self.at(as_of_ms)), self.times(at_ms));
+        let quote = self.quote("NSE:NIFTY 50", self.at(as_of_ms));
+        let times = self.times(at_ms);
         self.time.weigh(&quote, &times);
         if self.time.believes(&quote, &times) {
             self.time.heed(&quote, &times, &self.calendar);

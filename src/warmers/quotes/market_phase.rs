@@ -103,7 +103,8 @@ impl MarketPhase {
         let close = self.settled_close(source, context);
         let quiet = close.is_some() || (self.rests() && !self.status.calendar_known);
         let budget_ms = context.interval_ms[source] * if sparing { SPARING } else { 1 };
-        let (mut step_ms, mut round) = (0, 1);
+        let mut step_ms = 0;
+        let mut round = 1;
         if let Some(feed) = feeds.of_mut(source) {
             let pace = Pace::of(source, budget_ms, quiet);
             let pace = if sparing { pace.sparing(budget_ms) } else { pace };

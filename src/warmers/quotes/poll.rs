@@ -120,7 +120,8 @@ impl QuotesTask {
         let (symbols, taken) = compose(feed, context, &questions, now_mono_ms);
         feed.began(taken, now_mono_ms);
         let call = Arc::clone(&feed.feed);
-        let (outcomes, deadline_ms) = (&self.outcomes[source], context.call_deadline_ms());
+        let outcomes = &self.outcomes[source];
+        let deadline_ms = context.call_deadline_ms();
         let submitted =
             outcomes.submit(&feed.lane, deadline_ms, move || Box::new(call.quotes(&symbols)));
         if let Err(refused) = submitted {
@@ -262,7 +263,8 @@ pub(crate) fn compose(
     questions: &[Symbol],
     now_mono_ms: u64,
 ) -> (Vec<Symbol>, Option<Taken>) {
-    let (max, source) = (feed.feed.batch_max(), feed.source());
+    let max = feed.feed.batch_max();
+    let source = feed.source();
     let has_symbol = |index: &&Index| source == Source::BrokerA || index.public.is_some();
     let mut leads: Vec<&Index> = context.indices.leads().into_iter().filter(has_symbol).collect();
     // The lead with the oldest answer comes first. Matters only to a feed whose calls carry fewer.
@@ -289,7 +291,8 @@ pub(crate) fn compose(
         false => sectors.len().div_ceil(round),
     };
     let kept = if feed.crowded < CROWDED_MAX { 0 } else { in_turn.min(places) };
-    let (unlisted, held) = (UNLISTED[source], HELD[source]);
+    let unlisted = UNLISTED[source];
+    let held = HELD[source];
     let taken = context.pending.take(Room { symbols: places - kept, unlisted, held });
     push_new(&mut symbols, taken.symbols(), max);
     feed.note_demand(u8::try_from(round).unwrap_or(u8::MAX), symbols.len() + share > max);

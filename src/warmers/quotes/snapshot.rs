@@ -131,7 +131,8 @@ impl SnapshotTask {
         });
         let coming = taken.max_by_key(|(quote, _)| quote.as_of);
         let (quote, stale, fresh_until_mono_ms) = if let Some((quote, vouched)) = coming {
-            let (freshness, source) = (l1.freshness(), quote.source);
+            let freshness = l1.freshness();
+            let source = quote.source;
             let stale = freshness.is_stale(source, *vouched, now_mono_ms);
             (quote.clone(), stale, freshness.until_mono_ms(source, *vouched))
         } else {
@@ -153,7 +154,8 @@ fn log_change(before: Option<Age>, age: Age) {
     if before.is_some_and(|before| (before.source, before.stale) == (source, stale)) {
         return;
     }
-    let (source, as_of) = (source.as_str(), clock::iso(as_of));
+    let source = source.as_str();
+    let as_of = clock::iso(as_of);
     match delay_s {
         Some(delay_s) => tracing::info!(source, as_of, delay_s, stale, "index prices"),
         None => tracing::info!(source, as_of, stale, "index prices"),

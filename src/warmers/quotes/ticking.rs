@@ -165,7 +165,8 @@ struct Last {
 
 impl Last {
     fn of(quote: &Quote, ticked_mono_ms: u64) -> Self {
-        let (symbol, price) = (quote.symbol.clone(), quote.last_price);
+        let symbol = quote.symbol.clone();
+        let price = quote.last_price;
         Self { symbol, price, as_of: quote.as_of, ticked_mono_ms, is_behind: false }
     }
 

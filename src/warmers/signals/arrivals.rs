@@ -42,7 +42,9 @@ pub(crate) fn take_in(
     known: &KnownCloses,
     arrived: Arrived,
 ) -> Result<Taken, StoreError> {
-    let (at, source, whole) = (arrived.at, arrived.source, arrived.whole);
+    let at = arrived.at;
+    let source = arrived.source;
+    let whole = arrived.whole;
     known.note_candles(calendar, &arrived.symbol, &arrived.read.candles);
     let verdict = match &arrived.held {
         Some(held) if !arrived.whole => append(store, epoch, calendar, &arrived, held.clone())?,

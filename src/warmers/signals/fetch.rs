@@ -188,11 +188,13 @@ impl CandleCalls {
     ) {
         let symbol = histories.tracked[asked.at].symbol.clone();
         let token = histories.tokens().0.of(&symbol);
-        let (from, to) = (asked.from, asked.to);
+        let from = asked.from;
+        let to = asked.to;
         let call = &mut self.calls[source];
         call.asked = Some(asked);
         call.asked_mono_ms = Some(now_mono_ms);
-        let (broker_a, public) = (Arc::clone(&context.broker_a), context.public.clone());
+        let broker_a = Arc::clone(&context.broker_a);
+        let public = context.public.clone();
         let lead = context.lead.clone();
         let lane = match source {
             Source::BrokerA => &context.broker_a_lane,
@@ -501,7 +503,8 @@ mod sessions_tests {
 
     #[test]
     fn a_date_settles_after_its_close_and_stays_due_until_the_next_one_has() {
-        let (a, public) = (Source::BrokerA, Source::Public);
+        let a = Source::BrokerA;
+        let public = Source::Public;
         for (source, now, expected) in [
             (a, "2026-11-20T15:44:59+05:30", Some("2026-11-19")),
             (a, "2026-11-20T15:45:00+05:30", Some("2026-11-20")),

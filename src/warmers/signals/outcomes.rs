@@ -131,7 +131,8 @@ impl Walk<'_> {
     fn outcome(&mut self, LedgerEntry { on, signal, .. }: &LedgerEntry) -> Option<SignalOutcome> {
         let candles = self.candles.get(signal.symbol.as_str())?;
         let at = place(candles, *on)?;
-        let (from, to) = (candles[at], candles.get(at + HORIZON_SESSIONS)?);
+        let from = candles[at];
+        let to = candles.get(at + HORIZON_SESSIONS)?;
         let direction = signal.direction;
         let moves = self.moves(from.date, to.date);
         Some(SignalOutcome {
@@ -160,7 +161,8 @@ impl Walk<'_> {
     fn standing(&self, entry: &LedgerEntry, outcome: Option<SignalOutcome>) -> Standing {
         let LedgerEntry { on, has_candle, .. } = *entry;
         let ListedSignal { symbol, pattern, confidence, base_rate, .. } = &entry.signal;
-        let (confidence, base_rate) = (*confidence, *base_rate);
+        let confidence = *confidence;
+        let base_rate = *base_rate;
         match (outcome, Key::from_name(pattern)) {
             (Some(SignalOutcome { hit, universe, .. }), Some(key)) => {
                 let share = |(symbols, moved): (u32, u32)| f64::from(moved) / f64::from(symbols);

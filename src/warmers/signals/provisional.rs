@@ -96,7 +96,8 @@ impl Provisional {
 
     /// The next symbol of `source` in this rotation: the one asked for longest ago.
     pub(crate) fn next(&self, source: Source) -> Option<usize> {
-        let (prepared, began) = (self.prepared.as_ref()?, self.began_mono_ms?);
+        let prepared = self.prepared.as_ref()?;
+        let began = self.began_mono_ms?;
         let of_source = |at: &usize| {
             let tail = prepared.tails.get(*at).and_then(Option::as_ref);
             tail.is_some_and(|tail| tail.source == source)

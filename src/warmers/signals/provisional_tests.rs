@@ -30,7 +30,8 @@ fn session(tails: Vec<Option<Tail>>) -> Provisional {
     let mut provisional = Provisional::new(tails.len());
     provisional.follow(true, Some(TODAY));
     assert!(provisional.wants_preparing());
-    let (settled, weights) = (date(2026, 11, 19), HashMap::new());
+    let settled = date(2026, 11, 19);
+    let weights = HashMap::new();
     provisional.prepared = Some(Arc::new(Prepared { settled, tails, weights }));
     assert!(!provisional.wants_preparing());
     provisional
@@ -124,7 +125,8 @@ fn stored(sessions: usize) -> Vec<Candle> {
     let dates = dates.into_iter().skip(1).collect::<Vec<_>>().into_iter().rev();
     let candle = |(at, date)| {
         let open = 1_000_000 + at * 10_000;
-        let (high_e4, low_e4) = (open + 9_000, open - 1_000);
+        let high_e4 = open + 9_000;
+        let low_e4 = open - 1_000;
         Candle { date, open_e4: open, high_e4, low_e4, close_e4: open + 8_000, volume: 9 }
     };
     (0_i64..).zip(dates).take(sessions).map(candle).collect()
@@ -132,7 +134,8 @@ fn stored(sessions: usize) -> Vec<Candle> {
 
 /// Today's running candle and the sessions before it.
 fn so_far(open_e4: i64, close_e4: i64) -> Arc<DailyCandles> {
-    let (high_e4, low_e4) = (open_e4.max(close_e4), open_e4.min(close_e4));
+    let high_e4 = open_e4.max(close_e4);
+    let low_e4 = open_e4.min(close_e4);
     let today = Candle { date: TODAY, open_e4, high_e4, low_e4, close_e4, volume: 1 };
     let candles = stored(50)[45..].iter().copied().chain([today]).collect();
     Arc::new(DailyCandles { candles, unreadable: Vec::new(), simulated: true })
@@ -180,7 +183,8 @@ fn what_a_later_look_does_not_find_is_gone_but_stays_on_record() {
         assert!(list.signals.iter().all(|signal| signal.provisional && signal.simulated));
         list.signals.iter().map(|signal| signal.pattern.clone()).collect::<Vec<_>>()
     };
-    let (open, far) = (1_500_000, 1_300_000);
+    let open = 1_500_000;
+    let far = 1_300_000;
     let down = find(so_far(open, far), 1_000);
     assert!(down.iter().any(|name| name == "bearish_engulfing"), "{down:?}");
     assert_eq!(find(so_far(open, far + 10_000), 2_000), down, "another price, the same patterns");

@@ -107,7 +107,8 @@ impl TrackedSymbol {
 
     /// Begins another date: failures are forgotten.
     pub(crate) fn begin_date(&mut self) {
-        let (symbol, history) = (self.symbol.clone(), self.history.take());
+        let symbol = self.symbol.clone();
+        let history = self.history.take();
         let Self { is_index, in_flight, .. } = *self;
         *self = Self { is_index, history, in_flight, ..Self::new(symbol) };
     }
@@ -173,7 +174,8 @@ impl TrackedSymbol {
         let left = |source| {
             self.failures[source] < FAILURES_MAX && sources.of[source] != Availability::Absent
         };
-        let (a_left, public_left) = (left(Source::BrokerA), left(Source::Public));
+        let a_left = left(Source::BrokerA);
+        let public_left = left(Source::Public);
         let is_broker_a = self.history.as_ref().is_some_and(|h| h.source == Source::BrokerA);
         let waits_for_broker_a =
             is_broker_a && !patience_ended && self.failures[Source::BrokerA] < FAILURES_MAX;
