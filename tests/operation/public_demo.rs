@@ -1,15 +1,20 @@
 //! `bhav demo --public`: strangers read ready-made accounts, change nothing, and find everything
 //! anew after each period.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::Stdio;
 
 use crate::support::{
-    Answer, Client, Program, Ran, SNAPSHOT, bearer, bhav, few_candles, run, state_flag, until,
+    Answer, Client, Program, Ran, SNAPSHOT, bearer, bhav, few_candles, run, say, state_flag, until,
     without_admin,
 };
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
+
+/// What docs/operating.md says of a public demo's own memory. Thirty days had 39 MiB at most.
+const OWN_MEMORY_MIB_MAX: u64 = 48;
+/// Days that are begun: without a bound the fourth had 94 MiB, and the twenty-eighth 311.
+const DAYS: usize = 4;
 
 const LOGIN: &str = r#"{"email":"asha@example.com","password":"nine green parrots"}"#;
 
@@ -172,6 +177,43 @@ fn each_period_begins_anew_at_the_same_address() {
     assert!(holdings.json()["holdings"].as_array().unwrap().len() > 10);
     until("the day of before to be gone", || (days(state.path()) != first).then_some(()));
     program.ends();
+}
+
+/// Memory of a process that no other one shares and no file backs, in KiB.
+fn own_kib(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// `BHAV_DEMO_DAYS` plays another number of days, and prints the memory of each.
+#[test]
+fn memory_stays_within_its_bound_from_day_to_day() {
+    let asked = std::env::var("BHAV_DEMO_DAYS").ok();
+    let days = asked.as_ref().map_or(DAYS, |days| days.parse().unwrap());
+    let state = tempfile::tempdir().unwrap();
+    let log = state.path().join("log");
+    let mut command = without_admin(&["demo", "--public", "--listen=127.0.0.1:0", "--reset-s=5"]);
+    command.arg(state_flag(state.path())).stderr(File::create(&log).unwrap());
+    let mut program = Program::of(&mut command);
+    let mut measured = Vec::new();
+    for day in 2..=days {
+        let begun = format!("day {day}");
+        let mut most_kib = 0;
+        until(&begun, || {
+            most_kib = own_kib(program.child.id()).max(most_kib);
+            let log = fs::read_to_string(&log).unwrap();
+            log.matches("a day of the public demo begins").count() >= day
+        });
+        measured.push(most_kib);
+        assert!(most_kib <= OWN_MEMORY_MIB_MAX * 1024, "KiB of each day: {measured:?}");
+    }
+    program.ends();
+    let page = include_str!("../../docs/operating.md");
+    assert!(page.contains(&format!("within {OWN_MEMORY_MIB_MAX} MiB over days")));
+    if asked.is_some() {
+        say(&format!("own memory in KiB, at most, of each day: {measured:?}\n"));
+    }
 }
 
 fn public(more: &[&str]) -> std::process::Command {
