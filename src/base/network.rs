@@ -25,6 +25,8 @@ pub enum BadNetwork {
     Name,
     #[error("has a port, and a connection's port changes each time")]
     Port(IpAddr),
+    #[error("has brackets, which an address has beside a port")]
+    Brackets(IpAddr),
     #[error("has a zone after the %, and the address of a connection has none")]
     Zone,
     #[error("has a mask in place of a number of bits")]
@@ -46,6 +48,7 @@ impl BadNetwork {
             Self::Name => "give the address that the name stands for, or its network; \
                            a container's address changes, its network does not"
                 .to_owned(),
+            Self::Brackets(address) => format!("give {address} without brackets"),
             Self::Port(address) => format!("give {address} alone"),
             Self::Zone => "give the address without % and what is after it".to_owned(),
             Self::Mask => "write the number of its one bits: 10.0.0.0/8 for 255.0.0.0".to_owned(),
@@ -144,6 +147,9 @@ impl fmt::Display for Network {
 /// Why a text is no address.
 fn misread(text: &str) -> BadNetwork {
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    if let Some(Ok(address)) = bare.map(str::parse::<Ipv6Addr>) {
+        return BadNetwork::Brackets(address.into());
+    }
     if let Ok(socket) = text.parse::<std::net::SocketAddr>() {
         return BadNetwork::Port(socket.ip());
     }
@@ -248,7 +254,9 @@ mod tests {
             ("10.0.0.0/", "is no IP address", "10.0.0.0/8"),
             ("10.0.0.0/+8", "is no IP address", "10.0.0.0/8"),
             ("http://10.0.0.1", "is no IP address", "10.0.0.0/8"),
-            ("[::1]", "is no IP address", "fd00::/8"),
+            ("[::1]", "has brackets", "give ::1 without"),
+            ("[fd00::]/8", "has brackets", "give fd00:: without"),
+            ("[10.0.0.1]", "is no IP address", "10.0.0.0/8"),
             ("", "is no IP address", "10.0.0.0/8"),
         ] {
             let bad = text.parse::<Network>().unwrap_err();

@@ -21,7 +21,7 @@ use crate::config::env_file::{Environment, NotText};
 use crate::config::fault::{Fault, Origin};
 use crate::config::outside;
 use crate::config::outside::{Bare, Kind, SECRET_BYTES_MAX};
-use crate::config::value::Refused;
+use crate::config::value::{self, Refused};
 use crate::ops::state_lock;
 
 /// A prefix that other programs use too: an unknown name with it is taken for a typing error only
@@ -203,6 +203,9 @@ fn credential(name: &str, env: &Environment) -> Option<PathBuf> {
 
 fn read_file(secret: &Secret, path: &Path) -> Result<Given, Fault> {
     let name = secret.name;
+    if let Some(Err(Refused { problem, cure })) = path.to_str().map(value::path) {
+        return Err(Fault::of_secret(name, problem, &cure));
+    }
     let unreadable = |why: io::Error| {
         Fault::of_secret(
             name,

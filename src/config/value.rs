@@ -75,7 +75,7 @@ pub(crate) fn listen(text: &str) -> Result<String, Refused> {
         Some(path) if path.is_empty() || path.len() > 107 || path.contains('\0') => {
             refused("is no usable socket path", "give unix: and a path of 1 to 107 bytes")
         }
-        Some(_) => Ok(text.to_owned()),
+        Some(path) => unreplaced(path).map_or_else(|| Ok(text.to_owned()), Err),
         None => address(text).map_err(|mut why| {
             why.cure.push_str(", or unix:/run/bhav/bhav.sock");
             why
@@ -253,7 +253,26 @@ pub(crate) fn path(text: &str) -> Result<PathBuf, Refused> {
     if text.contains('\0') {
         return refused("holds a zero byte", "give a path");
     }
-    Ok(PathBuf::from(text))
+    match unreplaced(text) {
+        Some(why) => Err(why),
+        None => Ok(PathBuf::from(text)),
+    }
+}
+
+/// Why a path leads nowhere: it begins with what other programs replace, and this one does not.
+fn unreplaced(path: &str) -> Option<Refused> {
+    let (begin, problem) = match path.chars().next()? {
+        '~' => ("~", "begins with ~, which a shell replaces and nobody else"),
+        '$' => ("$", "begins with a variable, which a shell replaces and nobody else"),
+        '%' => ("%", "begins with a specifier, which systemd replaces in units only"),
+        _ if path.starts_with("file:") => ("", "is a URL"),
+        _ => return None,
+    };
+    let mut cure = "write the whole path, such as /srv/bhav".to_owned();
+    if !begin.is_empty() {
+        cure = format!("{cure}; ./{begin} begins one that has such a name");
+    }
+    Some(Refused { problem: problem.into(), cure })
 }
 
 /// A path that may be absent.

@@ -18,6 +18,7 @@ use crate::base::{Exchange, Symbol, Words, words};
 use crate::market::data_file::{DataError, Faults, operators};
 use crate::market::derivatives::{Derivatives, Underlyings};
 use crate::market::search::{Named, Query, SearchIndex};
+use crate::market::universe_entry;
 
 /// Most instruments held. Broker A's rows of both exchanges are about 25,000; with the sets'
 /// overhead and the index for searches this many take under 16 MiB.
@@ -319,18 +320,22 @@ impl Universe {
             offset += line.len();
             let line = line.trim_start_matches('\u{feff}');
             let plain = line.split('#').next().unwrap_or_default();
-            let cell = plain.split(',').next().unwrap_or_default().trim().trim_matches('"');
+            let mut cells = plain.split(',').map(|cell| cell.trim().trim_matches('"'));
+            let cell = cells.next().unwrap_or_default();
             let is_heading = std::mem::take(&mut heading) && cell.eq_ignore_ascii_case(HEADING);
             if plain.trim().is_empty() || is_heading {
                 heading |= plain.trim().is_empty();
                 continue;
             }
-            let Some(symbol) = Symbol::parse(cell) else {
-                faults.add(at, "not EXCHANGE:TICKER, such as NSE:INFY");
-                continue;
+            let symbol = match universe_entry::read(cell) {
+                Ok(symbol) => symbol,
+                Err(why) => {
+                    faults.add(at, why);
+                    continue;
+                }
             };
-            if symbol.ticker().contains(' ') {
-                faults.add(at, format!("{symbol} is an index; signals are of shares"));
+            if let Some(other) = cells.find_map(Symbol::parse) {
+                faults.add(at, format!("{other} is not read: write one symbol a line"));
             } else if !seen.insert(symbol.clone()) {
                 faults.add(at, format!("{symbol} comes twice"));
             } else if symbols.len() == SYMBOLS_MAX {

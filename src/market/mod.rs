@@ -17,6 +17,7 @@ mod phase;
 pub mod search;
 pub mod sectors;
 pub(crate) mod snapshot;
+mod universe_entry;
 
 pub use calendar::MarketCalendar;
 pub(crate) use data_file::DataError;

@@ -124,6 +124,9 @@ pub(crate) enum BadFilter {
     Malformed(#[from] ParseError),
     #[error("filters by span are not supported, as this program has no spans")]
     OfSpans,
+    /// Alone it would be the name of a part of the program, and everything else would be silent.
+    #[error("{0} is no level")]
+    NoLevel(String),
 }
 
 /// Parses a filter as operators write it: a level, or levels by module, separated by commas. An
@@ -139,6 +142,11 @@ pub(crate) fn parsed(filter: &str) -> Result<Targets, BadFilter> {
     let listed: Vec<&str> = directives.collect();
     if listed.is_empty() {
         return Ok(Targets::new().with_default(LevelFilter::ERROR));
+    }
+    let is_part = |directive: &str| directive.contains(['=', ':']) || directive.starts_with("bhav");
+    let is_level = |directive: &str| directive.parse::<LevelFilter>().is_ok();
+    if let Some(word) = listed.iter().find(|word| !is_part(word) && !is_level(word)) {
+        return Err(BadFilter::NoLevel((*word).to_owned()));
     }
     Ok(listed.join(",").parse()?)
 }
@@ -565,7 +573,14 @@ mod tests {
             let seen = (shown(filter, "bhav::http::server"), shown(filter, "bhav::store"));
             assert_eq!(seen, (http, store), "{filter:?}");
         }
-        for bad in ["bhav=loud", "bhav=info=debug", "[request]=info", "bhav[{user}]=debug"] {
+        for bad in [
+            "bhav=loud",
+            "bhav=info=debug",
+            "[request]=info",
+            "bhav[{user}]=debug",
+            "warning",
+            "info,verbose",
+        ] {
             assert!(parsed(bad).is_err(), "{bad}");
         }
     }

@@ -138,6 +138,104 @@ fn words_units_and_addresses_of_other_systems() {
 }
 
 #[test]
+fn addresses_lists_and_paths_as_strangers_write_them() {
+    for (name, value, said) in [
+        // Addresses to listen at: of a browser, without an IP, without brackets, out of range.
+        ("BHAV_LISTEN", "http://127.0.0.1:8080", Bad(&["is not IP:PORT", "127.0.0.1:8080"])),
+        ("BHAV_LISTEN", "localhost:8080", Bad(&["is not IP:PORT", "127.0.0.1:8080"])),
+        ("BHAV_LISTEN", ":8080", Bad(&["is not IP:PORT", "127.0.0.1:8080"])),
+        ("BHAV_LISTEN", "*:8080", Bad(&["is not IP:PORT", "127.0.0.1:8080"])),
+        ("BHAV_LISTEN", "::1:8080", Bad(&["is not IP:PORT", "[::1]:8080"])),
+        ("BHAV_LISTEN", "127.0.0.1:80808", Bad(&["is not IP:PORT", "127.0.0.1:8080"])),
+        ("BHAV_LISTEN", "", Good(&["BHAV_LISTEN=127.0.0.1:8080  # default"])),
+        ("BHAV_LISTEN", "unix:~/bhav.sock", Bad(&["begins with ~", "write the whole path"])),
+        // Lists.
+        ("BHAV_ALLOWED_ORIGINS", "localhost:8080/", Bad(&["has no scheme", "http://localhost:80"])),
+        (
+            "BHAV_ALLOWED_ORIGINS",
+            "http://localhost:8080/, https://A.example,",
+            Good(&["BHAV_ALLOWED_ORIGINS=http://localhost:8080,https://a.example  # env"]),
+        ),
+        ("BHAV_ALLOWED_ORIGINS", ",", Good(&["BHAV_ALLOWED_ORIGINS=  # environment"])),
+        ("BHAV_ALLOWED_ORIGINS", "*", Bad(&["would allow every site", "give origins such as"])),
+        ("BHAV_ALLOWED_ORIGINS", "https://*.example.com", Bad(&["a wildcard", "list each"])),
+        ("BHAV_ALLOWED_ORIGINS", "http://::1:3000", Bad(&["is no origin", "give origins"])),
+        (
+            "BHAV_TRUSTED_PROXIES",
+            "127.0.0.1, ::1,",
+            Good(&["BHAV_TRUSTED_PROXIES=127.0.0.1,::1  # environment"]),
+        ),
+        ("BHAV_TRUSTED_PROXIES", "[::1]", Bad(&["has brackets", "give ::1 without brackets"])),
+        ("BHAV_TRUSTED_PROXIES", "10.0.0.1:443", Bad(&["has a port", "give 10.0.0.1 alone"])),
+        ("BHAV_TRUSTED_PROXIES", "traefik", Bad(&["is a name", "its network does not"])),
+        ("BHAV_TRUSTED_PROXIES", "*", Bad(&["is no IP address", "10.0.0.0/8"])),
+        // What is replaced elsewhere.
+        ("BHAV_STATE_DIR", "~/bhav", Bad(&["begins with ~", "write the whole path"])),
+        ("BHAV_STATE_DIR", "$HOME/bhav", Bad(&["begins with a variable", "the whole path"])),
+        ("BHAV_STATE_DIR", "%h/bhav", Bad(&["begins with a specifier", "the whole path"])),
+        ("BHAV_STATE_DIR", "file:///srv/bhav", Bad(&["is a URL", "the whole path"])),
+        ("BHAV_STATE_DIR", "./~bhav", Good(&["BHAV_STATE_DIR=./~bhav  # environment"])),
+        ("BHAV_UNIVERSE_FILE", "~/shares.txt", Bad(&["begins with ~", "the whole path"])),
+        ("BROKERA_API_KEY_FILE", "~/key", Bad(&["begins with ~", "the whole path"])),
+        // Words that mean something to another program: as a part's name each would silence all.
+        ("BHAV_LOG", "warning", Bad(&["warning is no level", "give error, warn, info"])),
+        ("BHAV_LOG", "verbose", Bad(&["verbose is no level", "give error, warn, info"])),
+        ("BHAV_LOG", "INFO", Good(&["BHAV_LOG=INFO  # environment"])),
+        ("BHAV_LOG", "warn,bhav::http=debug", Good(&["BHAV_LOG=warn,bhav::http=debug  # env"])),
+        // Typed on a telephone.
+        ("BHAV_ALLOWED_ORIGINS", "“https://a.example”", Bad(&["a quotation mark at one end"])),
+        ("BHAV_STATE_DIR", "/srv/\u{a0}bhav", Bad(&["character 6 is a space that is not"])),
+        ("BHAV_WEB", "On", Good(&["BHAV_WEB=true  # environment"])),
+        ("BHAV_HTTP_IDLE_TIMEOUT_MS", "5s", Bad(&["a word after the number", "give 5000,"])),
+        ("BHAV_MAX_CONNECTIONS", "5_000", Bad(&["separators", "give 5000"])),
+    ] {
+        expect_variable(name, value, &said);
+    }
+}
+
+/// Lists of shares as other programs write them: no price would ever come for one of these.
+#[test]
+fn universes_of_other_programs() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_str().unwrap();
+    let taken = format!("BHAV_UNIVERSE_FILE={path}  # environment");
+    for text in [
+        "NSE:INFY\nNSE:M&M # cars\n",
+        "\u{feff}NSE:INFY\r\nBSE:SBIN\r\n",
+        "Symbol,Name\n\"NSE:INFY\",\"Infosys, Ltd.\"\n",
+    ] {
+        std::fs::write(path, text).unwrap();
+        let ran = run(bhav(&["config", "check"]).env("BHAV_UNIVERSE_FILE", path)).with_code(0);
+        assert!(ran.out.contains(&taken), "{text}: {}", ran.out);
+    }
+    for (line, said) in [
+        ("nse:infy", "write NSE:INFY"),
+        ("INFY", "write NSE:INFY or BSE:INFY"),
+        ("NSE:INFY-EQ", "write NSE:INFY"),
+        ("INFY.NS", "write NSE:INFY"),
+        ("SBIN.BO", "write BSE:SBIN"),
+        ("NSE:INFY.NS", "write NSE:INFY"),
+        ("INFY:NSE", "write NSE:INFY"),
+        ("NASDAQ:INFY", "NASDAQ is not quoted; write a share of NSE: or BSE:"),
+        ("NFO:INFY26NOVFUT", "NFO is not quoted"),
+        ("NSE:NIFTY 50", "is an index"),
+        ("BSE:SENSEX", "is an index"),
+        ("INE009A01021", "is an ISIN; write exchange and ticker"),
+        ("NSE:INFY,NSE:TCS,", "NSE:TCS is not read: write one symbol a line"),
+        ("NSE:INFY;NSE:TCS", "not EXCHANGE:TICKER"),
+        ("“NSE:INFY”", "not EXCHANGE:TICKER"),
+        ("NSE:INF\u{200b}Y", "Character 8 is a zero-width space"),
+        ("NSE:SBIN", "NSE:SBIN comes twice"),
+    ] {
+        std::fs::write(path, format!("NSE:SBIN\n{line}\n")).unwrap();
+        let ran = run(bhav(&["config", "check"]).env("BHAV_UNIVERSE_FILE", path)).with_code(64);
+        let place = format!("{path}:2: ");
+        let told = ran.err.contains(&place) && ran.err.contains(said);
+        assert!(told && ran.err.contains("\n    cure: "), "{line}: {}", ran.err);
+    }
+}
+
+#[test]
 fn settings_files_of_other_systems() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let wide: Vec<u8> =
