@@ -32,13 +32,12 @@ pub(crate) fn a_key_is_kept_until_it_is_removed_and_each_change_is_told<E: Engin
         let rows = store.changes_after(after).unwrap().rows;
         rows.into_iter().map(|(_, change)| change).collect::<Vec<_>>()
     };
-    let account = Change::Account { id: one, epoch: epoch(one) };
+    let account = |id| Change::Account { id, epoch: epoch(id) };
     store.add_key(key(1, one), 9).unwrap();
     store.add_key(key(2, one), 9).unwrap();
     store.add_key(key(3, other), 9).unwrap();
     assert!(store.add_key(key(3, one), 9).is_err(), "an id is given once");
-    let of_other = Change::Account { id: other, epoch: epoch(other) };
-    assert_eq!(told(registered), [account.clone(), account.clone(), of_other]);
+    assert_eq!(told(registered), [account(one), account(one), account(other)]);
     let read = store.keys_of(vec![one]).unwrap();
     assert_eq!((read.number, read.keys.len()), (registered + 3, 2));
     assert_eq!(read.keys[0], key(1, one));
@@ -58,13 +57,12 @@ pub(crate) fn a_key_is_kept_until_it_is_removed_and_each_change_is_told<E: Engin
     assert_eq!(store.keys_of(vec![one, other]).unwrap().keys.len(), 1);
     people.change(one, UserChange::Enable).unwrap().unwrap();
     assert_eq!(store.keys_of(vec![one, other]).unwrap().keys.len(), 3);
-    let now = Change::Account { id: one, epoch: epoch(one) };
-    assert_eq!(told(registered + 3), [now.clone(), now.clone()]);
+    assert_eq!(told(registered + 3), [account(one), account(one)]);
 
     assert!(!store.remove_key(other, &key(1, one).id).unwrap(), "it is another's");
     assert!(store.remove_key(one, &key(1, one).id).unwrap());
     assert!(!store.remove_key(one, &key(1, one).id).unwrap());
-    assert_eq!(told(registered + 5), [now]);
+    assert_eq!(told(registered + 5), [account(one)]);
     let listed: Vec<_> = people.keys("", 9).unwrap();
     assert_eq!(listed.iter().map(|key| key.email.as_str()).collect::<Vec<_>>(), ["a@x", "b@x"]);
     assert_eq!(people.keys(&listed[0].key.id, 9).unwrap(), listed[1..]);
