@@ -242,7 +242,8 @@ fn the_page_on_the_api_explains_every_error_code() {
 #[test]
 fn settings_that_are_named_exist() {
     // Variables of the environment and of the tests.
-    let others = ["BHAV_ENV_FILE", "BHAV_BLESS", "BHAV_CHAOS_S", "BHAV_CHAOS_SEED"];
+    let others =
+        ["BHAV_ENV_FILE", "BHAV_BLESS", "BHAV_CHAOS_S", "BHAV_CHAOS_SEED", "BHAV_DEMO_DAYS"];
     for page in PAGES {
         let text = read(page);
         let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
