@@ -94,6 +94,11 @@ impl Clients {
         *life = Life { changes: life.changes + 1, runs, ..*life };
     }
 
+    /// Whether the node can answer.
+    pub fn runs(&self, node: usize) -> bool {
+        self.known.lock().lives.get(&node).is_some_and(|life| life.runs)
+    }
+
     /// The leader of the highest epoch seen, and that epoch.
     pub fn leader(&self) -> Option<(usize, u64)> {
         self.known.lock().leaders.last_key_value().map(|(epoch, node)| (*node, *epoch))

@@ -17,6 +17,7 @@ mod secrets;
 mod serving;
 mod standby;
 mod status;
+mod stopped_leader;
 #[allow(dead_code, reason = "the names of what he does are of the tests of each")]
 #[path = "../../src/nodes/valkey/test_server_stranger.rs"]
 mod stranger;

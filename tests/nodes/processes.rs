@@ -18,7 +18,7 @@ use super::ways::{Mode, Way};
 use crate::support::postgres::{self, Server};
 use crate::support::{Answer, Process, SNAPSHOT, Signal, bearer, say, until};
 
-const NAMES: [&str; 3] = ["a", "b", "c"];
+pub(super) const NAMES: [&str; 3] = ["a", "b", "c"];
 /// Duration and seed of the faults in a run of the whole suite.
 const LASTS_S: u64 = 18;
 const SEED: u64 = 4;
@@ -27,16 +27,16 @@ const OPENING_MS: u64 = 6_000;
 /// Time between two new faults, and duration of a fault: shorter and longer than a lease.
 const EVERY_MS: std::ops::Range<u64> = 300..3_000;
 const FAULT_MS: std::ops::Range<u64> = 200..12_000;
-const STEP_MS: u64 = 20;
+pub(super) const STEP_MS: u64 = 20;
 /// Checks in a row in which all nodes must show the same at rest, and the time between them: longer
 /// than a price takes from one node to another.
 const LOOKS: usize = 3;
 const LOOK_APART_MS: u64 = 400;
-const DEADLINE_MS: u64 = 10_000;
+pub(super) const DEADLINE_MS: u64 = 10_000;
 
 /// The kinds of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fault {
+pub(super) enum Fault {
     Kill(usize),
     Stop(usize),
     /// A clean end, then a new start.
@@ -103,7 +103,7 @@ impl StrangerWrites {
 }
 
 /// A node, running or not. Its ways outlive its processes.
-struct Member {
+pub(super) struct Member {
     folder: tempfile::TempDir,
     database: Way,
     server: Way,
@@ -116,7 +116,7 @@ impl Member {
     }
 
     /// The address at which it listens.
-    fn address(&self) -> String {
+    pub(super) fn address(&self) -> String {
         format!("unix:{}", self.at("http"))
     }
 
@@ -125,9 +125,9 @@ impl Member {
     }
 }
 
-struct World {
-    shared: Shared,
-    members: Vec<Member>,
+pub(super) struct World {
+    pub(super) shared: Shared,
+    pub(super) members: Vec<Member>,
     /// Whether PostgreSQL runs, so that it can be sent a signal.
     has_database: bool,
     writer: Writer,
@@ -135,7 +135,7 @@ struct World {
 
 impl World {
     /// Starts servers for this test alone, and prepares nodes without starting them.
-    fn of(test: &str) -> Option<Self> {
+    pub(super) fn of(test: &str) -> Option<Self> {
         postgres::server()?;
         // The server ends with the test process.
         let database = Box::leak(Box::new(Server::start_at(5432, |_| (), &["listen_addresses="])));
@@ -154,7 +154,7 @@ impl World {
         Some(Self { shared, members, has_database: true, writer })
     }
 
-    fn start(&mut self, node: usize, clients: &Clients) {
+    pub(super) fn start(&mut self, node: usize, clients: &Clients) {
         let member = &self.members[node];
         let (own, role) = (member.folder.path().display(), &self.shared.role);
         let urls = [
@@ -168,7 +168,7 @@ impl World {
         clients.started(node);
     }
 
-    fn begin(&mut self, fault: Fault, clients: &Clients) {
+    pub(super) fn begin(&mut self, fault: Fault, clients: &Clients) {
         match fault {
             Fault::Kill(node) => {
                 clients.set_running(node, false);
@@ -194,7 +194,7 @@ impl World {
         }
     }
 
-    fn end(&mut self, fault: Fault, clients: &Clients) {
+    pub(super) fn end(&mut self, fault: Fault, clients: &Clients) {
         match fault {
             Fault::Kill(node) => self.start(node, clients),
             Fault::Stop(node) => {
@@ -262,7 +262,7 @@ impl World {
 
 impl Clients {
     /// Waits until one node leads, the others follow it, and all serve fresh prices.
-    fn await_rest(&self) {
+    pub(super) fn await_rest(&self) {
         let get = |node, target| self.send(node, DEADLINE_MS, "GET", target, "", "");
         let state = |node| {
             let (health, snapshot) = (get(node, "/api/health")?, get(node, SNAPSHOT)?);
@@ -281,7 +281,7 @@ impl Clients {
     }
 
     /// Waits until all nodes show the same in several checks in a row.
-    fn await_same(&self) {
+    pub(super) fn await_same(&self) {
         let clock = Clock::system();
         let (mut before, mut looked_ms, mut same) = (Vec::new(), 0, 0);
         until("the same snapshot of all, again and again", || {
@@ -305,7 +305,7 @@ impl Clients {
     }
 
     /// The notes of all entries in a node's journal.
-    fn journal(&self, node: usize, auth: &str) -> BTreeSet<String> {
+    pub(super) fn journal(&self, node: usize, auth: &str) -> BTreeSet<String> {
         let (mut notes, mut cursor) = (BTreeSet::new(), String::new());
         loop {
             let target = format!("/api/journal?limit=200{cursor}");
@@ -408,7 +408,7 @@ fn whatever_fails_one_node_leads_prices_go_on_and_nothing_acknowledged_is_lost()
 }
 
 /// A user of the first node, as the headers of their requests.
-fn registered(clients: &Clients) -> String {
+pub(super) fn registered(clients: &Clients) -> String {
     let body = registration("nine green parrots");
     until("a user", || {
         let target = "/api/auth/register";
