@@ -11,10 +11,10 @@ use bhav::nodes::valkey::KEPT;
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use sonic_rs::JsonValueTrait;
 
-use super::programs::{Node, Shared};
+use super::programs::{Node, Shared, entry};
 use super::stranger::{Act, KeyRow, Stranger, acts};
 use crate::support::postgres::{self, Server};
-use crate::support::{Signal, say, until};
+use crate::support::{SNAPSHOT, Signal, say, until};
 
 const EVERY: Duration = Duration::from_millis(100);
 /// Of the page: another node leads within some seven seconds.
@@ -88,6 +88,19 @@ fn await_lead(what: &str, node: &Node, timer: &Clock) -> u64 {
     timer.monotonic_ms() - begun_ms
 }
 
+/// While the database hangs, prices are fresh on every node, and a write is refused with its time.
+fn expect_prices_and_no_writes(nodes: [&Node; 2], auth: &str) {
+    for node in nodes {
+        until("fresh prices while the database hangs", || {
+            node.program.client().get(SNAPSHOT).json()["market"]["stale"] == false
+        });
+        let body = entry("while the database hangs");
+        let client = &mut node.program.client();
+        let refused = client.send_json("POST", "/api/journal", auth, &body).with_status(503);
+        assert!(refused.header("retry-after").is_some(), "{}", refused.head());
+    }
+}
+
 /// What was found to stop a cluster for good: one write, then the leader is killed, hangs or ends
 /// in good order, or the database hangs.
 #[test]
@@ -107,6 +120,7 @@ fn one_write_under_the_leaders_key_and_whatever_then_fails_a_node_leads_soon() {
     let mut leader = shared.node("a");
     until("a leader", || leads(&leader));
     let mut follower = shared.node("b");
+    let auth = leader.register("nine green parrots");
     let mut stranger = Stranger::connect(&shared.server.socket()).unwrap();
     let key = until("the key", || prefix(&mut stranger)) + "leader";
     let write = |stranger: &mut Stranger, value: &str| {
@@ -143,6 +157,7 @@ fn one_write_under_the_leaders_key_and_whatever_then_fails_a_node_leads_soon() {
         always &= leads(&leader);
         timer.monotonic_ms() > begun_ms + HANGS_MS
     });
+    expect_prices_and_no_writes([&leader, &follower], &auth);
     database.signal(Signal::CONT);
     assert!(always, "{told}");
     assert_eq!(leader.health()["epoch"].as_u64(), epoch, "{told}");

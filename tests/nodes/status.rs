@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use super::world::{Node, World, leader_first, stop};
+use crate::support::scrape::Scrape;
 use crate::support::{TRADING, bhav, run, state_flag, until};
 
 fn status(node: &Node, more: &[&str]) -> String {
@@ -78,5 +79,37 @@ fn what_the_shared_server_refuses_is_told() {
     let mut clients = String::new();
     stream.read_to_string(&mut clients).unwrap();
     assert!(clients.matches(" name=bhav/a ").count() >= 4, "{clients}");
+    node.stop();
+}
+
+/// Health names the key, status says what to do, and the counter has its cause.
+#[test]
+fn what_somebody_else_wrote_on_the_shared_server_is_told() {
+    let name = "what_somebody_else_wrote_on_the_shared_server_is_told";
+    let Some(world) = World::at(name, TRADING) else { return };
+    let mut config = world.config();
+    config.admin.listen = "127.0.0.1:0".into();
+    let node = world.start_with("a", config);
+    until("it leads", || node.leads());
+    let distrusted = || {
+        let scrape = Scrape::of(&node.service);
+        scrape.find("bhav_distrusted_total{reason=\"forged\"}").unwrap()
+    };
+    let sentence = "Somebody other than the nodes has written leader on the shared server";
+    let text = status(&node, &["--json"]);
+    assert!(!text.contains("Somebody other"), "{text}");
+    let before = distrusted();
+    // As long as a signed value, so that only a node can tell.
+    say_to(&world, &format!("SET bhav:main:leader {}", "g".repeat(60)));
+    until("the counter", || distrusted() > before);
+    let said = until("the cure", || {
+        let text = status(&node, &["--json"]);
+        let cure = "give the server a user with a password, and no other";
+        let is_told = text.contains(sentence) && text.contains(cure);
+        if is_told { Ok(text) } else { Err(text) }
+    });
+    assert!(!said.contains("\"unexplained\""), "{said}");
+    assert_eq!(node.health()["shared_server"]["foreign"][0], "leader");
+    assert!(node.leads());
     node.stop();
 }
