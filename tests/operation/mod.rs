@@ -9,6 +9,7 @@ mod monitoring;
 mod probes;
 pub mod process;
 mod proxies;
+mod proxies_unstarted;
 mod public_demo;
 mod reload;
 mod restart;

@@ -12,8 +12,8 @@ use sonic_rs::JsonValueTrait;
 
 use crate::support::{Process, Scene, Service, until};
 
-const PAGE: &str = include_str!("../../docs/proxies.md");
-const NAME: &str = "bhav.example";
+pub(super) const PAGE: &str = include_str!("../../docs/proxies.md");
+pub(super) const NAME: &str = "bhav.example";
 const EMAIL: &str = "asha@mail.example";
 const PASSWORD: &str = "correct horse";
 const JSON: &str = "Content-Type: application/json";
@@ -118,7 +118,7 @@ fn certificate(dir: &Path) {
 const ENGINES: &str = "BHAV_TEST_ENGINES";
 
 #[expect(clippy::print_stderr, reason = "says what a run of the tests leaves out")]
-fn left_out(program: &str) {
+pub(super) fn left_out(program: &str) {
     assert!(std::env::var(ENGINES).as_deref() != Ok("required"), "{program} is not installed");
     eprintln!("left out: {program} is not installed, so its block of docs/proxies.md is not tried");
 }
