@@ -3,5 +3,6 @@
 
 mod broker_return;
 mod cookie;
+mod login_in_front;
 mod pages;
 mod refusals;

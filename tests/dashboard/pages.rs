@@ -2,7 +2,7 @@
 
 use crate::support::{Answer, Client, Scene, TRADING, until};
 
-const PAGES: [&str; 14] = [
+pub(super) const PAGES: [&str; 14] = [
     "/",
     "/watch",
     "/login",
