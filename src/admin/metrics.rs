@@ -533,6 +533,11 @@ fn feeds(text: &mut Exposition, report: &Report, since_ms: u64) {
             = ("source", feeds.map(|(source, feed)| (source, feed.rounds)));
         counters "bhav_feed_failures_total" "Polls that did not return every requested index."
             = ("source", feeds.map(|(source, feed)| (source, feed.failures)));
+        counters "bhav_far_prices_total"
+            "Prices far from their previous close, by what decided about them: believed for their \
+             row, the price shown, the other source or repetition; refused as contradicted by \
+             their row or as unproven."
+            = ("reason", report.far_prices.map(|(reason, count)| (reason.as_str(), count)));
     }
     let help = "State of the feed: 1 for the current state.";
     let mut states = text.family(Kind::Gauge, "bhav_feed_state", help);

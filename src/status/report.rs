@@ -33,7 +33,9 @@ use crate::views::states::{
 };
 use crate::views::values;
 use crate::views::values::{Day, Delay, Instant, Mark};
-use crate::warmers::{PolledFeed, Reporter, Runs, Scheduler, Standing, WarmerContext};
+use crate::warmers::{
+    EvidenceReason, PolledFeed, Reporter, Runs, Scheduler, Standing, WarmerContext,
+};
 
 /// Part of every document that a person reads (contract, section 1).
 const DISCLAIMER: &str = "Informational only, not investment advice. The operator is not \
@@ -52,6 +54,8 @@ pub struct Report {
     pub(crate) ticker: TickerReading,
     /// Times that a tick and a poll of the same second differed.
     pub(crate) ticker_disagreements: u64,
+    /// Prices far from their previous close, by what decided about them.
+    pub(crate) far_prices: [(EvidenceReason, u64); EvidenceReason::ALL.len()],
     /// The epoch in which this node leads others; `None` while it follows or is alone.
     pub(crate) leads_in: Option<u64>,
     /// Times that a write or a message was refused because this node no longer led.
@@ -98,6 +102,7 @@ impl Report {
             simulated: seen.snapshot.is_simulated(),
             ticker: ticker_reading(seen),
             ticker_disagreements: seen.ticking.log.disagreements,
+            far_prices: seen.quotes.evidence.weighed(),
             leads_in: leads_in(seen),
             fenced: Fence::ALL.map(|fence| (fence, seen.context.lead.fenced_total(fence))),
             tokens: TokenEvent::ALL.map(|event| (event, token_count(event))),

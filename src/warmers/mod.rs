@@ -22,6 +22,7 @@ pub use crate::warmers::signals::publication::Publication;
 pub use context::Heartbeat;
 pub(crate) use context::{Reloads, Serving, WarmerContext};
 pub(crate) use mailbox::{Mailbox, MarketFiles};
+pub(crate) use quotes::evidence::Reason as EvidenceReason;
 pub(crate) use quotes::feed_state::FeedState as PolledFeed;
 pub(crate) use quotes::feeds::Standing;
 pub(crate) use runs::Runs;

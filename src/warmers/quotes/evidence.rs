@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
 
+use crate::base::words::{Words, words};
 use crate::base::{BoundedMap, Quote, Source, Symbol, clock, json};
 use crate::brokers::Batch;
 use crate::brokers::quote_checks::{RowEvidence, Unproven};
@@ -33,6 +34,30 @@ const SAID_MS: u64 = 5 * 60_000;
 const REPEATED: u32 = 3;
 const REPEATED_OVER: SignedDuration = SignedDuration::from_secs(10);
 
+words! {
+    /// What decided about a price far from its previous close. The last two are refusals.
+    pub(crate) enum Reason {
+        /// Its own row shows it.
+        Row = "row",
+        /// It is near the price of the same session that is shown.
+        Continues = "continues",
+        /// The other source said about the same.
+        OtherSource = "other_source",
+        /// Its source said about the same at different times.
+        Repeated = "repeated",
+        /// Its own row shows that it is wrong.
+        Contradicted = "contradicted",
+        /// Nothing shows it.
+        Unproven = "unproven",
+    }
+}
+
+impl Reason {
+    fn believes(self) -> bool {
+        !matches!(self, Self::Contradicted | Self::Unproven)
+    }
+}
+
 /// What a source said of a symbol far from its previous close.
 struct Said {
     price: Decimal,
@@ -49,9 +74,8 @@ pub(crate) struct Evidence {
     questions: BTreeSet<Symbol>,
     /// When it was last asked about each.
     asked_mono_ms: BoundedMap<Symbol, u64>,
-    /// Prices that evidence made believed, and those that it left refused.
-    pub believed: u64,
-    pub refused: u64,
+    /// Number of prices by what decided about them, in the order of [`Reason::ALL`].
+    weighed: [u64; Reason::ALL.len()],
 }
 
 impl Evidence {
@@ -60,9 +84,13 @@ impl Evidence {
             said: BoundedMap::evicting_in_batches(SAID_MAX),
             questions: BTreeSet::new(),
             asked_mono_ms: BoundedMap::evicting_in_batches(SAID_MAX),
-            believed: 0,
-            refused: 0,
+            weighed: [0; Reason::ALL.len()],
         }
+    }
+
+    /// Number of prices by what decided about them.
+    pub(crate) fn weighed(&self) -> [(Reason, u64); Reason::ALL.len()] {
+        Reason::ALL.map(|reason| (reason, self.weighed[reason.place()]))
     }
 
     /// Moves the unproven quotes of an answer to those that are believed or are not. `shown` gives
@@ -76,10 +104,10 @@ impl Evidence {
     ) {
         for unproven in std::mem::take(&mut batch.unproven) {
             let shown = shown(&unproven.quote.symbol);
-            let is_proven = self.is_proven(source, &unproven, shown.as_ref(), now_mono_ms);
+            let reason = self.judge(source, &unproven, shown.as_ref(), now_mono_ms);
+            self.weighed[reason.place()] += 1;
             let mut quote = unproven.quote;
-            if is_proven {
-                self.believed += 1;
+            if reason.believes() {
                 // A close that the same session's price was compared with before stays credible.
                 let session = shown.filter(|shown| date(shown) == date(&quote));
                 quote.previous_close = session.and_then(|shown| shown.previous_close);
@@ -87,10 +115,7 @@ impl Evidence {
                 batch.quotes.push(quote);
                 continue;
             }
-            self.refused += 1;
-            let believed = self.believed;
-            let refused = self.refused;
-            tracing::debug!(%quote.symbol, believed, refused, "a price without evidence");
+            tracing::debug!(%quote.symbol, %reason, "a price far from its previous close refused");
             if source == Source::BrokerA {
                 self.ask(&quote.symbol, now_mono_ms);
             }
@@ -121,13 +146,13 @@ impl Evidence {
         !self.questions.is_empty()
     }
 
-    fn is_proven(
+    fn judge(
         &mut self,
         source: Source,
         unproven: &Unproven,
         shown: Option<&Quote>,
         now_mono_ms: u64,
-    ) -> bool {
+    ) -> Reason {
         let Unproven { quote, row } = unproven;
         let repeats = self.note(source, quote, now_mono_ms) && *row != RowEvidence::Contradicts;
         // What is shown was believed, whatever its source.
@@ -140,7 +165,14 @@ impl Evidence {
                 && clock::zoned(said.last_at).date() == date(quote)
                 && agrees(quote, said.price)
         });
-        *row == RowEvidence::Supports || goes_on || both_say || repeats
+        match row {
+            RowEvidence::Supports => Reason::Row,
+            _ if goes_on => Reason::Continues,
+            _ if both_say => Reason::OtherSource,
+            _ if repeats => Reason::Repeated,
+            RowEvidence::Silent => Reason::Unproven,
+            RowEvidence::Contradicts => Reason::Contradicted,
+        }
     }
 
     /// Remembers what a source said. True if it has said about the same at different times.
@@ -224,7 +256,8 @@ mod tests {
         assert!(scene.says(PUBLIC, "466", 901, SILENT), "a quarter of an hour before");
         assert!(scene.says(A, "481", 902, CONTRADICTS));
         assert!(!scene.says(A, "4810", 903, SILENT) && scene.says(A, "481", 904, SILENT));
-        assert_eq!((scene.evidence.believed, scene.evidence.refused), (3, 2));
+        let weighed = scene.evidence.weighed().map(|(_, count)| count);
+        assert_eq!(weighed, [0, 2, 1, 0, 1, 1], "in the order of the reasons");
     }
 
     #[test]
