@@ -192,9 +192,10 @@ fn rows(count: usize) -> Value {
     map([("rows", count.into())])
 }
 
-/// Sets a price or halts a share.
+/// Sets a price of a share or an index, or halts it.
 fn trade(world: &World, order: &TradingOrder) -> Result<Value, String> {
-    let named = share(world, &order.symbol)?;
+    let symbol = &order.symbol;
+    let named = world.universe.by_key(symbol).ok_or_else(|| format!("no instrument {symbol:?}"))?;
     world.day.trade(named, order, world.clock.now())?;
     Ok(map([("symbol", named.key.as_str().into())]))
 }

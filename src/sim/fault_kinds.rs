@@ -36,6 +36,8 @@ words! {
         MutePrice = "mute_price",
         /// Last prices are 0.
         ZeroPrice = "zero_price",
+        /// Last prices are ten times as high, as with a lost decimal point; their range is right.
+        TenfoldPrice = "tenfold_price",
         /// Every value is null; the envelope stays right.
         Nulls = "nulls",
         /// Prices and their times are those of some time ago, and move on.
@@ -111,7 +113,12 @@ impl Kind {
     /// Whether an upstream can go wrong in this way.
     pub(crate) fn exists_at(self, upstream: Upstream) -> bool {
         match self {
-            Self::MutePrice | Self::ZeroPrice | Self::Lag | Self::FutureTime | Self::Drip => true,
+            Self::MutePrice
+            | Self::ZeroPrice
+            | Self::TenfoldPrice
+            | Self::Lag
+            | Self::FutureTime
+            | Self::Drip => true,
             _ if self.is_of_stream() => upstream == Upstream::Ticker,
             _ if upstream == Upstream::Ticker => false,
             Self::NoPermission | Self::BrokenRow => upstream == Upstream::BrokerA,

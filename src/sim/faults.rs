@@ -2,12 +2,13 @@
 //! its answer. Plain values behind the world's lock, at most [`FAULTS_MAX`] of them.
 
 use jiff::{SignedDuration, Timestamp};
+use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::base::clock;
 use crate::sim::fault_kinds::{Kind, Upstream};
-use crate::sim::server::message::{Answer, Content, Delivery};
+use crate::sim::server::message::{Answer, Content, Delivery, number};
 
 /// Faults set at once; a test needs a handful.
 const FAULTS_MAX: usize = 64;
@@ -266,6 +267,10 @@ impl Effects {
                     zero_price(name, value);
                     true
                 }
+                Kind::TenfoldPrice => {
+                    tenfold_price(name, value);
+                    true
+                }
                 Kind::NanCandle | Kind::HalfHistory | Kind::LateCandle => {
                     rewrite(*kind, name, value);
                     true
@@ -329,6 +334,23 @@ fn zero_price(name: &str, value: &mut Value) {
         ("close", Value::Array(items)) => items.fill(0.into()),
         _ => {}
     }
+}
+
+fn tenfold_price(name: &str, value: &mut Value) {
+    match (name, value) {
+        ("last_price" | "regularMarketPrice" | "fulldayPrice", value) => tenfold(value),
+        ("current_market_price" | "ltp", value) => tenfold(value),
+        ("close", Value::Array(items)) => items.iter_mut().for_each(tenfold),
+        _ => {}
+    }
+}
+
+/// Ten times a number, or the number of a text.
+fn tenfold(value: &mut Value) {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let Ok(price) = text.parse::<Decimal>() else { return };
+    let price = price * Decimal::TEN;
+    *value = if value.is_string() { price.to_string().into() } else { number(price) };
 }
 
 fn null_leaves(value: &mut Value) {

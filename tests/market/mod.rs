@@ -4,6 +4,7 @@ mod after_close;
 mod age;
 mod coalescing;
 pub mod days;
+mod far_prices;
 pub mod figures;
 mod hours;
 mod instrument_lists;

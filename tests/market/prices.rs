@@ -1,8 +1,7 @@
 //! `GET /api/portfolio/live-prices`: the meaning of a query and of a quote.
 
 use crate::market::figures::{percent, raw, shortest};
-use crate::support::{PRICES, Scene, Service, TRADING, members, until};
-use bhav::sim::SimSettings;
+use crate::support::{PRICES, Scene, Service, members, until};
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 fn service() -> (Scene, Service) {
@@ -176,31 +175,4 @@ fn quotes_that_no_feed_confirms_any_more_are_stale() {
         assert_eq!((answer.status, answer.quoted().len()), (200, 2));
         (answer.text().matches("\"stale\":true").count() == 2).then_some(())
     });
-}
-
-/// A previous close that is of something else: the issue price of a first day, or the price of
-/// before a split. Broker A's limits follow that close, so its own row does not prove the price,
-/// and the public provider is asked.
-#[test]
-fn a_price_far_from_its_previous_close_is_shown_without_a_change_once_both_sources_say_it() {
-    let settings = SimSettings { rate_limits: false, public_delay_s: 0, ..SimSettings::default() };
-    let scene = Scene::with(TRADING, settings);
-    let cases =
-        [("NSE:INFY", "480", "220"), ("NSE:TCS", "48.2", "482"), ("NSE:SBIN", "4820", "482")];
-    for (symbol, price, close) in cases {
-        let order = format!(r#"{{"symbol":"{symbol}","price":{price},"previous_close":{close}}}"#);
-        assert_eq!(scene.control("POST", "trading", &order).status, 200);
-    }
-    let service = scene.start();
-    for (symbol, price, _) in cases {
-        let answer = until("the price", || {
-            let answer = service.prices(symbol);
-            let is_there = answer.status == 200 && !answer.quoted().is_empty();
-            // Before the order both sources said another price of the same previous close.
-            (is_there && raw(answer.text(), "last_price") == price).then_some(answer)
-        });
-        let quote = &answer.json()["quotes"][0];
-        assert!(quote["change"].is_null() && quote["change_pct"].is_null(), "{quote}");
-        assert_eq!(quote["stale"], false, "{quote}");
-    }
 }

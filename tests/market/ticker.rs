@@ -35,11 +35,11 @@ impl Seen {
         self.state() == Some(state) && self.failure() == Some(failure)
     }
 
-    fn ticks(&self) -> u64 {
+    pub fn ticks(&self) -> u64 {
         self.ticker()["ticks"].as_u64().unwrap()
     }
 
-    fn subscribed(&self) -> u64 {
+    pub fn subscribed(&self) -> u64 {
         self.ticker()["subscribed"].as_u64().unwrap()
     }
 

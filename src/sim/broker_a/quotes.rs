@@ -77,7 +77,7 @@ fn full(call: &Call<'_>, instrument: &Instrument, tick: &Tick) -> Value {
     let second = tick.as_of.as_second();
     let in_hours = tick.open > 0;
     let average = if in_hours { (tick.open + tick.high + tick.low + tick.last) / 4 } else { 0 };
-    let band = |percent: i64| price(tick.previous_close * percent / 100);
+    let band = |percent: i64| price(tick.base * percent / 100);
     let shown = |level: &Level| {
         let price = if in_hours { price(level.paise) } else { 0.into() };
         let quantity = level.quantity.into();

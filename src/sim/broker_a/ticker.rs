@@ -338,6 +338,9 @@ impl Ticker {
             if effects.has(Kind::ZeroPrice) {
                 tick.last = 0;
             }
+            if effects.has(Kind::TenfoldPrice) {
+                tick.last *= 10;
+            }
             let told = tick.as_of.checked_add(effects.ahead).unwrap_or(tick.as_of);
             let seed = world.settings.seed;
             bodies.push(packet(seed, instrument, &tick, told.as_second(), subscription.mode));

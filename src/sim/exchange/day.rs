@@ -20,7 +20,7 @@ use crate::market::MarketCalendar;
 use crate::market::calendar_entries::Hours;
 use crate::market::data_file::DaySpan;
 use crate::sim::exchange::minutes::{Minutes, close_of, minutes_of, on_tick};
-use crate::sim::exchange::trading::{Trading, TradingOrder};
+use crate::sim::exchange::trading::{OrderedRange, Trading, TradingOrder};
 use crate::sim::exchange::universe;
 use crate::sim::exchange::universe::Instrument;
 
@@ -154,6 +154,8 @@ pub(crate) struct Tick {
     pub(crate) last: i64,
     /// Official close of the session before the one shown.
     pub(crate) previous_close: i64,
+    /// The price that the day's limits follow: the previous close, or the open of a first day.
+    pub(crate) base: i64,
     /// 0 before the open, as are high and low.
     pub(crate) open: i64,
     pub(crate) high: i64,
@@ -271,6 +273,11 @@ impl Day {
         let closed = trading.price_at(instant(before, self.sessions.end_s(instrument, before)));
         let previous_close = trading.previous_close(tick.date).or(closed);
         tick.previous_close = previous_close.unwrap_or(tick.previous_close);
+        tick.base = tick.previous_close;
+        if let Some(OrderedRange { open, low, high }) = trading.range(tick.as_of) {
+            tick.base = open;
+            (tick.open, tick.low, tick.high) = (open, low, high);
+        }
         tick
     }
 
@@ -287,14 +294,18 @@ impl Day {
             let before = self.sessions.before(date);
             let close = self.previous_close(instrument, date);
             let as_of = instant(before, self.sessions.end_s(instrument, before));
-            let last = close;
-            let previous_close = close;
-            let open = 0;
-            let high = 0;
-            let low = 0;
-            let volume = 0;
-            let part = 0;
-            return Tick { last, previous_close, open, high, low, volume, as_of, part, date };
+            return Tick {
+                last: close,
+                previous_close: close,
+                base: close,
+                open: 0,
+                high: 0,
+                low: 0,
+                volume: 0,
+                as_of,
+                part: 0,
+                date,
+            };
         }
         if second >= self.sessions.end_s(instrument, date) {
             return self.closed(instrument, date);
@@ -314,9 +325,11 @@ impl Day {
         for price in all.take_while(|&moment| moment <= (since_open_s, part)).map(price_at) {
             (high, low) = (high.max(price), low.min(price));
         }
+        let previous_close = self.previous_close(instrument, date);
         Tick {
             last,
-            previous_close: self.previous_close(instrument, date),
+            previous_close,
+            base: previous_close,
             open: minutes.price[0],
             high,
             low,
@@ -330,9 +343,11 @@ impl Day {
     /// The tick shown once the session of `date` is over.
     fn closed(&self, instrument: &Instrument, date: Date) -> Tick {
         let bar = self.whole(instrument, date, &self.minutes(instrument, date));
+        let previous_close = self.previous_close(instrument, date);
         Tick {
             last: bar.close,
-            previous_close: self.previous_close(instrument, date),
+            previous_close,
+            base: previous_close,
             open: bar.open,
             high: bar.high,
             low: bar.low,

@@ -63,7 +63,7 @@ fn the_range_of_a_day_contains_its_price_and_begins_with_the_session() {
         // A price that was ordered is within it, too, and makes none before the open.
         let symbol = key.to_owned();
         let price = Some(Decimal::ONE);
-        let order = TradingOrder { symbol, price, previous_close: None, halted: None };
+        let order = TradingOrder { symbol, price, previous_close: None, open: None, halted: None };
         day.trade(instrument, &order, at("2026-11-19T12:00:00")).unwrap();
         let tick = day.tick(instrument, at("2026-11-20T11:00:30"));
         assert_eq!((tick.last, tick.low), (100, 100));

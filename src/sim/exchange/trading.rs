@@ -1,5 +1,5 @@
-//! Orders of a control route for the trading of one share: a price that holds from an instant on,
-//! or a halt. Plain values.
+//! Orders of a control route for the trading of one instrument: a price that holds from an instant
+//! on, the open of a session, or a halt. Plain values.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -14,7 +14,7 @@ const PRICES_MAX: usize = 500;
 /// Dearest share, in paise.
 const PRICE_PAISE_MAX: i64 = 100_000_000;
 
-/// The orders for one share.
+/// The orders for one instrument.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Trading {
     /// Oldest first.
@@ -29,6 +29,16 @@ struct Price {
     paise: i64,
     /// The previous close that the exchange states for that date.
     previous_close: Option<i64>,
+    /// The open of that date, if the session's range begins with it.
+    open: Option<i64>,
+}
+
+/// A session as ordered, in paise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OrderedRange {
+    pub(crate) open: i64,
+    pub(crate) low: i64,
+    pub(crate) high: i64,
 }
 
 impl Trading {
@@ -49,6 +59,22 @@ impl Trading {
         self.prices.iter().filter(of_date).find_map(|price| price.previous_close)
     }
 
+    /// The range of the session up to `at`, if an open was ordered for its date.
+    pub(crate) fn range(&self, at: Timestamp) -> Option<OrderedRange> {
+        let date = clock::zoned(at).date();
+        let made = |price: &&Price| price.from <= at && clock::zoned(price.from).date() == date;
+        let mut since = self.prices.iter().filter(made).skip_while(|price| price.open.is_none());
+        let first = since.next()?;
+        let open = first.open?;
+        let mut low = open.min(first.paise);
+        let mut high = open.max(first.paise);
+        for price in since {
+            low = low.min(price.paise);
+            high = high.max(price.paise);
+        }
+        Some(OrderedRange { open, low, high })
+    }
+
     /// Carries out an order given at `now`.
     ///
     /// # Errors
@@ -56,12 +82,14 @@ impl Trading {
     pub(crate) fn order(&mut self, order: &TradingOrder, now: Timestamp) -> Result<(), String> {
         if let Some(price) = order.price {
             let previous_close = order.previous_close.map(paise);
-            let price = Price { from: now, paise: paise(price), previous_close };
+            let open = order.open.map(paise);
+            let price = Price { from: now, paise: paise(price), previous_close, open };
             let fits = |paise: i64| (1..=PRICE_PAISE_MAX).contains(&paise);
-            let all_fit = fits(price.paise) && price.previous_close.is_none_or(fits);
+            let all_fit =
+                fits(price.paise) && previous_close.is_none_or(fits) && open.is_none_or(fits);
             if !all_fit || self.prices.len() >= PRICES_MAX {
                 return Err(format!(
-                    "prices: 0.01 to {} rupees, at most {PRICES_MAX} of one share",
+                    "prices: 0.01 to {} rupees, at most {PRICES_MAX} of one instrument",
                     PRICE_PAISE_MAX / 100
                 ));
             }
@@ -88,6 +116,10 @@ pub(crate) struct TradingOrder {
     /// The date's previous close, as an exchange adjusts it for a split. Goes with `price`; if
     /// absent, it is the last close.
     pub(super) previous_close: Option<Decimal>,
+    /// The open of the date, as of a share that is listed on it: the session's range then begins
+    /// with it, and the limits follow it. Goes with `price`; if absent, the range is the simulated
+    /// one, and the limits follow the previous close.
+    pub(super) open: Option<Decimal>,
     /// Whether trading is halted. The last price then stays, with its time.
     pub(super) halted: Option<bool>,
 }
