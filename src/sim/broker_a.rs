@@ -65,6 +65,7 @@ pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
 /// The answer of a fault in place of a route.
 pub(super) fn fault(kind: Kind) -> Answer {
     match kind {
+        Kind::BadRequest => error(400, "InputException", "Invalid request."),
         Kind::RateLimit => error(429, "NetworkException", "Too many requests"),
         Kind::ExpiredToken => {
             error(403, "TokenException", "Incorrect `api_key` or `access_token`.")

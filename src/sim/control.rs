@@ -41,6 +41,13 @@ struct UserBody {
     user_id: Option<String>,
 }
 
+/// Symbols whose prices stand at broker A, though they move at the exchange.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StandOrder {
+    symbols: Vec<String>,
+}
+
 /// Whether the brokers roll their previous closes over once a session is over.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -107,6 +114,7 @@ pub(crate) fn answer(world: &World, request: &Request, path: &str) -> Answer {
                 *world.listing.lock() = order;
                 map([("inserted", rows.into())])
             }),
+            ("POST", "broker_a/stand") => body(request).map(|order| stand(world, order)),
             ("POST", "rollover") => body(request).map(|order: RolloverBody| {
                 world.rolls_over.store(order.after_close, Ordering::Relaxed);
                 map([("after_close", order.after_close.into())])
@@ -190,6 +198,18 @@ fn share<'a>(world: &'a World, symbol: &str) -> Result<&'a Instrument, String> {
 
 fn rows(count: usize) -> Value {
     map([("rows", count.into())])
+}
+
+/// The symbols whose prices stand at broker A from now on; those that stood go on to, and others
+/// move again.
+fn stand(world: &World, order: StandOrder) -> Value {
+    let mut stands = world.stands.lock();
+    let before = std::mem::take(&mut *stands);
+    for symbol in order.symbols {
+        let since = before.get(&symbol).copied().unwrap_or_else(|| world.clock.now());
+        stands.insert(symbol, since);
+    }
+    rows(stands.len())
 }
 
 /// Sets a price of a share or an index, or halts it.

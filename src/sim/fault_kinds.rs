@@ -18,6 +18,8 @@ words! {
         Truncate = "truncate",
         /// 429.
         RateLimit = "rate_limit",
+        /// 400: the request itself is refused.
+        BadRequest = "bad_request",
         /// 200 whose body is an error.
         ErrorIn200 = "error_in_200",
         /// 5xx with a page of HTML.
@@ -46,6 +48,8 @@ words! {
         FutureTime = "future_time",
         /// One candle in the middle of a history is text.
         NanCandle = "nan_candle",
+        /// Nine candles of a history are text.
+        NanCandles = "nan_candles",
         /// A history ends halfway.
         HalfHistory = "half_history",
         /// The newest candle is not there yet.
@@ -121,7 +125,9 @@ impl Kind {
             | Self::Drip => true,
             _ if self.is_of_stream() => upstream == Upstream::Ticker,
             _ if upstream == Upstream::Ticker => false,
-            Self::NoPermission | Self::BrokenRow => upstream == Upstream::BrokerA,
+            Self::NoPermission | Self::BrokenRow | Self::BadRequest => {
+                upstream == Upstream::BrokerA
+            }
             Self::ExpiredToken => upstream != Upstream::Public,
             _ => true,
         }

@@ -115,7 +115,8 @@ impl FaultOrder {
         if *count == Some(0) {
             return Err("count has to be at least 1; leave it out for no end".to_owned());
         }
-        let only_a = matches!(kind, Kind::NoPermission | Kind::BrokenRow) && self.route != "*";
+        let only_a = matches!(kind, Kind::NoPermission | Kind::BrokenRow | Kind::BadRequest)
+            && self.route != "*";
         if only_a && !self.route.starts_with("broker_a") {
             return Err(format!("{name} exists at broker_a only"));
         }
@@ -217,6 +218,7 @@ impl Faults {
                 Kind::Lag => effects.lag += by,
                 Kind::FutureTime => effects.ahead += by,
                 Kind::RateLimit
+                | Kind::BadRequest
                 | Kind::ErrorIn200
                 | Kind::Html5xx
                 | Kind::Redirect
@@ -271,7 +273,7 @@ impl Effects {
                     tenfold_price(name, value);
                     true
                 }
-                Kind::NanCandle | Kind::HalfHistory | Kind::LateCandle => {
+                Kind::NanCandle | Kind::NanCandles | Kind::HalfHistory | Kind::LateCandle => {
                     rewrite(*kind, name, value);
                     true
                 }
@@ -378,6 +380,9 @@ fn wrong_type(value: &mut Value) {
 /// The public provider's columns; `timestamp` is not among them.
 const COLUMNS: [&str; 5] = ["open", "high", "low", "close", "volume"];
 
+/// Bad candles of one history, spread over it.
+const NAN_CANDLES: usize = 9;
+
 /// Rewrites one member of an answer, if it holds candles; `kind` is one of candles.
 pub(crate) fn rewrite(kind: Kind, name: &str, value: &mut Value) {
     let Value::Array(items) = value else { return };
@@ -392,6 +397,17 @@ pub(crate) fn rewrite(kind: Kind, name: &str, value: &mut Value) {
                 Some(Value::Array(row)) => row.iter_mut().skip(1).for_each(not_a_number),
                 Some(value) => not_a_number(value),
                 None => {}
+            }
+        }
+        Kind::NanCandles if rows || column => {
+            let count = items.len();
+            let parts = NAN_CANDLES + 1;
+            for middle in (1..parts).map(|part| part * count / parts) {
+                match items.get_mut(middle) {
+                    Some(Value::Array(row)) => row.iter_mut().skip(1).for_each(not_a_number),
+                    Some(value) => not_a_number(value),
+                    None => {}
+                }
             }
         }
         // Rows end halfway. Columns do too, but their times are complete.

@@ -2,6 +2,7 @@
 //! exchange, and the locked state of logins, faults, limits and counters. Locks are held for
 //! look-ups only, never over I/O.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -36,6 +37,8 @@ pub(super) struct World {
     pub(super) accounts: Mutex<Accounts>,
     /// Changes of broker A's list of instruments.
     pub(super) listing: Mutex<ListingOrder>,
+    /// Symbols whose prices stand at broker A alone, since these instants.
+    pub(super) stands: Mutex<HashMap<String, Timestamp>>,
     /// Whether the brokers say the close of a session that is over as the previous close.
     pub(super) rolls_over: AtomicBool,
     /// Root of the service to which the login pages send the browser back, as registered with the
@@ -76,11 +79,19 @@ impl World {
             broker_b: Mutex::new(broker_b),
             accounts: Mutex::default(),
             listing: Mutex::default(),
+            stands: Mutex::default(),
             rolls_over: AtomicBool::new(false),
             returns_to: Mutex::new(settings.returns_to.clone()),
             settings,
             clock,
         }
+    }
+}
+
+impl World {
+    /// The instant whose price broker A shows of `instrument` at `at`.
+    pub(super) fn shown_at_broker_a(&self, instrument: &Instrument, at: Timestamp) -> Timestamp {
+        self.stands.lock().get(&instrument.key).map_or(at, |since| at.min(*since))
     }
 }
 
@@ -112,7 +123,16 @@ pub(super) struct Call<'a> {
 impl Call<'_> {
     /// The tick of `instrument` at the instant whose prices are shown.
     pub(super) fn tick(&self, instrument: &Instrument) -> Tick {
-        let mut tick = self.world.day.tick(instrument, self.prices_at);
+        self.tick_at(instrument, self.prices_at)
+    }
+
+    /// The same as broker A's quote calls have it.
+    pub(super) fn tick_at_broker_a(&self, instrument: &Instrument) -> Tick {
+        self.tick_at(instrument, self.world.shown_at_broker_a(instrument, self.prices_at))
+    }
+
+    fn tick_at(&self, instrument: &Instrument, at: Timestamp) -> Tick {
+        let mut tick = self.world.day.tick(instrument, at);
         let is_over = || tick.as_of >= self.world.day.end(instrument, tick.date);
         if self.world.rolls_over.load(Ordering::Relaxed) && is_over() {
             tick.previous_close = tick.last;

@@ -41,7 +41,7 @@ pub(crate) fn quotes_answer(call: &Call<'_>, route: &str) -> Answer {
         if is_left_out || !seen.insert(key) {
             continue;
         }
-        let tick = call.tick(instrument);
+        let tick = call.tick_at_broker_a(instrument);
         let quote = match route {
             "broker_a.quote" => full(call, instrument, &tick),
             "broker_a.ohlc" => json!({

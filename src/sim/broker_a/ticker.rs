@@ -330,7 +330,8 @@ impl Ticker {
             if instrument.is_index && effects.has(Kind::LeadStands) {
                 continue;
             }
-            let mut tick = world.day.tick(instrument, prices_at);
+            let shown_at = world.shown_at_broker_a(instrument, prices_at);
+            let mut tick = world.day.tick(instrument, shown_at);
             let moment = (tick.as_of, tick.part);
             if subscription.sent_at.replace(moment) == Some(moment) {
                 continue;
