@@ -243,7 +243,8 @@ read_documents! {
         pub symbols: usize,
         /// Symbols whose candles are suspect and fetched again.
         pub silenced: usize,
-        /// Symbols whose latest candle is not available.
+        /// Symbols whose latest candle is not available, or that have none since their history
+        /// could not be had or was refused.
         pub failed: usize,
         pub signals: usize,
         /// Only where provisional signals are wanted.

@@ -490,7 +490,7 @@ impl SignalsTask {
             as_of: self.shown.top.as_of.map(Day),
             symbols: self.histories.len(),
             silenced: self.histories.count(TrackedSymbol::is_silenced),
-            failed: self.histories.count(|tracked| tracked.given_up),
+            failed: self.histories.count(TrackedSymbol::lacks_candles),
             signals: self.shown.signals,
             provisional: provisional
                 .then(|| self.shown.provisional.map_or(0, |shown| shown.signals)),

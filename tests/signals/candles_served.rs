@@ -132,6 +132,23 @@ fn candles_that_must_be_fetched_again_are_marked() {
     assert!(other.status == 200 && !other.text().contains("suspect"), "{}", other.text());
 }
 
+/// Broker A's histories are refused for their holes, until the public provider is asked.
+#[test]
+fn shares_whose_histories_have_nine_bad_candles_are_counted_until_they_have_candles() {
+    let stage = Stage::on(ON_FRIDAY);
+    stage.scene.fault("broker_a.historical", r#"{"kind":"nan_candles"}"#);
+    let service = stage.start();
+    let target = format!("{CANDLES}?symbol=NSE:INFY");
+    stage.health_where("the refused ones to be counted", &service, |json| {
+        json["signals"]["failed"].as_u64() == Some(5)
+    });
+    service.get(&target).expect_problem(404, "candles_not_found");
+    await_candles(&stage, &service, "symbol=NSE:INFY", ON_FRIDAY);
+    stage.health_where("none that fails", &service, |json| {
+        json["signals"]["failed"].as_u64() == Some(0)
+    });
+}
+
 /// A demerger, splits, a bonus and a consolidation that the vendor does not apply backwards.
 #[test]
 fn candles_of_a_silenced_symbol_are_marked_whatever_the_gap() {

@@ -113,6 +113,13 @@ impl TrackedSymbol {
         *self = Self { is_index, history, in_flight, ..Self::new(symbol) };
     }
 
+    /// Whether its candles are not available: given up, or none stored yet and a call has failed
+    /// or was refused for what it brought.
+    pub(crate) fn lacks_candles(&self) -> bool {
+        let has_failed = self.failures.0.iter().any(|failures| *failures > 0);
+        self.given_up || self.history.is_none() && has_failed
+    }
+
     /// Date of the newest stored candle.
     pub(crate) fn last(&self) -> Option<Date> {
         self.history.as_ref()?.last
