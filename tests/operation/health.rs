@@ -67,6 +67,38 @@ fn without_broker_a_it_is_degraded() {
     assert_eq!(service.get("/api/health").status, 200);
 }
 
+/// A refusal is the request's fault, and a broker that refuses every call has a fault of its own.
+#[test]
+fn the_circuit_of_a_broker_that_refuses_every_quote_call_opens() {
+    const OPEN_MS: i64 = 60_000;
+    let scene = Scene::still_at(TRADING);
+    let mut config = scene.config();
+    config.upstream.breaker_open_ms = OPEN_MS as u64;
+    config.upstream.breaker_open_max_ms = OPEN_MS as u64;
+    let service = scene.start_with(&config);
+    let health_where = |what: &str, holds: &dyn Fn(&Value) -> bool| {
+        until(what, || {
+            scene.advance_ms(250);
+            let health = service.health();
+            if holds(&health) { Ok(health) } else { Err(health["feeds"].to_string()) }
+        })
+    };
+    let state = |health: &Value| health["feeds"]["broker_a"]["state"].as_str().map(str::to_owned);
+    health_where("broker A", &|health| state(health).as_deref() == Some("ok"));
+    scene.fault("broker_a", r#"{"kind":"bad_request"}"#);
+    let rounds = |health: &Value| health["feeds"]["public"]["rounds"].as_u64().unwrap();
+    let open = health_where("the circuit", &|health| state(health).as_deref() == Some("open"));
+    let calls = || scene.stats()["requests"]["broker_a.quote"].as_u64().unwrap();
+    let before = calls();
+    assert!(before >= 10, "only {before} calls");
+    let later = health_where("calls of the other", &|health| rounds(health) > rounds(&open) + 5);
+    assert_eq!((calls(), state(&later).as_deref()), (before, Some("open")), "{later}");
+    assert_eq!(later["status"], "degraded", "{later}");
+    assert_eq!(scene.control("DELETE", "faults", "").status, 200);
+    scene.advance_ms(OPEN_MS);
+    health_where("broker A again", &|health| state(health).as_deref() == Some("ok"));
+}
+
 /// Broker A leaves an index out of its answers and has all else.
 #[test]
 fn an_index_that_broker_a_lacks_comes_from_the_public_provider_and_degrades_nothing() {
