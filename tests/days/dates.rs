@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bhav::base::clock;
 use bhav::market::MarketCalendar;
 use jiff::Timestamp;
 use jiff::civil::{Date, date};
@@ -38,6 +39,38 @@ const AUCTIONS: [(&str, &str); 4] = [
     ("15:25-15:45", "15:43"),
     ("15:15-15:50", "15:48"),
     ("15:10-15:30", "15:28"),
+];
+
+/// Since when, and the phase from each time on.
+type Phases = (Date, &'static [(&'static str, &'static str)]);
+
+/// The phases of a trading date as the circulars say them, the newest first. The calendar that is
+/// tested makes the exchange's prices too, so nothing else would show that it is wrong.
+const PHASES: [Phases; 2] = [
+    (
+        REGIME_BEGINS[1],
+        &[
+            ("00:00", "closed"),
+            ("09:00", "pre_open"),
+            ("09:15", "open"),
+            ("15:30", "closing"),
+            ("15:40", "closed"),
+            ("15:50", "post_close"),
+            ("16:00", "closed"),
+        ],
+    ),
+    (
+        date(2026, 8, 3),
+        &[
+            ("00:00", "closed"),
+            ("09:00", "pre_open"),
+            ("09:15", "open"),
+            ("15:15", "closing"),
+            ("15:35", "closed"),
+            ("15:50", "post_close"),
+            ("16:00", "closed"),
+        ],
+    ),
 ];
 
 /// What is special about the dates.
@@ -135,6 +168,18 @@ impl Dates {
     /// The edges of a date as the service expects them until it reads the operator's file again.
     pub fn hours_before(&self, date: Date) -> Hours {
         Hours::of(&self.before, date)
+    }
+
+    /// The phase that a service has to show at `now`: by the circulars, or by the hours that the
+    /// exchange announced.
+    pub fn phase(&self, now: Timestamp) -> &'static str {
+        let local = clock::zoned(now);
+        if self.kind == Kind::HoursChange || !self.calendar.is_trading_date(local.date()) {
+            return self.calendar.status(now).phase.as_str();
+        }
+        let (_, phases) = PHASES.iter().find(|(from, _)| *from <= local.date()).unwrap();
+        let time = local.strftime("%H:%M").to_string();
+        phases.iter().rfind(|(from, _)| *from <= time.as_str()).unwrap().1
     }
 
     /// Whether nothing trades on `date`, which the calendar does not know.

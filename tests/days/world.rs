@@ -175,8 +175,8 @@ impl World {
     /// The phases that a document may show which was made within the last `ms`.
     pub fn phases_within(&self, ms: i64) -> Option<[&'static str; 2]> {
         let now = self.clock.now();
-        let phase = |at| self.dates.calendar.status(at).phase.as_str();
-        self.is_told.get().then(|| [phase(now), phase(now - SignedDuration::from_millis(ms))])
+        let before = now - SignedDuration::from_millis(ms);
+        self.is_told.get().then(|| [self.dates.phase(now), self.dates.phase(before)])
     }
 
     /// Stops the service as a signal does.
