@@ -1,11 +1,10 @@
 // The frame: which page is shown, who is logged in, and what stands around every page.
-import { askSession, onSession, session } from './api.js';
-import * as live from './live.js';
+import { askSession, onSession, session } from './data/api.js';
+import * as live from './data/live.js';
+import { attr, button, h, put, say, skeleton } from './parts/view.js';
 import { start as startPlaces } from './places.js';
-import { start as startReasons } from './reasons.js';
 import { start as startStrip } from './strip.js';
 import { text } from './text.js';
-import { attr, button, h, put, say, skeleton } from './view.js';
 
 /** Path and module of each page. @type {{ [path: string]: string }} */
 const PAGES = {
@@ -193,7 +192,6 @@ document.addEventListener('visibilitychange', () => {
   if (document.visibilityState === 'visible') askSession().catch(() => {});
 });
 const places = startPlaces(main);
-startReasons(byId('reason'));
 startStrip({ tools: byId('tools'), strip: byId('strip'), banner: byId('banner'), announce, find });
 /** The search and the list of keys come when they are asked for. */
 async function find(what = 'search') {
@@ -215,8 +213,14 @@ document.addEventListener('keydown', (event) => {
   find(event.key === '/' ? 'search' : 'keys');
 });
 findSession();
-// It is not waited for: the page comes first.
-addEventListener('load', () => import('./offline.js').catch(() => {}));
+// They are not waited for: the page comes first.
+addEventListener('load', () => {
+  import('./offline.js').catch(() => {});
+  import('./reasons.js').then(
+    ({ start }) => start(byId('reason')),
+    () => {},
+  );
+});
 // The page chooses its symbols first, so that one stream is opened and not two. A page that waited for the session has
 // begun to be drawn anew by then.
 render(false)

@@ -1,7 +1,7 @@
 // The search of every page, and the list of keys: dialogs that come when they are asked for.
-import { combobox } from './combobox.js';
+import { combobox } from './parts/combobox.js';
+import { button, h, pathOf, put } from './parts/view.js';
 import { find as t } from './text/find.js';
-import { button, h, pathOf, put } from './view.js';
 
 /** @type {HTMLDialogElement | null} */
 let dialog = null;

@@ -1,7 +1,8 @@
 // Why something is marked or not known: a press on the mark shows it, so that fingers and keys reach it too.
-import { say } from './view.js';
+// It comes once the page is there.
+import { say } from './parts/view.js';
 
-/** Shows what stands in `data-why` of the pressed button, beside it. */
+/** Shows what stands in `data-why` of the pressed button, beside it. @param {HTMLElement} place */
 export function start(place) {
   document.addEventListener('click', (event) => {
     const mark = event.target instanceof Element ? event.target.closest('[data-why]') : null;

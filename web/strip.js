@@ -1,10 +1,10 @@
 // What stands above every page: the tools of the header, the market's state, and warnings.
-import { onSession, serverNow, session } from './api.js';
-import { age, minute, moments, span, time, weekday } from './format.js';
-import * as live from './live.js';
-import { amountsHidden, onAppearance, setLook } from './prefs.js';
+import { onSession, serverNow, session } from './data/api.js';
+import { age, minute, moments, span, time, weekday } from './data/format.js';
+import * as live from './data/live.js';
+import { amountsHidden, onAppearance, setLook } from './data/prefs.js';
+import { attr, button, h, memo, put, s as svg, say } from './parts/view.js';
 import { text } from './text.js';
-import { attr, button, h, memo, put, s as svg, say } from './view.js';
 
 const t = text.strip;
 const ANNOUNCE_MS = 60_000;

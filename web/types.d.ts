@@ -70,6 +70,17 @@ interface List {
   symbols: string[];
 }
 
+/** A day of the trend. */
+type Point = Answer<'/api/portfolio/pnl'>['trend'][number];
+
+/** What is held of a symbol today, with the closes that are stored of it. */
+interface Share {
+  symbol: string;
+  quantity: number;
+  value: number;
+  candles: { date: string; close: number }[];
+}
+
 interface Context {
   main: HTMLElement;
   path: string;

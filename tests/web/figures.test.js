@@ -1,7 +1,7 @@
 // Every figure of the portfolio, the market and the trend, against answers whose figures were computed by hand.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { day } from '../../web/format.js';
+import { day } from '../../web/data/format.js';
 import { open, scene, until, userOf, visit } from './support.js';
 
 /** @type {any} */

@@ -1,7 +1,7 @@
 // W6, W7, W11, W17: from nothing to a portfolio and out again, by mouse and by keyboard.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { rupees, signedRupees } from '../../web/format.js';
+import { rupees, signedRupees } from '../../web/data/format.js';
 import { PASSWORD, open, register, scene, submitSync, sync, until, userOf, visit } from './support.js';
 
 // At a fixed instant the sums of what was paid are the same to the paisa in every run.

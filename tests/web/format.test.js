@@ -1,9 +1,9 @@
 // W14: numbers, times and words, without a page.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { csvCell } from '../../web/csv.js';
-import * as format from '../../web/format.js';
-import { wilson } from '../../web/reliability.js';
+import { csvCell } from '../../web/data/csv.js';
+import * as format from '../../web/data/format.js';
+import { wilson } from '../../web/charts/reliability.js';
 
 test('rupees are grouped as in India, to the paisa', () => {
   const rows = [

@@ -1,14 +1,14 @@
 // Who is logged in and until when; password, export, and the two ways to delete.
-import { askSession, call, logOut, serverNow, session } from '../api.js';
-import { appearance } from '../appearance.js';
-import { ask } from '../dialog.js';
-import { attempt, field, onSubmit, problemPlace } from '../form.js';
-import { day, minute, span } from '../format.js';
-import { keysPart } from '../keys.js';
-import { save } from '../csv.js';
+import { askSession, call, logOut, serverNow, session } from '../data/api.js';
+import { save } from '../data/csv.js';
+import { day, minute, span } from '../data/format.js';
+import { appearance } from '../parts/appearance.js';
+import { ask } from '../parts/dialog.js';
+import { attempt, field, onSubmit, problemPlace } from '../parts/form.js';
+import { keysPart } from '../parts/keys.js';
+import { button, h, put, say } from '../parts/view.js';
 import { account as t } from '../text/account.js';
 import { login } from '../text/login.js';
-import { button, h, put, say } from '../view.js';
 
 export const title = t.title;
 

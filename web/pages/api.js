@@ -1,8 +1,8 @@
 // The API's own description, made readable from the OpenAPI document that the service serves.
-import { call } from '../api.js';
-import * as live from '../live.js';
+import { call } from '../data/api.js';
+import * as live from '../data/live.js';
+import { button, h, put, skeleton } from '../parts/view.js';
 import { api as t } from '../text/api.js';
-import { button, h, put, skeleton } from '../view.js';
 
 export const title = t.title;
 

@@ -1,17 +1,17 @@
 // The user's own notes of trades: by days, filtered, with what closed pairs came to.
-import { call, withQuery } from '../api.js';
-import { figure, figureList, moved, secret } from '../figures.js';
-import { count, day, direction, price, quantity, rupees, share, signedRupees } from '../format.js';
-import * as live from '../live.js';
-import { onAppearance } from '../prefs.js';
-import { csvButton, table } from '../table.js';
+import { call, withQuery } from '../data/api.js';
+import { count, day, direction, price, quantity, rupees, share, signedRupees } from '../data/format.js';
+import * as live from '../data/live.js';
+import { onAppearance } from '../data/prefs.js';
+import { figure, figureList, moved, secret } from '../parts/figures.js';
+import { csvButton, table } from '../parts/table.js';
+import { button, h, memo, pathOf, put, say, skeleton } from '../parts/view.js';
 import { text } from '../text.js';
 import { journal as t } from '../text/journal.js';
-import { button, h, memo, pathOf, put, say, skeleton } from '../view.js';
 
 export const title = t.title;
 
-/** The form comes when it is first asked for, and keeps what was typed. @type {typeof import('../journal-form.js') | null} */
+/** The form comes when it is first asked for, and keeps what was typed. @type {typeof import('../parts/journal-form.js') | null} */
 let form = null;
 
 const PAGE = 50;
@@ -39,7 +39,7 @@ export function show({ main, announce }) {
 
   const edit = async (entry) => {
     try {
-      form ??= await import('../journal-form.js');
+      form ??= await import('../parts/journal-form.js');
     } catch {
       say(problem, text.problem.offline);
       problem.hidden = false;

@@ -1,9 +1,9 @@
 // Log in or create an account. On a private page it stands in that page's place.
-import { Problem, askSession, call, onSession, session } from '../api.js';
-import { appearance } from '../appearance.js';
-import { field, onSubmit, problemPlace } from '../form.js';
+import { Problem, askSession, call, onSession, session } from '../data/api.js';
+import { appearance } from '../parts/appearance.js';
+import { field, onSubmit, problemPlace } from '../parts/form.js';
+import { button, h, put, say } from '../parts/view.js';
 import { login as t } from '../text/login.js';
-import { button, h, put, say } from '../view.js';
 
 export const title = t.title;
 

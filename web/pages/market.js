@@ -1,14 +1,14 @@
 // The market at a glance: three indices, the sectors, the shares that move most, and the best signals.
-import { call, serverNow } from '../api.js';
-import { ageMark, change, movedLarge, simulated } from '../figures.js';
-import { day, heat, moments, percent, price, signedPrice, time } from '../format.js';
-import * as live from '../live.js';
-import { bestSignals, signalWords, simulatedMark } from '../signal-table.js';
-import { table } from '../table.js';
+import { call, serverNow } from '../data/api.js';
+import { day, heat, moments, percent, price, signedPrice, time } from '../data/format.js';
+import * as live from '../data/live.js';
+import { ageMark, change, movedLarge, simulated } from '../parts/figures.js';
+import { bestSignals, signalWords, simulatedMark } from '../parts/signal-table.js';
+import { table } from '../parts/table.js';
+import { attr, h, keyed, memo, pathOf, pieces, put, s, say, skeleton } from '../parts/view.js';
 import { text } from '../text.js';
 import { market as t } from '../text/market.js';
 import { signals as signalText } from '../text/signals.js';
-import { attr, h, keyed, memo, pathOf, pieces, put, s, say, skeleton } from '../view.js';
 
 export const title = t.title;
 
@@ -177,7 +177,7 @@ function makeCard({ key, name, symbol }) {
   const node = h('a', { class: 'card', href: pathOf(symbol) }, h('h2', null, name), spark, level, change, state, range.node);
   /** The month comes after the price; without it the card is whole. */
   const month = async () => {
-    drawSpark = await (await import('../spark.js')).spark(spark, symbol);
+    drawSpark = await (await import('../charts/spark.js')).spark(spark, symbol);
     drawSpark?.(live.valueOf('snapshot')[`${key}_price`]);
   };
   const draw = (snapshot) => {

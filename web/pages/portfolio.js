@@ -1,13 +1,13 @@
 // One portfolio from both brokers: totals, holdings merged by ISIN or by broker, positions.
-import { call, serverNow, session } from '../api.js';
-import { movedLarge, secret } from '../figures.js';
-import { arrow, day, direction, isKnown, isoDay, moments, percent, rupees, signedRupees } from '../format.js';
-import { showHoldings } from '../holdings-tab.js';
-import * as live from '../live.js';
-import { kept, onAppearance } from '../prefs.js';
+import { call, serverNow, session } from '../data/api.js';
+import { arrow, day, direction, isKnown, isoDay, moments, percent, rupees, signedRupees } from '../data/format.js';
+import * as live from '../data/live.js';
+import { kept, onAppearance } from '../data/prefs.js';
+import { movedLarge, secret } from '../parts/figures.js';
+import { showHoldings } from '../parts/holdings-tab.js';
+import { attr, button, h, memo, pieces, put, say, skeleton } from '../parts/view.js';
 import { text } from '../text.js';
 import { portfolio as t } from '../text/portfolio.js';
-import { attr, button, h, memo, pieces, put, say, skeleton } from '../view.js';
 
 export const title = t.title;
 
@@ -62,7 +62,7 @@ export function show({ main }) {
   const showSteps = () => {
     if (steps) return;
     steps = true;
-    endTab = lazily(body, import('../first-steps.js'), ({ showFirstSteps }) => showFirstSteps(body));
+    endTab = lazily(body, import('../parts/first-steps.js'), ({ showFirstSteps }) => showFirstSteps(body));
   };
   const choose = (name) => {
     endTab?.();
@@ -70,9 +70,9 @@ export function show({ main }) {
     steps = false;
     for (const tab of tabs) attr(tab, 'aria-pressed', String(tab.dataset.tab === name));
     if (name === 'positions')
-      endTab = lazily(body, import('../positions.js'), ({ showPositions }) => showPositions(body));
+      endTab = lazily(body, import('../parts/positions.js'), ({ showPositions }) => showPositions(body));
     else if (name === 'allocation')
-      endTab = lazily(body, import('../allocation.js'), ({ showAllocation }) => {
+      endTab = lazily(body, import('../parts/allocation.js'), ({ showAllocation }) => {
         drawTab = showAllocation(body);
         if (state.answer) drawTab(state.answer);
       });

@@ -1,13 +1,13 @@
 // The signals of the last published date, and how all earlier ones did.
-import { call, withQuery } from '../api.js';
-import { figure, figureList, simulated } from '../figures.js';
-import { count, day, minute, share } from '../format.js';
-import * as live from '../live.js';
-import { signalTable, signalWords, simulatedMark, sorted } from '../signal-table.js';
-import { csvButton, table } from '../table.js';
+import { call, withQuery } from '../data/api.js';
+import { count, day, minute, share } from '../data/format.js';
+import * as live from '../data/live.js';
+import { figure, figureList, simulated } from '../parts/figures.js';
+import { signalTable, signalWords, simulatedMark, sorted } from '../parts/signal-table.js';
+import { csvButton, table } from '../parts/table.js';
+import { h, memo, put, say, skeleton } from '../parts/view.js';
 import { text } from '../text.js';
 import { signals as t } from '../text/signals.js';
-import { h, memo, put, say, skeleton } from '../view.js';
 
 export const title = t.title;
 
@@ -127,7 +127,7 @@ export function show({ main }) {
   const recorded = live.repeat(async () => {
     const answer = await call('/api/signals/record');
     // Before the first signal is judged there is no plot to load.
-    const plots = answer.judged > 0 ? await import('../reliability.js') : null;
+    const plots = answer.judged > 0 ? await import('../charts/reliability.js') : null;
     memo(record, answer, () => {
       put(record, h('h2', { id: 'record' }, t.record), recordOf(answer, plots));
       endFit?.();

@@ -1,10 +1,10 @@
 // How the service is: each part in words, and for each bad one what to do.
-import { Problem, call, serverNow } from '../api.js';
-import { UNKNOWN, count, day, moments, span } from '../format.js';
-import * as live from '../live.js';
+import { Problem, call, serverNow } from '../data/api.js';
+import { UNKNOWN, count, day, moments, span } from '../data/format.js';
+import * as live from '../data/live.js';
+import { h, memo, put, skeleton } from '../parts/view.js';
 import { text } from '../text.js';
 import { status as t } from '../text/status.js';
-import { h, memo, put, skeleton } from '../view.js';
 
 export const title = t.title;
 

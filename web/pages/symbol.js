@@ -1,13 +1,13 @@
 // One share or index: its price, its candles, what the user holds of it, its signals, and what was written about it.
-import { call, serverNow, session, withQuery } from '../api.js';
-import { showCandles } from '../candles.js';
-import { ageMark, isOpen, known, movedLarge, simulated } from '../figures.js';
-import { moments, percent, price, signedPrice, time } from '../format.js';
-import * as live from '../live.js';
-import { onAppearance } from '../prefs.js';
+import { showCandles } from '../charts/candles.js';
+import { call, serverNow, session, withQuery } from '../data/api.js';
+import { moments, percent, price, signedPrice, time } from '../data/format.js';
+import * as live from '../data/live.js';
+import { onAppearance } from '../data/prefs.js';
+import { ageMark, isOpen, known, movedLarge, simulated } from '../parts/figures.js';
+import { button, h, memo, pieces, put, say, skeleton } from '../parts/view.js';
 import { text } from '../text.js';
 import { symbol as t } from '../text/symbol.js';
-import { button, h, memo, pieces, put, say, skeleton } from '../view.js';
 
 const FORM = /^(NSE|BSE):[A-Z0-9&._ -]{1,32}$/;
 
@@ -71,7 +71,7 @@ export function show({ main, path, announce }) {
   live.follow([symbol]);
   const ends = [onAppearance(() => own.now())];
   let isOver = false;
-  import('../star.js').then(
+  import('../parts/star.js').then(
     ({ star }) => isOver || ends.push(star(mark, symbol, announce)),
     () => {},
   );
@@ -107,7 +107,7 @@ export function show({ main, path, announce }) {
       throw problem;
     });
     // Most symbols have none: then their table is not loaded.
-    const tables = list?.signals.length ? await import('../signal-table.js') : null;
+    const tables = list?.signals.length ? await import('../parts/signal-table.js') : null;
     memo(signals, list, () =>
       put(
         signals,
@@ -118,7 +118,7 @@ export function show({ main, path, announce }) {
     came('signals');
   }, 300_000);
   const own = live.repeat(async () => {
-    if (session.user) await (await import('../held.js')).showHeld(held, written, symbol);
+    if (session.user) await (await import('../parts/held.js')).showHeld(held, written, symbol);
     else put(held, h('h2', { id: 'held' }, t.held), h('p', { class: 'muted' }, session.known && t.logIn));
     written.hidden = !session.user;
     came('held');

@@ -1,10 +1,10 @@
 // Syncs a broker. Key, secret and code are sent once and kept nowhere.
-import { call, session } from '../api.js';
-import { simulated } from '../figures.js';
-import { field, onSubmit, problemPlace } from '../form.js';
-import { syncReport } from '../report.js';
+import { call, session } from '../data/api.js';
+import { simulated } from '../parts/figures.js';
+import { field, onSubmit, problemPlace } from '../parts/form.js';
+import { syncReport } from '../parts/report.js';
+import { attr, button, h, put, say } from '../parts/view.js';
 import { sync as t } from '../text/sync.js';
-import { attr, button, h, put, say } from '../view.js';
 
 const whichOf = (path) => (path.endsWith('/b') ? 'b' : 'a');
 export const title = (path) => t.sync[whichOf(path)];

@@ -1,18 +1,19 @@
 // Profit and value over the days: a point for each, and how it came about.
-import { call, serverNow, withQuery } from '../api.js';
-import { explore } from '../chart.js';
-import { change, figure, moved, secret } from '../figures.js';
-import { UNKNOWN, axisRupees, day, isKnown, isoDay, rupees, shortDay, signedRupees } from '../format.js';
-import * as live from '../live.js';
-import { amountsHidden, keep, kept, onAppearance } from '../prefs.js';
-import { csvButton, table } from '../table.js';
+import { explore } from '../charts/chart.js';
+import { trend as chart } from '../charts/trend-chart.js';
+import { call, serverNow, withQuery } from '../data/api.js';
+import { UNKNOWN, axisRupees, day, isKnown, isoDay, rupees, shortDay, signedRupees } from '../data/format.js';
+import * as live from '../data/live.js';
+import { amountsHidden, keep, kept, onAppearance } from '../data/prefs.js';
+import { rebased, runs } from '../data/trend.js';
+import { change, figure, moved, secret } from '../parts/figures.js';
+import { csvButton, table } from '../parts/table.js';
+import { attr, button, h, memo, pieces, put, say, skeleton } from '../parts/view.js';
 import { trend as t } from '../text/trend.js';
-import { trend as chart, rebased, runs } from '../trend-chart.js';
-import { attr, button, h, memo, pieces, put, say, skeleton } from '../view.js';
 
 export const title = t.title;
 
-/** @typedef {typeof import('../estimate.js') & { shares: any[] }} Past */
+/** @typedef {typeof import('../data/estimate.js') & { shares: any[] }} Past */
 
 const DAY_MS = 86_400_000;
 const BENCHMARK = 'NSE:NIFTY 50';
@@ -214,7 +215,7 @@ export function show({ main }) {
   const readPast = async () => {
     if (!isEstimated || past) return;
     try {
-      const its = await import('../estimate.js');
+      const its = await import('../data/estimate.js');
       past = { ...its, shares: await its.sharesWithCloses() };
       draw();
     } catch {

@@ -1,15 +1,15 @@
 // The watch lists with their prices: those of the account, or of who is not logged in the one of this browser.
-import { serverNow, session } from '../api.js';
-import { combobox } from '../combobox.js';
-import { ageMark, change as changeColumn, isOpen, simulated } from '../figures.js';
-import { attempt, problemPlace } from '../form.js';
-import { moments, percent, price, signedPrice, time } from '../format.js';
-import * as live from '../live.js';
-import { csvButton, table } from '../table.js';
+import { serverNow, session } from '../data/api.js';
+import { moments, percent, price, signedPrice, time } from '../data/format.js';
+import * as live from '../data/live.js';
+import * as watched from '../data/watchlists.js';
+import { combobox } from '../parts/combobox.js';
+import { ageMark, change as changeColumn, isOpen, simulated } from '../parts/figures.js';
+import { attempt, problemPlace } from '../parts/form.js';
+import { csvButton, table } from '../parts/table.js';
+import { attr, button, h, memo, pathOf, put, say, skeleton, uid } from '../parts/view.js';
 import { text } from '../text.js';
 import { watch as t } from '../text/watch.js';
-import { attr, button, h, memo, pathOf, put, say, skeleton, uid } from '../view.js';
-import * as watched from '../watchlists.js';
 
 export const title = t.title;
 
@@ -217,7 +217,7 @@ export function show({ main, announce }) {
     try {
       await watched.read();
       if (session.user && !lists) {
-        const { listTools } = await import('../lists.js');
+        const { listTools } = await import('../parts/lists.js');
         lists = listTools({ list, choose, edit, problem, announce, focus: () => search.input.focus() });
         tools.append(...lists.buttons);
         body.prepend(lists.offer);

@@ -1,0 +1,43 @@
+// What the trend's points are to each other: where its line breaks, and what an index would have made of them.
+import { isKnown } from './format.js';
+
+/**
+ * The points as they continue each other: where brokers or the number of holdings have changed, the next run begins.
+ * Points of before say neither, so of these nothing is known to have changed.
+ */
+export function runs(points) {
+  const changed = (a, b) => a !== null && b !== null && String(a) !== String(b);
+  const out = [];
+  points.forEach((p, at) => {
+    const before = points[at - 1];
+    if (!before || changed(before.brokers, p.brokers) || changed(before.holdings, p.holdings)) out.push([]);
+    out[out.length - 1].push(at);
+  });
+  return out;
+}
+
+/** The last close by each point's date; undefined before the first. Both are in order. */
+export function closesAt(points, candles) {
+  let next = 0;
+  return points.map(({ date }) => {
+    while (next < candles.length && candles[next].date <= date) next += 1;
+    return candles[next - 1]?.close;
+  });
+}
+
+/**
+ * The value of each run's first point as if it had moved like an index since: for each point, with the index's last
+ * close by its date. Nothing before the index's first close.
+ */
+export function rebased(points, candles) {
+  const starts = new Set(runs(points).map(([at]) => at));
+  /** @type {{ value: number, close: number } | null} */
+  let base = null;
+  return closesAt(points, candles).map((close, at) => {
+    const value = points[at].total_current_value;
+    if (starts.has(at)) base = null;
+    if (!close || !isKnown(value)) return null;
+    base ??= { value, close };
+    return (base.value / base.close) * close;
+  });
+}

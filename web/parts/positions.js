@@ -1,0 +1,107 @@
+// Open positions: one list of the broker's at a time, since both hold the same trades.
+import { call, serverNow } from '../data/api.js';
+import { day, moments, price, quantity, signedRupees } from '../data/format.js';
+import * as live from '../data/live.js';
+import { amountsHidden, onAppearance } from '../data/prefs.js';
+import { text } from '../text.js';
+import { portfolio as p } from '../text/portfolio.js';
+import { positions as t } from '../text/positions.js';
+import { change, figure, secret } from './figures.js';
+import { csvButton, table } from './table.js';
+import { attr, button, h, pathOf, put, say } from './view.js';
+
+const money = secret(signedRupees);
+
+export function showPositions(into) {
+  let type = 'net';
+  /** @type {Answer<'/api/portfolio/positions'> | null} */
+  let list = null;
+  const total = h('p', { class: 'lead', role: 'status' });
+  const shown = table({
+    name: 'positions',
+    caption: t.caption,
+    key: (row) => [row.broker, row.exchange, row.tradingsymbol, row.product].join(),
+    label: (row) => row.tradingsymbol,
+    columns: [
+      {
+        of: 'tradingsymbol',
+        label: p.instrument,
+        wide: true,
+        at: 'a',
+        show: (row) => [
+          nameOf(row),
+          ' ',
+          { text: p.at(row.exchange, row.broker.toUpperCase()), kind: 'muted' },
+          ...(row.earlier ? [' ', { text: t.earlier(day(row.date)), kind: 'mark delayed', why: t.earlierWhy }] : []),
+          ...(row.unresolved ? [' ', { text: p.marks.unresolved, kind: 'mark note', why: p.why.unresolved }] : []),
+          ...(row.simulated ? [' ', { text: text.simulated, kind: 'mark simulated' }] : []),
+        ],
+      },
+      { of: 'product', label: t.product, at: 'told', show: (row) => row.product },
+      {
+        key: 'lot',
+        label: p.quantity,
+        phone: true,
+        at: 'c',
+        show: (row) =>
+          amountsHidden() ? row.product : `${p.lot(quantity(row.quantity), price(row.average_price))} · ${row.product}`,
+      },
+      figure('quantity', p.quantity, secret(quantity), { at: 'told' }),
+      figure('average_price', p.average, secret(price), { at: 'told', rank: 2 }),
+      figure('last_price', p.last, price, { at: 'd' }),
+      change('realised', t.realised, money, t.unknown, { rank: 3 }),
+      change('unrealised', t.unrealised, money, t.unknown, { rank: 2 }),
+      change('pnl', p.pnl, money, t.unknown, { at: 'b' }),
+    ],
+  });
+  const kinds = ['net', 'day'].map((name) =>
+    button(t.kinds[name], () => {
+      type = name;
+      mark();
+      fetched.now();
+    }),
+  );
+  const mark = () => kinds.forEach((kind, at) => attr(kind, 'aria-pressed', String(['net', 'day'][at] === type)));
+  mark();
+  put(
+    into,
+    h(
+      'div',
+      { class: 'filters no-print' },
+      h('div', { class: 'tabs small', role: 'group', 'aria-label': t.kind }, kinds),
+      csvButton(shown.filed, 'positions.csv'),
+    ),
+    h('p', { class: 'muted' }, t.why),
+    total,
+    shown.node,
+  );
+
+  const draw = () => {
+    if (!list) return;
+    const sum = list.summary[type];
+    const left = sum.without_pnl ? ` ${t.leftOut(sum.without_pnl)}` : '';
+    const of = sum.date ? ` ${t.of(day(sum.date), moments(sum.synced_at, serverNow()))}` : '';
+    const old = sum.earlier ? ` ${t.notToday}` : '';
+    say(total, `${sum.count === 0 ? t.none : `${t.total(sum.count, money(sum.pnl))}${left}`}${of}${old}`);
+    shown.node.hidden = list.positions.length === 0;
+    shown.update(list.positions);
+  };
+  const fetched = live.repeat(async () => {
+    const asked = type;
+    const answer = await call(`/api/portfolio/positions?type=${asked}`);
+    if (asked !== type) return;
+    list = answer;
+    draw();
+  }, 60_000);
+  const end = onAppearance(draw);
+  return () => {
+    fetched.stop();
+    end();
+  };
+}
+
+// A future or an option has no page: candles are of shares and indices.
+const nameOf = (row) =>
+  row.unresolved || !['NSE', 'BSE'].includes(row.exchange)
+    ? { text: row.tradingsymbol, kind: 'symbol' }
+    : { text: row.tradingsymbol, kind: 'symbol', href: pathOf(`${row.exchange}:${row.tradingsymbol}`) };
