@@ -6,3 +6,4 @@ mod documentation;
 mod layers;
 mod packaging;
 mod tidy;
+mod web;
