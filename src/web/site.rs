@@ -312,13 +312,13 @@ pub(super) const ASSETS: &[Asset] = assets! {
     "parts/form.js", "parts/held.js", "parts/holding-parts.js", "parts/holdings-tab.js",
     "parts/holdings.js", "parts/journal-form.js", "parts/keys.js", "parts/lists.js",
     "parts/menu.js", "parts/positions.js", "parts/report.js", "parts/signal-table.js",
-    "parts/star.js", "parts/table.js", "parts/view.js", "places.js", "reasons.js", "strip.js",
-    "style.css", "text.js", "text/account.js", "text/allocation.js", "text/api.js",
-    "text/candles.js", "text/chart.js", "text/estimate.js", "text/find.js", "text/first-steps.js",
-    "text/held.js", "text/journal.js", "text/keys.js", "text/lists.js", "text/login.js",
-    "text/market.js", "text/no-prices.js", "text/portfolio.js", "text/positions.js",
-    "text/signals.js", "text/status.js", "text/symbol.js", "text/sync.js", "text/trend.js",
-    "text/watch.js", "theme.js",
+    "parts/star.js", "parts/table.js", "parts/trend-table.js", "parts/view.js", "places.js",
+    "reasons.js", "strip.js", "style.css", "text.js", "text/account.js", "text/allocation.js",
+    "text/api.js", "text/candles.js", "text/chart.js", "text/estimate.js", "text/find.js",
+    "text/first-steps.js", "text/held.js", "text/journal.js", "text/keys.js", "text/lists.js",
+    "text/login.js", "text/market.js", "text/no-prices.js", "text/portfolio.js",
+    "text/positions.js", "text/signals.js", "text/status.js", "text/symbol.js", "text/sync.js",
+    "text/trend.js", "text/watch.js", "theme.js",
 };
 
 // ---- Settings

@@ -16,29 +16,81 @@ const SETTLING_MS = 15_000;
 const EVERY_MS = 10_000;
 /** Prices come each second; the totals are asked for at most this often. */
 const MOVED_MS = 3_000;
+const TABS = /** @type {const} */ (['holdings', 'positions', 'allocation']);
+/** @typedef {typeof TABS[number]} Tab */
 
+/** @typedef {Answer<'/api/portfolio/holdings'>} Holdings */
+/** @typedef {Holdings['summary']} Summary */
+/** @typedef {ReturnType<typeof lay>} Nodes */
+/** @typedef {{ by: 'isin' | 'broker', only: string, answer: Holdings | null }} State */
+
+/** @param {Context} context */
 export function show({ main }) {
-  main.className = 'portfolio';
-  const state = {
-    by: kept('portfolio view') === 'broker' ? 'broker' : 'isin',
-    only: '',
-    answer: /** @type {Answer<'/api/portfolio/holdings'> | null} */ (null),
+  /** @type {State} */
+  const state = { by: kept('portfolio view') === 'broker' ? 'broker' : 'isin', only: '', answer: null };
+  const nodes = lay(main, (name) => tab.choose(name));
+  const tab = chooser(nodes, state);
+  const draw = () => {
+    const { answer } = state;
+    if (!answer) return;
+    const { summary } = answer;
+    const isEmpty = !summary.synced.a && !summary.synced.b;
+    for (const part of nodes.filled) part.hidden = isEmpty;
+    drawTotals(nodes, summary, () => {
+      state.only = 'without_cost';
+      tab.draw(answer);
+    });
+    say(nodes.synced, timesOf(summary));
+    if (isEmpty) tab.showSteps();
+    else tab.show(answer);
   };
+  let askedMs = -MOVED_MS;
+  const fetched = live.repeat(async () => {
+    askedMs = performance.now();
+    state.answer = await readHoldings(nodes, state);
+    follow(state.answer);
+    draw();
+  }, EVERY_MS);
+  const onMoved = () => {
+    if (state.answer && performance.now() - askedMs > MOVED_MS) fetched.now();
+  };
+  const ends = [live.on('quotes', onMoved), live.on('tick', draw), onAppearance(draw)];
+  return () => {
+    fetched.stop();
+    tab.end();
+    for (const end of ends) end();
+  };
+}
+
+/** @param {Nodes} nodes @param {State} state */
+async function readHoldings({ problem, body }, { answer }) {
+  try {
+    const holdings = await call('/api/portfolio/holdings?live=true');
+    problem.hidden = true;
+    return holdings;
+  } catch (failed) {
+    problem.hidden = !session.user;
+    say(problem, t.notRead(failed.message));
+    if (!answer) put(body);
+    throw failed;
+  }
+}
+
+/** Lays out the page. @param {HTMLElement} main @param {(name: Tab) => void} choose */
+function lay(main, choose) {
+  main.className = 'portfolio';
+  const tabs = TABS.map((name) =>
+    button(t.tabs[name], () => choose(name), { 'aria-pressed': 'false', 'data-tab': name }),
+  );
+  const waiting = () => h('div', { class: 'waiting' }, h('dt', null, '\u00a0'), h('dd', null, '\u00a0'));
   const worth = h('p', { class: 'worth waiting' }, '\u00a0');
   const today = h('p', { class: 'today' });
   const hero = h('div', { class: 'hero' }, worth, today);
-  const totals = h(
-    'dl',
-    { class: 'totals' },
-    Array.from({ length: 3 }, () => h('div', { class: 'waiting' }, h('dt', null, '\u00a0'), h('dd', null, '\u00a0'))),
-  );
+  const totals = h('dl', { class: 'totals' }, waiting(), waiting(), waiting());
   const notes = h('p', { class: 'notes' });
   const synced = h('p', { class: 'muted synced' });
   const problem = h('p', { class: 'problem', role: 'alert', hidden: true });
-  const body = h('div', null, skeleton(10));
-  const tabs = /** @type {const} */ (['holdings', 'positions', 'allocation']).map((name) =>
-    button(t.tabs[name], () => choose(name), { 'aria-pressed': 'false', 'data-tab': name }),
-  );
+  const body = h('div', null);
   const syncs = syncLinks();
   const tabsBox = h('div', { class: 'tabs no-print', role: 'group', 'aria-label': t.tabsLabel }, tabs);
   put(
@@ -52,81 +104,58 @@ export function show({ main }) {
     tabsBox,
     body,
   );
+  /** What is not there before the first sync. */
+  const filled = [syncs, hero, totals, notes, synced, tabsBox];
+  return { worth, today, totals, notes, synced, problem, body, tabs, filled };
+}
 
+/** What stands below the totals: a tab, or before the first sync the steps to it. @param {Nodes} nodes @param {State} state */
+function chooser({ body, tabs }, state) {
   /** @type {(() => void) | null} */
-  let endTab = null;
-  /** @type {((answer: any) => void) | null} */
-  let drawTab = null;
+  let end = null;
+  /** @type {((answer: Holdings) => void) | null} */
+  let draw = null;
   /** Whether the first steps stand there, since nothing was ever synced. */
   let steps = false;
-  const showSteps = () => {
-    if (steps) return;
-    steps = true;
-    endTab = lazily(body, import('../parts/first-steps.js'), ({ showFirstSteps }) => showFirstSteps(body));
-  };
+  /** @param {Tab} name */
   const choose = (name) => {
-    endTab?.();
-    drawTab = endTab = null;
+    end?.();
+    draw = end = null;
     steps = false;
     for (const tab of tabs) attr(tab, 'aria-pressed', String(tab.dataset.tab === name));
-    if (name === 'positions')
-      endTab = lazily(body, import('../parts/positions.js'), ({ showPositions }) => showPositions(body));
+    if (name === 'positions') end = lazily(body, import('../parts/positions.js'), (its) => its.showPositions(body));
     else if (name === 'allocation')
-      endTab = lazily(body, import('../parts/allocation.js'), ({ showAllocation }) => {
-        drawTab = showAllocation(body);
-        if (state.answer) drawTab(state.answer);
+      end = lazily(body, import('../parts/allocation.js'), (its) => {
+        draw = its.showAllocation(body);
+        if (state.answer) draw(state.answer);
       });
     else if (state.answer) {
-      drawTab = showHoldings(body, state);
-      drawTab(state.answer);
+      draw = showHoldings(body, state);
+      draw(state.answer);
     } else put(body, skeleton(10));
   };
-  const draw = () => {
-    const { answer } = state;
-    if (!answer) return;
-    const { summary } = answer;
-    const isEmpty = !summary.synced.a && !summary.synced.b;
-    for (const part of [syncs, hero, totals, notes, synced, tabsBox]) part.hidden = isEmpty;
-    drawTotals({ worth, today, totals, notes }, summary, () => {
-      state.only = 'without_cost';
-      drawTab?.(answer);
-    });
-    say(synced, timesOf(summary));
-    if (isEmpty) showSteps();
-    else if (steps || (!drawTab && !endTab)) choose('holdings');
-    drawTab?.(answer);
-  };
   choose('holdings');
-  let askedMs = -MOVED_MS;
-  const fetched = live.repeat(async () => {
-    askedMs = performance.now();
-    try {
-      state.answer = await call('/api/portfolio/holdings?live=true');
-      problem.hidden = true;
-    } catch (failed) {
-      problem.hidden = !session.user;
-      say(problem, t.notRead(failed.message));
-      if (!state.answer) put(body);
-      throw failed;
-    }
-    follow(state.answer);
-    draw();
-  }, EVERY_MS);
-  const onMoved = () => {
-    if (state.answer && performance.now() - askedMs > MOVED_MS) fetched.now();
-  };
-  const ends = [live.on('quotes', onMoved), live.on('tick', draw), onAppearance(draw)];
-  return () => {
-    fetched.stop();
-    endTab?.();
-    for (const end of ends) end();
+  return {
+    choose,
+    /** @param {Holdings} answer */
+    draw: (answer) => draw?.(answer),
+    /** @param {Holdings} answer */
+    show: (answer) => {
+      if (steps || (!draw && !end)) choose('holdings');
+      draw?.(answer);
+    },
+    showSteps: () => {
+      if (!steps) end = lazily(body, import('../parts/first-steps.js'), (its) => its.showFirstSteps(body));
+      steps = true;
+    },
+    end: () => end?.(),
   };
 }
 
 /**
  * Begins with a module once it has come; returns what ends it, whether it has come by then or not.
  * @template Module
- * @param {any} into
+ * @param {HTMLElement} into
  * @param {Promise<Module>} module
  * @param {(module: Module) => (() => void) | void} begin
  */
@@ -149,7 +178,7 @@ function lazily(into, module, begin) {
   };
 }
 
-/** The stream wakes the page when the price of a large holding has moved. */
+/** The stream wakes the page when the price of a large holding has moved. @param {Holdings} answer */
 function follow({ holdings }) {
   const largest = holdings
     .filter((one) => !one.unresolved)
@@ -161,6 +190,7 @@ function follow({ holdings }) {
 const money = secret(rupees);
 const signedMoney = secret(signedRupees);
 
+/** @param {Nodes} nodes @param {Summary} sum @param {() => void} showThem */
 function drawTotals({ worth, today, totals, notes }, sum, showThem) {
   const now = serverNow();
   const isSettling = now - Date.parse([sum.synced.a, sum.synced.b].filter(Boolean).sort().at(-1) ?? '') < SETTLING_MS;
@@ -171,7 +201,7 @@ function drawTotals({ worth, today, totals, notes }, sum, showThem) {
   const inPercent = isKnown(sum.day_pnl_pct) ? ` (${percent(sum.day_pnl_pct)})` : '';
   const moves = isWaiting
     ? { text: '…', title: t.settling }
-    : movedLarge(sum.day_pnl, (value) => signedMoney(value) + inPercent, t.noDay);
+    : movedLarge(sum.day_pnl, (/** @type {number} */ value) => signedMoney(value) + inPercent, t.noDay);
   memo(today, [of, moves], () => put(today, h('span', { class: 'of' }, of), ' ', pieces([moves])));
   const figures = [
     { name: t.invested, value: money(sum.total_invested) },
@@ -218,10 +248,10 @@ function drawTotals({ worth, today, totals, notes }, sum, showThem) {
   );
 }
 
-/** When which broker was synced, and from when the prices are. */
+/** When which broker was synced, and from when the prices are. @param {Summary} sum */
 function timesOf(sum) {
   const now = serverNow();
-  const times = ['a', 'b'].map((name) => {
+  const times = /** @type {const} */ (['a', 'b']).map((name) => {
     const at = sum.synced[name];
     if (!at) return t.neverSynced(name.toUpperCase());
     const old = isoDay(Date.parse(at)) !== isoDay(now) ? ` ⚠ ${t.older}` : '';
