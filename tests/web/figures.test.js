@@ -209,6 +209,7 @@ test('days before the first point are estimated when asked for, drawn apart, and
   await page.getByText(`${day(dates[0])}: about ₹1.09L, estimated`).waitFor();
   if (process.env.PICTURES) await page.screenshot({ path: `${process.env.PICTURES}/estimate.png`, fullPage: true });
   await page.getByText('Show as table').click();
+  await page.locator('table tbody tr').first().waitFor();
   assert.equal(await page.locator('table tbody tr').count(), 2);
   await page.getByRole('button', { name: 'Estimate earlier days' }).click();
   await estimate.waitFor({ state: 'detached' });
