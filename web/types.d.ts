@@ -63,6 +63,21 @@ interface Shape<Row> {
   kind?: (row: Row) => string;
 }
 
+type Holding = Answer<'/api/portfolio/holdings'>['holdings'][number];
+type MergedHolding = Answer<'/api/portfolio/holdings'>['summary']['merged'][number];
+
+/** A row of the holdings: one of a broker, or what both hold of a share. */
+type HoldingRow = Omit<MergedHolding, 'parts' | 'isin'> &
+  Partial<Omit<Holding, keyof MergedHolding>> & {
+    key: string;
+    isin: string | null;
+    brokers: string;
+    parts: Holding[];
+    search: string;
+    last_price: number | null;
+    as_of: string | null;
+  };
+
 /** A watch list; without an id it is not stored yet. */
 interface List {
   id?: number;
@@ -73,12 +88,32 @@ interface List {
 /** A day of the trend. */
 type Point = Answer<'/api/portfolio/pnl'>['trend'][number];
 
+/** The last price of a date. */
+interface Close {
+  date: string;
+  close: number;
+}
+
+/** A day before the first point of the trend, of which the value alone is told. */
+interface EstimatedPoint extends Partial<Omit<Point, 'source' | 'total_invested' | 'total_pnl' | 'brokers' | 'holdings'>> {
+  date: string;
+  total_current_value: number;
+  total_invested: null;
+  total_pnl: null;
+  brokers: null;
+  holdings: null;
+  source: 'estimate';
+}
+
+/** What the trend draws. */
+type Drawn = Point | EstimatedPoint;
+
 /** What is held of a symbol today, with the closes that are stored of it. */
 interface Share {
   symbol: string;
   quantity: number;
   value: number;
-  candles: { date: string; close: number }[];
+  candles: Close[];
 }
 
 interface Context {

@@ -10,26 +10,7 @@ use crate::support::source::{Source, below, expect_none};
 const FUNCTION_LINES_MAX: usize = 70;
 
 /// Functions (`file:how it begins`) that may be longer, up to the given number of lines.
-const LONG_FUNCTIONS: &[(&str, usize)] = &[
-    ("web/charts/candles.js:export function showCandles", 132),
-    ("web/charts/trend-chart.js:export function trend", 71),
-    ("web/pages/journal.js:export function show", 216),
-    ("web/pages/login.js:export function show", 96),
-    ("web/pages/login.js:const draw", 72),
-    ("web/pages/market.js:export function show", 87),
-    ("web/pages/signals.js:export function show", 138),
-    ("web/pages/status.js:function rowsOf", 98),
-    ("web/pages/symbol.js:export function show", 112),
-    ("web/pages/sync.js:export function show", 175),
-    ("web/pages/watch.js:export function show", 211),
-    ("web/parts/combobox.js:export function combobox", 122),
-    ("web/parts/holdings-tab.js:export function showHoldings", 105),
-    ("web/parts/journal-form.js:export function entryForm", 77),
-    ("web/parts/lists.js:export function listTools", 101),
-    ("web/parts/positions.js:export function showPositions", 87),
-    ("web/parts/report.js:export function syncReport", 73),
-    ("web/parts/table.js:export function table", 233),
-];
+const LONG_FUNCTIONS: &[(&str, usize)] = &[];
 
 /// Which folders the modules of a folder may import from, besides their own.
 const FOLDERS: &[(&str, &[&str])] = &[

@@ -1,5 +1,6 @@
 // Daily candles with volume, and the last price as a line of its own.
-import { mark, price } from '../data/format.js';
+import { mark } from '../data/axis-format.js';
+import { price } from '../data/format.js';
 import { s } from '../parts/view.js';
 import { days, extent, grid, plane, ticks } from './chart.js';
 

@@ -1,10 +1,14 @@
 // What all charts share: axes, lines, and one cursor for mouse, touch and keys. SVG, which a screen reader can name.
-import { isKnown, month, shortDay } from '../data/format.js';
+import { month } from '../data/axis-format.js';
+import { isKnown, shortDay } from '../data/format.js';
 import { h, put, s } from '../parts/view.js';
 
 export const PAD = { left: 8, right: 72, top: 12, bottom: 26 };
 
-/** Round figures for an axis: 1, 2 or 5 times a power of ten apart. */
+/** @typedef {import('../data/format.js').Figure} Figure */
+/** @typedef {ReturnType<typeof plane>} Plane */
+
+/** Round figures for an axis: 1, 2 or 5 times a power of ten apart. @param {number} low @param {number} high @param {number} most */
 export function ticks(low, high, most) {
   if (!(high > low)) return [low];
   const raw = (high - low) / most;
@@ -15,7 +19,7 @@ export function ticks(low, high, most) {
   return found;
 }
 
-/** The span of the known values, widened where all are the same. */
+/** The span of the known values, widened where all are the same. @param {Figure[]} values */
 export function extent(values) {
   const found = values.filter(isKnown);
   if (found.length === 0) return null;
@@ -24,7 +28,7 @@ export function extent(values) {
   return { low: low - room, high: high + room };
 }
 
-/** Draws again whenever the place has another width, so that letters keep their size on a phone. */
+/** Draws again whenever the place has another width, so that letters keep their size on a phone. @param {Element} place @param {(width: number) => void} draw */
 export function fit(place, draw) {
   let width = 0;
   const look = () => {
@@ -37,7 +41,17 @@ export function fit(place, draw) {
   return () => watch.disconnect();
 }
 
-/** Where points and values lie; `inset` is the room that a bar needs on each side of its point. */
+/**
+ * Where points and values lie; `inset` is the room that a bar needs on each side of its point.
+ * @param {{
+ *   width: number,
+ *   height: number,
+ *   y: { low: number, high: number },
+ *   points: number,
+ *   inset?: number,
+ *   pad?: typeof PAD,
+ * }} room
+ */
 export function plane({ width, height, y, points, inset = 0, pad = PAD }) {
   const inner = width - pad.left - pad.right - 2 * inset;
   return {
@@ -45,13 +59,16 @@ export function plane({ width, height, y, points, inset = 0, pad = PAD }) {
     height,
     pad,
     /** A single point stands in the middle. */
-    x: (at) => pad.left + inset + (points > 1 ? (at / (points - 1)) * inner : inner / 2),
-    y: (value) => pad.top + (1 - (value - y.low) / (y.high - y.low)) * (height - pad.top - pad.bottom),
+    x: (/** @type {number} */ at) => pad.left + inset + (points > 1 ? (at / (points - 1)) * inner : inner / 2),
+    y: (/** @type {number} */ value) =>
+      pad.top + (1 - (value - y.low) / (y.high - y.low)) * (height - pad.top - pad.bottom),
     /** The point that is nearest to a place across. */
-    at: (x) => Math.max(0, Math.min(points - 1, Math.round(((x - pad.left - inset) / inner) * (points - 1)))),
+    at: (/** @type {number} */ x) =>
+      Math.max(0, Math.min(points - 1, Math.round(((x - pad.left - inset) / inner) * (points - 1)))),
   };
 }
 
+/** @param {Plane} on @param {number[]} marks @param {(mark: number) => string} label */
 export const grid = (on, marks, label) =>
   s(
     'g',
@@ -64,7 +81,7 @@ export const grid = (on, marks, label) =>
       .flat(),
   );
 
-/** Dates from the first to the last, as many as have room; months with their year where there are many. */
+/** Dates from the first to the last, as many as have room; months with their year where there are many. @param {Plane} on @param {string[]} dates */
 export function days(on, dates) {
   const last = dates.length - 1;
   const most = Math.max(2, Math.floor((on.width - on.pad.right) / 84));
@@ -92,10 +109,17 @@ export function days(on, dates) {
   );
 }
 
+/** @param {string} label @param {Plane} on @param {any[]} parts */
 export const picture = (label, on, parts) =>
   s('svg', { viewBox: `0 0 ${on.width} ${on.height}`, role: 'img', 'aria-label': label, class: 'chart' }, parts);
 
-export function path(values, on, begins = (_at) => false) {
+/**
+ * A line through the values; `begins` says where it begins anew.
+ * @param {Figure[]} values
+ * @param {{ x: (at: number) => number, y: (value: number) => number }} on
+ * @param {(at: number) => boolean} begins
+ */
+export function path(values, on, begins = () => false) {
   let pen = 'M';
   let out = '';
   values.forEach((value, at) => {
@@ -118,30 +142,30 @@ export function path(values, on, begins = (_at) => false) {
  * @param {{
  *   label: string,
  *   count: number,
- *   draw: (width: number) => { on: any, parts: any[], sentence: string },
+ *   draw: (width: number) => { on: Plane, parts: any[], sentence: string },
  *   told: (at: number) => void,
  * }} what
  */
 export function explore(place, { label, count, draw, told }) {
   let at = count - 1;
-  /** @type {{ node: Element, on: any, cursor: Element } | null} */
+  /** @type {{ node: Element, on: Plane, cursor: Element } | null} */
   let drawn = null;
   const stage = h('div', { class: 'stage', tabindex: '0', role: 'group', 'aria-label': label });
-  const point = (next) => {
+  const point = (/** @type {number} */ next) => {
     at = Math.max(0, Math.min(count - 1, next));
     const x = String(drawn?.on.x(at) ?? 0);
     drawn?.cursor.setAttribute('x1', x);
     drawn?.cursor.setAttribute('x2', x);
     told(at);
   };
-  const follow = (event) => {
+  const follow = (/** @type {PointerEvent} */ event) => {
     if (!drawn) return;
     const box = drawn.node.getBoundingClientRect();
     point(drawn.on.at(((event.clientX - box.left) / box.width) * drawn.on.width));
   };
   stage.addEventListener('pointermove', follow);
   stage.addEventListener('pointerdown', follow);
-  stage.addEventListener('keydown', (event) => {
+  stage.addEventListener('keydown', (/** @type {KeyboardEvent} */ event) => {
     /** @type {{ [key: string]: number }} */
     const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: count - 1, PageUp: at - 20, PageDown: at + 20 };
     if (!(event.key in to)) return;

@@ -1,5 +1,6 @@
 // The reliability plot of the signals: the confidence that was said against what happened.
-import { count, share } from '../data/format.js';
+import { count } from '../data/format.js';
+import { share } from '../data/ratio-format.js';
 import { h, put, s } from '../parts/view.js';
 import { chart as t } from '../text/chart.js';
 import { extent, fit, ticks } from './chart.js';

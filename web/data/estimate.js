@@ -15,7 +15,7 @@ const PART_MIN = 0.5;
 /** Today's holdings by symbol, with the closes that are stored of each: none where a split is suspected. */
 export async function sharesWithCloses() {
   const { holdings } = await call('/api/portfolio/holdings');
-  /** @type {Map<string, { symbol: string, quantity: number, value: number, candles: { date: string, close: number }[] }>} */
+  /** @type {Map<string, Share>} */
   const shares = new Map();
   for (const each of holdings) {
     if (!isKnown(each.current_value)) continue;
@@ -46,17 +46,21 @@ export async function sharesWithCloses() {
  * Points before `first` on `dates`: the value of the quantities of today at the closes of those days, brought to the
  * value of the first point, so that what has no closes is taken to have moved like the rest. `null` if the closes
  * of too small a part are known over all of these days.
+ * @param {Share[]} shares
+ * @param {string[]} dates
+ * @param {Point} first
  */
 export function estimated(shares, dates, first) {
   if (dates.length === 0 || !(first.total_current_value > 0)) return null;
   const known = shares.filter(({ candles }) => candles.length > 0 && candles[0].date <= dates[0]);
-  const sum = (of) => of.reduce((all, { value }) => all + value, 0);
+  const sum = (/** @type {Share[]} */ of) => of.reduce((all, { value }) => all + value, 0);
   const part = sum(known) / sum(shares);
   if (!(part >= PART_MIN)) return null;
   const days = [...dates, first.date].map((date) => ({ date }));
   const closes = known.map(({ candles }) => closesAt(days, candles));
   const values = days.map((_, at) => known.reduce((all, { quantity }, n) => all + quantity * closes[n][at], 0));
   const factor = first.total_current_value / values[dates.length];
+  /** @type {EstimatedPoint[]} */
   const points = dates.map((date, at) => ({
     date,
     total_current_value: values[at] * factor,

@@ -11,8 +11,10 @@ export const HIDDEN = '•••';
 /** A price that runs behind by more than this while the market trades is never shown as current. */
 export const FRESH_S = 60;
 
-const number = (options) => new Intl.NumberFormat(IN, { signDisplay: 'negative', ...options });
-const date = (options) => new Intl.DateTimeFormat(IN, { timeZone: ZONE, hourCycle: 'h23', ...options });
+/** @param {Intl.NumberFormatOptions} options */
+export const number = (options) => new Intl.NumberFormat(IN, { signDisplay: 'negative', ...options });
+/** @param {Intl.DateTimeFormatOptions} options */
+export const date = (options) => new Intl.DateTimeFormat(IN, { timeZone: ZONE, hourCycle: 'h23', ...options });
 
 const TWO = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
 const RUPEES = { style: /** @type {'currency'} */ ('currency'), currency: 'INR', ...TWO };
@@ -23,25 +25,25 @@ const formats = {
   signedPrice: number({ ...TWO, signDisplay: 'exceptZero' }),
   quantity: number({ maximumFractionDigits: 6 }),
   count: number({ maximumFractionDigits: 0 }),
-  points: number({ minimumFractionDigits: 1, maximumFractionDigits: 1, signDisplay: 'exceptZero' }),
-  compact: number({ notation: 'compact', maximumFractionDigits: 2 }),
   time: date({ hour: '2-digit', minute: '2-digit', second: '2-digit' }),
   minute: date({ hour: '2-digit', minute: '2-digit' }),
   day: date({ day: 'numeric', month: 'short', year: 'numeric' }),
   shortDay: date({ day: 'numeric', month: 'short' }),
-  month: date({ month: 'short', year: 'numeric' }),
   weekday: date({ weekday: 'short', day: 'numeric', month: 'short' }),
   iso: new Intl.DateTimeFormat('en-CA', { timeZone: ZONE }),
 };
 
 /** @typedef {number | null | undefined} Figure */
+/** A time: of the API, or in ms. @typedef {string | number | null | undefined} When */
 
+/** @type {(value: unknown) => value is number} */
 export const isKnown = (value) => typeof value === 'number' && Number.isFinite(value);
 
-/** A minus as wide as the plus: beside figures a hyphen looks like a stroke. */
-const signed = (words) => words.replace('-', '\u2212');
+/** A minus as wide as the plus: beside figures a hyphen looks like a stroke. @param {string} words */
+export const signed = (words) => words.replace('-', '\u2212');
 
-const known = (format) => (value) => (isKnown(value) ? signed(format.format(value)) : UNKNOWN);
+/** @type {(format: Intl.NumberFormat) => (value: Figure) => string} */
+export const known = (format) => (value) => (isKnown(value) ? signed(format.format(value)) : UNKNOWN);
 
 export const rupees = known(formats.rupees);
 /** +₹1,23,456.00: a change of money, whose sign is said. */
@@ -51,34 +53,22 @@ export const signedPrice = known(formats.signedPrice);
 /** Up to six decimals, as units of funds have. */
 export const quantity = known(formats.quantity);
 export const count = known(formats.count);
-/** A mark of an axis: without paise from a thousand on, where nobody reads them. */
-export const mark = (value) => (Math.abs(value) >= 1000 ? count(value) : price(value));
-
-/** A percentage with its sign: +0.42 %. */
+/** A percentage with its sign: +0.42 %. @param {Figure} value */
 export const percent = (value) => (isKnown(value) ? `${signedPrice(value)} %` : UNKNOWN);
 
-/** A difference of two shares of one in points: +1.6 points. */
-export const points = (value) => (isKnown(value) ? `${signed(formats.points.format(value * 100))} points` : UNKNOWN);
-
-/** A share of one as percent: 0.5123 is 51.2 %. */
-export const share = (value) =>
-  isKnown(value) ? `${number({ minimumFractionDigits: 1, maximumFractionDigits: 1 }).format(value * 100)} %` : UNKNOWN;
-
-/** A round figure of an axis, which loses nothing by being short: ₹5L. */
-export const axisRupees = (value) => signed(`${value < 0 ? '-' : ''}₹${formats.compact.format(Math.abs(value))}`);
-
-/** The mark before a change: colour is never alone. */
+/** The mark before a change: colour is never alone. @param {Figure} value */
 export function arrow(value) {
   if (!isKnown(value)) return '';
   return value > 0 ? '▲' : value < 0 ? '▼' : '=';
 }
 
+/** The class of a change. @param {Figure} value */
 export function direction(value) {
   if (!isKnown(value)) return 'none';
   return value > 0 ? 'gain' : value < 0 ? 'loss' : 'even';
 }
 
-/** The step of a sector's tile, cut at 0.3 and 1.5 percent. */
+/** The step of a sector's tile, cut at 0.3 and 1.5 percent. @param {Figure} percentage */
 export function heat(percentage) {
   if (!isKnown(percentage)) return 'unknown';
   if (percentage <= -1.5) return 'down2';
@@ -87,7 +77,8 @@ export function heat(percentage) {
   return percentage < 1.5 ? 'up1' : 'up2';
 }
 
-const moment = (format) => (when) => {
+/** @type {(format: Intl.DateTimeFormat) => (when: When) => string} */
+export const moment = (format) => (when) => {
   if (when === null || when === undefined) return UNKNOWN;
   const at = new Date(when);
   return Number.isNaN(at.getTime()) ? UNKNOWN : format.format(at);
@@ -97,16 +88,17 @@ export const time = moment(formats.time);
 export const minute = moment(formats.minute);
 export const day = moment(formats.day);
 export const shortDay = moment(formats.shortDay);
-export const month = moment(formats.month);
 export const weekday = moment(formats.weekday);
+/** @param {string | number} at */
 export const isoDay = (at) => formats.iso.format(new Date(at));
 
-/** The time alone where it is of today, else with its day, as long as the server's clock is not known too. */
+/** The time alone where it is of today, else with its day, as long as the server's clock is not known too. @param {string | null | undefined} when @param {number} now */
 export function moments(when, now) {
   if (!when) return UNKNOWN;
   return isKnown(now) && isoDay(Date.parse(when)) === isoDay(now) ? minute(when) : `${shortDay(when)}, ${minute(when)}`;
 }
 
+/** @param {number} seconds */
 export function span(seconds) {
   const s = Math.max(0, Math.floor(seconds));
   if (s < 60) return `${s} s`;
@@ -117,7 +109,11 @@ export function span(seconds) {
   return `${Math.floor(hours / 24)} days`;
 }
 
-/** How old a price is, in the words that stand beside it. */
+/**
+ * How old a price is, in the words that stand beside it.
+ * @param {{ as_of?: string | null, stale?: boolean, delay_s?: number | null }} price
+ * @param {{ now: number, open: boolean }} market
+ */
 export function age(price, market) {
   if (price.stale) return { kind: 'stale', words: `Stale, from ${moments(price.as_of, market.now)}` };
   const ageS = price.as_of ? (market.now - Date.parse(price.as_of)) / 1000 : 0;

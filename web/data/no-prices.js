@@ -11,7 +11,7 @@ export async function whyNoPrices() {
   const upS = health.uptime_s;
   if (upS < STARTING_S) return t.starting(span(upS));
   const { broker_a: a, public: other } = health.feeds;
-  const isAsked = (feed) => !['off', 'no_token', 'paused'].includes(feed.state);
+  const isAsked = (/** @type {{ state: string }} */ feed) => !['off', 'no_token', 'paused'].includes(feed.state);
   const asked = [isAsked(a) && t.a, isAsked(other) && t.public].filter(Boolean);
   return t.since(span(upS), asked);
 }

@@ -1,6 +1,7 @@
 // What a browser remembers: appearance, the watch list of who is not logged in, and how tables are sorted.
 // Nothing of a portfolio. Storage may be switched off: then it is not kept.
 
+/** @param {string} name */
 export function kept(name) {
   try {
     return localStorage.getItem(name);
@@ -9,6 +10,7 @@ export function kept(name) {
   }
 }
 
+/** @param {string} name @param {string | null} value */
 export function keep(name, value) {
   try {
     if (value === null) localStorage.removeItem(name);
@@ -22,7 +24,7 @@ const root = document.documentElement;
 
 /** @type {Set<() => void>} */
 const watchers = new Set();
-/** Calls `changed` when amounts are hidden or shown, or the colours change. */
+/** Calls `changed` when amounts are hidden or shown, or the colours change. @param {() => void} changed */
 export const onAppearance = (changed) => {
   watchers.add(changed);
   return () => {
@@ -30,9 +32,10 @@ export const onAppearance = (changed) => {
   };
 };
 
-/** `theme`, `amounts` or `colours`; nothing where it is as usual. */
+/** `theme`, `amounts` or `colours`; nothing where it is as usual. @param {string} name */
 export const look = (name) => root.dataset[name];
 
+/** @param {string} name @param {string | undefined} wanted */
 export function setLook(name, wanted) {
   if (wanted) root.dataset[name] = wanted;
   else delete root.dataset[name];

@@ -4,9 +4,13 @@ import { isKnown } from './format.js';
 /**
  * The points as they continue each other: where brokers or the number of holdings have changed, the next run begins.
  * Points of before say neither, so of these nothing is known to have changed.
+ * @param {Drawn[]} points
+ * @returns {number[][]} the places of each run
  */
 export function runs(points) {
+  /** @type {(a: unknown, b: unknown) => boolean} */
   const changed = (a, b) => a !== null && b !== null && String(a) !== String(b);
+  /** @type {number[][]} */
   const out = [];
   points.forEach((p, at) => {
     const before = points[at - 1];
@@ -16,7 +20,7 @@ export function runs(points) {
   return out;
 }
 
-/** The last close by each point's date; undefined before the first. Both are in order. */
+/** The last close by each point's date; undefined before the first. Both are in order. @param {{ date: string }[]} points @param {Close[]} candles */
 export function closesAt(points, candles) {
   let next = 0;
   return points.map(({ date }) => {
@@ -28,6 +32,8 @@ export function closesAt(points, candles) {
 /**
  * The value of each run's first point as if it had moved like an index since: for each point, with the index's last
  * close by its date. Nothing before the index's first close.
+ * @param {Drawn[]} points
+ * @param {Close[]} candles
  */
 export function rebased(points, candles) {
   const starts = new Set(runs(points).map(([at]) => at));

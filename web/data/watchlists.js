@@ -24,9 +24,13 @@ let waiting = [];
 let running = Promise.resolve();
 
 const userOf = () => session.user?.id ?? null;
+/** Names a list: its id, or its name. @typedef {number | string | undefined} Key */
+
+/** @type {(symbols: string[]) => List[]} */
 const first = (symbols) => [{ name: t.first, symbols }];
 /** An account without lists begins with one, which is stored with its first change. */
 const base = () => (stored.watchlists.length ? stored.watchlists : first(FIRST));
+/** @template Done @param {() => Promise<Done>} work @returns {Promise<Done>} */
 const inTurn = (work) => {
   const done = running.then(work);
   running = done.catch(() => {});
@@ -35,11 +39,13 @@ const inTurn = (work) => {
 
 /** The lists with every change of this tab, at least one. @returns {List[]} */
 export const lists = () => waiting.reduce((all, edit) => edit(all) ?? all, base());
-/** Names a list: by its id, or until it has one by its name. */
+/** Names a list: by its id, or until it has one by its name. @type {(list: List) => number | string} */
 export const keyOf = (list) => list.id ?? list.name;
+/** @type {(all: List[], key: Key) => number} */
 const placeOf = (all, key) => all.findIndex((list) => list.id === key || list.name === key);
+/** @type {(key: Key) => List} */
 export const listOf = (key) => lists()[Math.max(0, placeOf(lists(), key))];
-/** Another list than `own` has the name, in capitals or not. */
+/** Another list than `own` has the name, in capitals or not. @type {(name: string, own: Key | null) => boolean} */
 export const isTaken = (name, own) =>
   lists().some((list) => keyOf(list) !== own && list.name.toLowerCase() === name.toLowerCase());
 
@@ -54,6 +60,7 @@ function browserList() {
   return null;
 }
 
+/** @param {number | null} user @param {typeof stored} found */
 function take(user, found) {
   if (owner !== user) waiting = [];
   owner = user;
@@ -75,7 +82,7 @@ export function read() {
   return Promise.resolve();
 }
 
-/** Makes a change; whether there was anything to change. Throws the Problem of one that was not stored. */
+/** Makes a change; whether there was anything to change. Throws the Problem of one that was not stored. @param {Edit} edit */
 export function change(edit) {
   if (!edit(lists())) return Promise.resolve(false);
   const of = owner;
@@ -89,6 +96,7 @@ export function change(edit) {
   });
 }
 
+/** @param {Edit} edit */
 async function send(edit) {
   for (let tries = 1; ; tries += 1) {
     const next = edit(base());
@@ -109,40 +117,50 @@ async function send(edit) {
   }
 }
 
+/** @type {(all: List[], at: number, more: Partial<List>) => List[]} */
 const changed = (all, at, more) => all.with(at, { ...all[at], ...more });
+/** @type {(key: Key, edit: (symbols: string[]) => string[] | null) => Edit} */
 const inList = (key, edit) => (all) => {
   const at = placeOf(all, key);
   const symbols = at < 0 ? null : edit(all[at].symbols);
   return symbols && changed(all, at, { symbols });
 };
+/** @type {<Item>(items: Item[], from: number, to: number) => Item[]} */
 const put = (items, from, to) => items.toSpliced(from, 1).toSpliced(to, 0, items[from]);
 
+/** @type {(list: List) => boolean} */
 export const isFull = (list) => list.symbols.length >= MAX.symbols;
+/** @type {(key: Key, symbol: string) => Edit} */
 export const withSymbol = (key, symbol) =>
   inList(key, (all) => (all.includes(symbol) || all.length >= MAX.symbols ? null : [...all, symbol]));
+/** @type {(key: Key, symbol: string) => Edit} */
 export const withoutSymbol = (key, symbol) =>
   inList(key, (all) => (all.includes(symbol) ? all.filter((one) => one !== symbol) : null));
-/** The symbol comes to where another one stands. */
+/** The symbol comes to where another one stands. @type {(key: Key, symbol: string, other: string) => Edit} */
 export const withMoved = (key, symbol, other) =>
   inList(key, (all) => {
     const [from, to] = [all.indexOf(symbol), all.indexOf(other)];
     return from < 0 || to < 0 || from === to ? null : put(all, from, to);
   });
+/** @type {(name: string) => Edit} */
 export const withList = (name) => (all) => (all.length < MAX.lists ? [...all, { name, symbols: [] }] : null);
+/** @type {(key: Key, name: string) => Edit} */
 export const withName = (key, name) => (all) => {
   const at = placeOf(all, key);
   return at < 0 || all[at].name === name ? null : changed(all, at, { name });
 };
+/** @type {(key: Key) => Edit} */
 export const withoutList = (key) => (all) => {
   const at = placeOf(all, key);
   return at < 0 || all.length < 2 ? null : all.toSpliced(at, 1);
 };
+/** @type {(key: Key, by: number) => Edit} */
 export const withListMoved = (key, by) => (all) => {
   const at = placeOf(all, key);
   const to = at + by;
   return at < 0 || to < 0 || to >= all.length ? null : put(all, at, to);
 };
-/** The symbols come behind those of the first list, and what has no room there into a list of their own. */
+/** The symbols come behind those of the first list, and what has no room there into a list of their own. @type {(symbols: string[]) => Edit} */
 export const withSymbols = (symbols) => (all) => {
   // A list that is not stored yet is nobody's choice.
   const own = all[0].id === undefined ? [] : all[0].symbols;

@@ -17,91 +17,28 @@ async function expectUser() {
   throw new Problem(401, { code: 'login_not_kept', detail: session.refused ?? t.notKept }, null);
 }
 
+/** @param {string} email @param {string} password */
 async function logIn(email, password) {
   await call('/api/auth/login', { method: 'POST', body: { email, password, cookie: true } });
   await expectUser();
 }
 
+/** @param {string} email @param {string} password @param {string} name */
 async function register(email, password, name) {
   const body = { email, password, cookie: true, ...(name ? { name } : {}) };
   await call('/api/auth/register', { method: 'POST', body });
   await expectUser();
 }
 
+/** @param {Context} context */
 export function show({ main, path, go }) {
   main.className = 'narrow';
   let isNew = false;
-  const draw = () => {
-    const mail = field({
-      name: 'email',
-      label: t.email,
-      type: 'email',
-      autocomplete: 'username',
-      value: email,
-      required: true,
-    });
-    mail.input.addEventListener('input', () => {
-      email = mail.input.value;
-    });
-    const password = field({
-      name: 'password',
-      label: t.password,
-      secret: true,
-      required: true,
-      autocomplete: isNew ? 'new-password' : 'current-password',
-      hint: isNew ? t.passwordHint : undefined,
-    });
-    const name = field({ name: 'name', label: t.name, autocomplete: 'name' });
-    const fields = isNew ? [mail, password, name] : [mail, password];
-    const problem = problemPlace();
-    const submit = h('button', { type: 'submit', class: 'primary' }, isNew ? t.create : t.logIn);
-    const form = h(
-      'form',
-      { method: 'post', novalidate: true },
-      fields.map(({ node }) => node),
-      problem,
-      submit,
-    );
-    onSubmit(form, fields, problem, async () => {
-      try {
-        if (isNew) await register(mail.input.value, password.input.value, name.input.value.trim());
-        else await logIn(mail.input.value, password.input.value);
-        email = '';
-        // On a private page the frame draws that page now; from here the portfolio is next.
-        if (path === '/login') go('/portfolio');
-      } finally {
-        password.input.value = '';
-      }
-    });
-    const other = !session.known
-      ? h('p', null, '\u00a0')
-      : session.registration === 'open' || isNew
-        ? h(
-            'p',
-            null,
-            isNew ? t.have : t.new,
-            ' ',
-            button(
-              isNew ? t.logIn : t.toCreate,
-              () => {
-                isNew = !isNew;
-                draw();
-                main.querySelector('input')?.focus();
-              },
-              { class: 'link' },
-            ),
-          )
-        : h('p', { class: 'muted' }, t.closed);
-    put(
-      main,
-      h('h1', null, isNew ? t.toCreate : t.logIn),
-      path !== '/login' && h('p', { class: 'lead' }, t.needed),
-      session.refused && h('p', { class: 'problem', role: 'alert' }, session.refused),
-      form,
-      other,
-      !isNew && h('p', { class: 'muted' }, t.forgot),
-      path === '/login' && appearance(),
-    );
+  const draw = () => drawForm(main, { path, isNew, go, change });
+  const change = () => {
+    isNew = !isNew;
+    draw();
+    main.querySelector('input')?.focus();
   };
   draw();
   if (session.user && path === '/login') {
@@ -123,4 +60,78 @@ export function show({ main, path, go }) {
     was = is;
     if (!main.contains(document.activeElement) || document.activeElement === main) draw();
   });
+}
+
+/**
+ * @typedef {object} Drawn
+ * @property {string} path
+ * @property {boolean} isNew whether an account is made
+ * @property {(path: string) => void} go
+ * @property {() => void} change to the other form
+ */
+
+/** @param {HTMLElement} main @param {Drawn} drawn */
+function drawForm(main, { path, isNew, go, change }) {
+  put(
+    main,
+    h('h1', null, isNew ? t.toCreate : t.logIn),
+    path !== '/login' && h('p', { class: 'lead' }, t.needed),
+    session.refused && h('p', { class: 'problem', role: 'alert' }, session.refused),
+    // On a private page the frame draws that page now; from here the portfolio is next.
+    formOf(isNew, () => path === '/login' && go('/portfolio')),
+    otherOf(isNew, change),
+    !isNew && h('p', { class: 'muted' }, t.forgot),
+    path === '/login' && appearance(),
+  );
+}
+
+/** @param {boolean} isNew @param {() => void} done */
+function formOf(isNew, done) {
+  const mail = field({
+    name: 'email',
+    label: t.email,
+    type: 'email',
+    autocomplete: 'username',
+    value: email,
+    required: true,
+  });
+  mail.input.addEventListener('input', () => {
+    email = mail.input.value;
+  });
+  const password = field({
+    name: 'password',
+    label: t.password,
+    secret: true,
+    required: true,
+    autocomplete: isNew ? 'new-password' : 'current-password',
+    hint: isNew ? t.passwordHint : undefined,
+  });
+  const name = field({ name: 'name', label: t.name, autocomplete: 'name' });
+  const fields = isNew ? [mail, password, name] : [mail, password];
+  const problem = problemPlace();
+  const form = h(
+    'form',
+    { method: 'post', novalidate: true },
+    fields.map(({ node }) => node),
+    problem,
+    h('button', { type: 'submit', class: 'primary' }, isNew ? t.create : t.logIn),
+  );
+  onSubmit(form, fields, problem, async () => {
+    try {
+      if (isNew) await register(mail.input.value, password.input.value, name.input.value.trim());
+      else await logIn(mail.input.value, password.input.value);
+      email = '';
+      done();
+    } finally {
+      password.input.value = '';
+    }
+  });
+  return form;
+}
+
+/** The way to the other form, once it is known whether there is one. @param {boolean} isNew @param {() => void} change */
+function otherOf(isNew, change) {
+  if (!session.known) return h('p', null, '\u00a0');
+  if (session.registration !== 'open' && !isNew) return h('p', { class: 'muted' }, t.closed);
+  return h('p', null, isNew ? t.have : t.new, ' ', button(isNew ? t.logIn : t.toCreate, change, { class: 'link' }));
 }

@@ -21,11 +21,49 @@ const INDICES = [
 /** Prices that nobody asked for lately are there some seconds after the first look. */
 const MOVERS_MS = 8_000;
 
+/** @param {Context} context */
 export function show({ main }) {
   const cards = INDICES.map(makeCard);
   const sectors = h('ul', { class: 'tiles' });
   const shares = showMovers();
   const signals = h('div', { class: 'signals-box' }, skeleton(6));
+  lay(main, { cards, sectors, shares, signals });
+  const drawSectors = sectorsIn(sectors);
+  live.follow(INDICES.map(({ symbol }) => symbol).sort());
+  const draw = () => {
+    const snapshot = live.valueOf('snapshot');
+    if (!snapshot) return;
+    cards.forEach(({ draw: drawCard }) => drawCard(snapshot));
+    drawSectors(snapshot.sectors);
+  };
+  const ends = [live.on('snapshot', draw), live.on('tick', draw), live.on('quotes', draw)];
+  // Without any price the bar above says why; what waits would wait for ever.
+  ends.push(
+    live.on('trouble', (trouble) => {
+      if (trouble && !live.valueOf('snapshot')) for (const { rest } of cards) rest();
+    }),
+  );
+
+  const fetched = live.repeat(async () => {
+    const list = await call('/api/signals').catch((problem) => {
+      if (problem.code === 'signals_not_ready') return null;
+      throw problem;
+    });
+    memo(signals, list, () => put(signals, signalsOf(list)));
+  }, 60_000);
+  return () => {
+    fetched.stop();
+    shares.end();
+    for (const end of ends) end();
+  };
+}
+
+/**
+ * Lays out the page.
+ * @param {HTMLElement} main
+ * @param {{ cards: { node: Node }[], sectors: Node, shares: { node: Node }, signals: Node }} parts
+ */
+function lay(main, { cards, sectors, shares, signals }) {
   main.className = 'market';
   put(
     main,
@@ -58,54 +96,35 @@ export function show({ main }) {
       signals,
     ),
   );
-  put(
-    sectors,
-    Array.from({ length: 12 }, () => h('li', null, h('span', { class: 'tile waiting', 'aria-hidden': 'true' }))),
-  );
+}
 
+/** @typedef {{ symbol: string, name: string, change_pct: number | null }} Sector */
+
+/** Tiles that wait; returns what draws sectors into them. @param {Element} node */
+function sectorsIn(node) {
   const kept = new Map();
   /** The sectors in the order of the first look: tiles that change places cannot be read. @type {string[] | null} */
   let order = null;
-  live.follow(INDICES.map(({ symbol }) => symbol).sort());
-  const draw = () => {
-    const snapshot = live.valueOf('snapshot');
-    if (!snapshot) return;
-    cards.forEach(({ draw: drawCard }) => drawCard(snapshot));
+  put(
+    node,
+    Array.from({ length: 12 }, () => h('li', null, h('span', { class: 'tile waiting', 'aria-hidden': 'true' }))),
+  );
+  return (/** @type {Sector[]} */ sectors) => {
     if (!order) {
-      sectors.replaceChildren();
-      order = [...snapshot.sectors]
+      node.replaceChildren();
+      order = [...sectors]
         .sort((a, b) => (b.change_pct ?? -Infinity) - (a.change_pct ?? -Infinity))
         .map(({ symbol }) => symbol);
     }
-    const place = (sector) => order?.indexOf(sector.symbol) ?? 0;
+    const place = (/** @type {Sector} */ sector) => order?.indexOf(sector.symbol) ?? 0;
     keyed(
-      sectors,
+      node,
       kept,
-      [...snapshot.sectors].sort((a, b) => place(a) - place(b)),
+      [...sectors].sort((a, b) => place(a) - place(b)),
       (sector) => sector.symbol,
       makeTile,
       (handle, sector) => handle(sector),
     );
-  };
-  const ends = [live.on('snapshot', draw), live.on('tick', draw), live.on('quotes', draw)];
-  // Without any price the bar above says why; what waits would wait for ever.
-  ends.push(
-    live.on('trouble', (trouble) => {
-      if (trouble && !live.valueOf('snapshot')) for (const { rest } of cards) rest();
-    }),
-  );
-
-  const fetched = live.repeat(async () => {
-    const list = await call('/api/signals').catch((problem) => {
-      if (problem.code === 'signals_not_ready') return null;
-      throw problem;
-    });
-    memo(signals, list, () => put(signals, signalsOf(list)));
-  }, 60_000);
-  return () => {
-    fetched.stop();
-    shares.end();
-    for (const end of ends) end();
   };
 }
 
@@ -130,7 +149,13 @@ function showMovers() {
             { text: row.name ?? '\u00a0', kind: 'company' },
           ],
         },
-        { of: 'last_price', label: t.last, number: true, live: true, show: (row) => [price(row.last_price), ...ageMark(row)] },
+        {
+          of: 'last_price',
+          label: t.last,
+          number: true,
+          live: true,
+          show: (row) => [price(row.last_price), ...ageMark(row)],
+        },
         change('change_pct', t.change, percent, text.noClose, { live: true }),
       ],
     }),
@@ -151,7 +176,14 @@ function showMovers() {
     const isSimulated = [...list.gainers, ...list.losers].some((row) => row.simulated);
     const said = list.priced ? t.breadth(list.advances, list.declines, list.unchanged) : t.noMovers;
     memo(words, [said, list.priced, list.shares, isSimulated], () =>
-      put(words, said, ' ', h('span', { class: 'muted' }, t.ofShares(list.priced, list.shares)), ' ', simulated(isSimulated)),
+      put(
+        words,
+        said,
+        ' ',
+        h('span', { class: 'muted' }, t.ofShares(list.priced, list.shares)),
+        ' ',
+        simulated(isSimulated),
+      ),
     );
     bar.hidden = halves.hidden = !list.priced;
     bar.max = list.priced || 1;
@@ -174,7 +206,16 @@ function makeCard({ key, name, symbol }) {
   const spark = h('span', { class: 'spark', title: t.month });
   /** @type {((now: number) => void) | null} */
   let drawSpark = null;
-  const node = h('a', { class: 'card', href: pathOf(symbol) }, h('h2', null, name), spark, level, change, state, range.node);
+  const node = h(
+    'a',
+    { class: 'card', href: pathOf(symbol) },
+    h('h2', null, name),
+    spark,
+    level,
+    change,
+    state,
+    range.node,
+  );
   /** The month comes after the price; without it the card is whole. */
   const month = async () => {
     drawSpark = await (await import('../charts/spark.js')).spark(spark, symbol);

@@ -1,8 +1,10 @@
 // The signals of the last published date, and how all earlier ones did.
 import { call, withQuery } from '../data/api.js';
-import { count, day, minute, share } from '../data/format.js';
+import { count, day, minute } from '../data/format.js';
 import * as live from '../data/live.js';
-import { figure, figureList, simulated } from '../parts/figures.js';
+import { share } from '../data/ratio-format.js';
+import { figureList } from '../parts/figure-list.js';
+import { figure, simulated } from '../parts/figures.js';
 import { signalTable, signalWords, simulatedMark, sorted } from '../parts/signal-table.js';
 import { csvButton, table } from '../parts/table.js';
 import { h, memo, put, say, skeleton } from '../parts/view.js';
@@ -11,115 +13,36 @@ import { signals as t } from '../text/signals.js';
 
 export const title = t.title;
 
+/** @typedef {Answer<'/api/signals'>} Listed */
+/** @typedef {ReturnType<typeof lay>} Nodes */
+
+/** @param {Context} context */
 export function show({ main }) {
   const chosen = { direction: '', symbol: '' };
-  const about = h('p', { class: 'lead about' }, '\u00a0');
-  const words = h('div', { class: 'words' });
-  const direction = h(
-    'select',
-    { id: 'direction' },
-    ['', 'bullish', 'bearish'].map((name) => h('option', { value: name }, name ? text.direction[name] : t.both)),
-  );
-  const symbol = h('input', {
-    id: 'symbol',
-    type: 'search',
-    placeholder: 'NSE:INFY',
-    autocomplete: 'off',
-    spellcheck: 'false',
-  });
-  const pattern = h('select', { id: 'pattern' }, h('option', { value: '' }, t.allPatterns));
-  const counted = h('p', { class: 'muted', role: 'status' }, '\u00a0');
-  const place = h('div', null, skeleton(24));
-  const grouped = signalTable(t.caption, [], { name: 'grouped', lead: counted });
-  const below = signalTable(t.restCaption, [], { name: 'below' });
-  const restWords = h('summary', null);
-  const rest = h('details', { class: 'below' }, restWords, below.node);
-  const running = signalTable(t.provisionalCaption, [], { name: 'provisional' });
-  const provisional = h(
-    'section',
-    { class: 'provisional', hidden: true },
-    h('h2', null, t.provisional),
-    h('p', { class: 'muted' }),
-    running.node,
-  );
-  // It comes after the list, which it would otherwise be pushed down by.
-  const record = h('section', { 'aria-labelledby': 'record', hidden: true }, h('h2', { id: 'record' }, t.record));
-
-  put(
-    main,
-    h('h1', null, t.title),
-    about,
-    h(
-      'form',
-      {
-        class: 'filters',
-        onsubmit: (event) => {
-          event.preventDefault();
-          reload();
-        },
-      },
-      h('label', { for: 'symbol' }, t.symbol),
-      symbol,
-      h('label', { for: 'direction', class: 'unseen' }, t.direction),
-      direction,
-      h('label', { for: 'pattern', class: 'unseen' }, t.pattern),
-      pattern,
-      csvButton(() => signalTable(t.caption, listed, { name: 'file' }).filed(), 'signals.csv'),
-    ),
-    place,
-    provisional,
-    words,
-    record,
-  );
-
   /** @type {any[]} */
   let listed = [];
+  const nodes = lay(
+    main,
+    () => listed,
+    () => reload(),
+  );
+  const { direction, symbol, pattern, record } = nodes;
   /** @type {(() => void) | undefined} */
   let endFit;
-  const draw = () => {
-    const rows = listed.filter((row) => !pattern.value || row.pattern === pattern.value);
-    const [done, open] = [rows.filter((row) => !row.provisional), rows.filter((row) => row.provisional)];
-    const { grouped: shares, rest: others } = sorted(done);
-    say(counted, done.length ? t.counted(shares.length, done.length) : t.noneMatch);
-    if (!grouped.node.isConnected) put(place, grouped.node, rest);
-    grouped.node.querySelector('table').hidden = shares.length === 0;
-    grouped.update(shares);
-    rest.hidden = others.length === 0;
-    say(restWords, t.rest(others.length));
-    below.update(others);
-    provisional.hidden = open.length === 0;
-    running.update(open);
-  };
+  const draw = () => drawList(nodes, listed);
   const fetched = live.repeat(async () => {
     try {
       const list = await call(withQuery('/api/signals', chosen));
       listed = list.signals;
-      memo(about, [list.as_of, listed.length], () =>
-        put(
-          about,
-          t.of(day(list.as_of), list.horizon_sessions),
-          ' ',
-          h('a', { href: '#record' }, t.toRecord),
-          ' ',
-          simulatedMark(listed),
-        ),
-      );
-      memo(words, [list.meaning, list.disclaimer], () => put(words, signalWords(list)));
-      if (list.provisional_at) say(provisional.children[1], t.provisionalOf(minute(list.provisional_at)));
+      drawWords(nodes, list);
       if (!chosen.symbol) fillPatterns(pattern, listed);
       draw();
     } catch (problem) {
-      if (problem.code === 'signals_not_ready') {
-        say(about, t.none);
-        put(place);
-      } else if (problem.status === 400) {
+      if (problem.status === 400) {
         listed = [];
         draw();
-        say(counted, problem.message);
-      } else {
-        if (place.querySelector('.skeleton')) put(place, h('p', { class: 'problem', role: 'alert' }, problem.message));
-        throw problem;
       }
+      if (!drawProblem(nodes, problem)) throw problem;
     } finally {
       record.hidden = false;
     }
@@ -148,6 +71,129 @@ export function show({ main }) {
     recorded.stop();
     endFit?.();
   };
+}
+
+/** Lays out the page. @param {HTMLElement} main @param {() => any[]} listed @param {() => void} reload */
+function lay(main, listed, reload) {
+  const counted = h('p', { class: 'muted', role: 'status' }, '\u00a0');
+  const below = signalTable(t.restCaption, [], { name: 'below' });
+  const restWords = h('summary', null);
+  const running = signalTable(t.provisionalCaption, [], { name: 'provisional' });
+  const runningWords = h('p', { class: 'muted' });
+  const nodes = {
+    about: h('p', { class: 'lead about' }, '\u00a0'),
+    words: h('div', { class: 'words' }),
+    direction: h(
+      'select',
+      { id: 'direction' },
+      ['', 'bullish', 'bearish'].map((name) => h('option', { value: name }, name ? text.direction[name] : t.both)),
+    ),
+    symbol: h('input', {
+      id: 'symbol',
+      type: 'search',
+      placeholder: 'NSE:INFY',
+      autocomplete: 'off',
+      spellcheck: 'false',
+    }),
+    pattern: h('select', { id: 'pattern' }, h('option', { value: '' }, t.allPatterns)),
+    counted,
+    place: h('div', null, skeleton(24)),
+    grouped: signalTable(t.caption, [], { name: 'grouped', lead: counted }),
+    below,
+    restWords,
+    rest: h('details', { class: 'below' }, restWords, below.node),
+    running,
+    runningWords,
+    provisional: h(
+      'section',
+      { class: 'provisional', hidden: true },
+      h('h2', null, t.provisional),
+      runningWords,
+      running.node,
+    ),
+    // It comes after the list, which it would otherwise be pushed down by.
+    record: h('section', { 'aria-labelledby': 'record', hidden: true }, h('h2', { id: 'record' }, t.record)),
+  };
+  put(
+    main,
+    h('h1', null, t.title),
+    nodes.about,
+    filtersOf(nodes, listed, reload),
+    nodes.place,
+    nodes.provisional,
+    nodes.words,
+    nodes.record,
+  );
+  return nodes;
+}
+
+/** @param {{ symbol: Node, direction: Node, pattern: Node }} nodes @param {() => any[]} listed @param {() => void} reload */
+const filtersOf = ({ symbol, direction, pattern }, listed, reload) =>
+  h(
+    'form',
+    {
+      class: 'filters',
+      onsubmit: (/** @type {Event} */ event) => {
+        event.preventDefault();
+        reload();
+      },
+    },
+    h('label', { for: 'symbol' }, t.symbol),
+    symbol,
+    h('label', { for: 'direction', class: 'unseen' }, t.direction),
+    direction,
+    h('label', { for: 'pattern', class: 'unseen' }, t.pattern),
+    pattern,
+    csvButton(() => signalTable(t.caption, listed(), { name: 'file' }).filed(), 'signals.csv'),
+  );
+
+/** The signals of the chosen pattern: a share's each, the rest below, and those of the day that runs. @param {Nodes} nodes @param {any[]} listed */
+function drawList(nodes, listed) {
+  const { pattern, grouped, place, rest } = nodes;
+  const rows = listed.filter((row) => !pattern.value || row.pattern === pattern.value);
+  const done = rows.filter((row) => !row.provisional);
+  const open = rows.filter((row) => row.provisional);
+  const { grouped: shares, rest: others } = sorted(done);
+  say(nodes.counted, done.length ? t.counted(shares.length, done.length) : t.noneMatch);
+  if (!grouped.node.isConnected) put(place, grouped.node, rest);
+  grouped.node.querySelector('table').hidden = shares.length === 0;
+  grouped.update(shares);
+  rest.hidden = others.length === 0;
+  say(nodes.restWords, t.rest(others.length));
+  nodes.below.update(others);
+  nodes.provisional.hidden = open.length === 0;
+  nodes.running.update(open);
+}
+
+/** What the list is of, and what it means. @param {Nodes} nodes @param {Listed} list */
+function drawWords({ about, words, runningWords }, list) {
+  memo(about, [list.as_of, list.signals.length], () =>
+    put(
+      about,
+      t.of(day(list.as_of), list.horizon_sessions),
+      ' ',
+      h('a', { href: '#record' }, t.toRecord),
+      ' ',
+      simulatedMark(list.signals),
+    ),
+  );
+  memo(words, [list.meaning, list.disclaimer], () => put(words, signalWords(list)));
+  if (list.provisional_at) say(runningWords, t.provisionalOf(minute(list.provisional_at)));
+}
+
+/** Says why there is no list; whether that is all there is to it. @param {Nodes} nodes @param {any} problem */
+function drawProblem({ about, place, counted }, problem) {
+  if (problem.code === 'signals_not_ready') {
+    say(about, t.none);
+    put(place);
+    return true;
+  }
+  if (problem.status === 400) {
+    say(counted, problem.message);
+    return true;
+  }
+  if (place.querySelector('.skeleton')) put(place, h('p', { class: 'problem', role: 'alert' }, problem.message));
+  return false;
 }
 
 function fillPatterns(select, listed) {

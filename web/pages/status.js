@@ -13,6 +13,7 @@ const GOOD = new Set(['ok', 'kept', 'given', 'sqlite', 'valid', 'refused']);
 const NEUTRAL = new Set(['off', 'paused', 'standby', 'never_set', 'never', 'unknown', 'none']);
 const STARTING_S = 60;
 
+/** @param {Context} context */
 export function show({ main }) {
   const head = h('div', { class: 'health' }, skeleton(1));
   const body = h('div', null, skeleton(12));
@@ -37,6 +38,7 @@ export function show({ main }) {
   return fetched.stop;
 }
 
+/** @param {any} health */
 function headOf(health) {
   const kind = health.status === 'ok' ? 'good' : health.status === 'down' ? 'bad' : 'warn';
   return h(
@@ -49,6 +51,7 @@ function headOf(health) {
 
 /** @typedef {{ name: string, state: string, more: string, kind: 'fine-row' | 'neutral' | 'bad', cure: string }} Row */
 
+/** @type {(name: string, state: string, more?: string, bad?: boolean, cure?: string) => Row} */
 const row = (name, state, more = '', bad = !GOOD.has(state) && !NEUTRAL.has(state), cure = '') => ({
   name,
   state: t.words[state] ?? state,
@@ -57,105 +60,98 @@ const row = (name, state, more = '', bad = !GOOD.has(state) && !NEUTRAL.has(stat
   cure: bad ? cure || t.cures[state] || text.retried : '',
 });
 
-function rowsOf(health, a, b) {
-  const now = serverNow();
-  const { feeds, warmers, market, close, signals } = health;
-  const feed = (name, one) =>
-    row(
-      name,
-      one.state,
-      [
-        one.age_ms === undefined ? '' : t.age(span(one.age_ms / 1000)),
-        one.delay_s ? t.behind(span(one.delay_s)) : '',
-        one.failure ?? '',
-      ]
-        .filter(Boolean)
-        .join(' · '),
-    );
-  const token = (name, one, cure) => {
-    if (!one) return row(name, 'unknown', '', false);
-    const until = one.expires_at ? t.until(moments(one.expires_at, now)) : '';
-    return row(
-      name,
-      one.valid ? 'valid' : one.initialized ? 'ended' : 'never_set',
-      until,
-      one.initialized && !one.valid,
-      cure,
-    );
-  };
-  const refused = health.lanes.reduce((sum, lane) => sum + lane.refused, 0);
-  const waiting = health.lanes.reduce((sum, lane) => sum + lane.depth, 0);
+/** Every part, in groups. @param {any} health @param {any} a @param {any} b @returns {[string, Row[]][]} */
+const rowsOf = (health, a, b) => [
+  [t.prices, pricesOf(health)],
+  [t.logins, [tokenOf(t.tokenA, a, t.loginA), tokenOf(t.tokenB, b, t.loginB)]],
+  [t.day, dayOf(health)],
+  [t.inside, insideOf(health)],
+];
+
+/** @param {any} health */
+function pricesOf({ feeds, warmers, market, uptime_s: upS }) {
+  const unready = upS < STARTING_S ? 'starting' : 'no_prices';
+  const state = market.stale ? 'stale' : 'ok';
+  const asOf = market.as_of_ist;
+  const ticker = feeds.broker_a.ticker;
   return [
-    [
-      t.prices,
-      [
-        row(
-          t.snapshot,
-          market.as_of_ist === null
-            ? health.uptime_s < STARTING_S
-              ? 'starting'
-              : 'no_prices'
-            : market.stale
-              ? 'stale'
-              : 'ok',
-          market.as_of_ist ? `${moments(market.as_of_ist, now)} · ${text.source[market.source] ?? market.source}` : '',
-        ),
-        feed(text.source.broker_a, feeds.broker_a),
-        feed(text.source.public, feeds.public),
-        ...(feeds.broker_a.ticker
-          ? [
-              row(
-                t.ticker,
-                feeds.broker_a.ticker.state === 'speaking' ? 'ok' : feeds.broker_a.ticker.state,
-                `${t.subscribed(feeds.broker_a.ticker.subscribed)}${feeds.broker_a.ticker.failure ? ` · ${feeds.broker_a.ticker.failure}` : ''}`,
-                false,
-              ),
-            ]
-          : []),
-        row(t.instruments, warmers.instruments, count(market.instruments)),
-      ],
-    ],
-    [t.logins, [token(t.tokenA, a, t.loginA), token(t.tokenB, b, t.loginB)]],
-    [
-      t.day,
-      [
-        row(
-          t.close,
-          warmers.close,
-          close.date ? t.closed(day(close.date), count(close.points), count(close.missing)) : t.noClose,
-        ),
-        row(t.signals, warmers.signals, signals.as_of ? t.listed(day(signals.as_of), count(signals.signals)) : UNKNOWN),
-      ],
-    ],
-    [
-      t.inside,
-      [
-        row(t.database, health.database, '', health.database !== 'ok'),
-        row(t.l1, 'ok', t.entries(count(health.cache_l1.size)), false),
-        row(
-          t.l2,
-          health.cache_l2.backend,
-          health.cache_l2.errors ? t.errors(count(health.cache_l2.errors)) : '',
-          health.cache_l2.errors > 0,
-        ),
-        row(
-          t.lanes,
-          refused ? 'refused' : 'ok',
-          [t.waiting(count(waiting)), refused ? t.refused(count(refused)) : ''].filter(Boolean).join(' · '),
-          false,
-        ),
-        row(
-          t.backup,
-          health.backup?.failed ? 'failing' : health.backup?.succeeded_ist ? 'ok' : 'never',
-          health.backup?.succeeded_ist ? moments(health.backup.succeeded_ist, now) : '',
-          Boolean(health.backup?.failed),
-        ),
-        ...(health.clock.set ? [row(t.clock, t.clockSet, '', false)] : []),
-      ],
-    ],
+    row(
+      t.snapshot,
+      asOf === null ? unready : state,
+      asOf ? `${moments(asOf, serverNow())} · ${text.source[market.source] ?? market.source}` : '',
+    ),
+    feedOf(text.source.broker_a, feeds.broker_a),
+    feedOf(text.source.public, feeds.public),
+    ...(ticker
+      ? [
+          row(
+            t.ticker,
+            ticker.state === 'speaking' ? 'ok' : ticker.state,
+            [t.subscribed(ticker.subscribed), ticker.failure].filter(Boolean).join(' · '),
+            false,
+          ),
+        ]
+      : []),
+    row(t.instruments, warmers.instruments, count(market.instruments)),
   ];
 }
 
+/** @param {string} name @param {any} feed */
+const feedOf = (name, feed) =>
+  row(
+    name,
+    feed.state,
+    [
+      feed.age_ms === undefined ? '' : t.age(span(feed.age_ms / 1000)),
+      feed.delay_s ? t.behind(span(feed.delay_s)) : '',
+      feed.failure ?? '',
+    ]
+      .filter(Boolean)
+      .join(' · '),
+  );
+
+/** @param {string} name @param {any} token @param {string} cure */
+function tokenOf(name, token, cure) {
+  if (!token) return row(name, 'unknown', '', false);
+  const until = token.expires_at ? t.until(moments(token.expires_at, serverNow())) : '';
+  const state = token.valid ? 'valid' : token.initialized ? 'ended' : 'never_set';
+  return row(name, state, until, token.initialized && !token.valid, cure);
+}
+
+/** What comes once a day. @param {any} health */
+const dayOf = ({ warmers, close, signals }) => [
+  row(
+    t.close,
+    warmers.close,
+    close.date ? t.closed(day(close.date), count(close.points), count(close.missing)) : t.noClose,
+  ),
+  row(t.signals, warmers.signals, signals.as_of ? t.listed(day(signals.as_of), count(signals.signals)) : UNKNOWN),
+];
+
+/** @param {any} health */
+function insideOf({ database, cache_l1: l1, cache_l2: l2, lanes, backup, clock }) {
+  /** @type {{ refused: number, depth: number }[]} */
+  const all = lanes;
+  const refused = all.reduce((sum, lane) => sum + lane.refused, 0);
+  const depth = all.reduce((sum, lane) => sum + lane.depth, 0);
+  const busy = [t.waiting(count(depth)), refused ? t.refused(count(refused)) : ''].filter(Boolean).join(' · ');
+  const kept = backup?.succeeded_ist;
+  return [
+    row(t.database, database, '', database !== 'ok'),
+    row(t.l1, 'ok', t.entries(count(l1.size)), false),
+    row(t.l2, l2.backend, l2.errors ? t.errors(count(l2.errors)) : '', l2.errors > 0),
+    row(t.lanes, refused ? 'refused' : 'ok', busy, false),
+    row(
+      t.backup,
+      backup?.failed ? 'failing' : kept ? 'ok' : 'never',
+      kept ? moments(kept, serverNow()) : '',
+      Boolean(backup?.failed),
+    ),
+    ...(clock.set ? [row(t.clock, t.clockSet, '', false)] : []),
+  ];
+}
+
+/** @param {[string, Row[]][]} groups */
 const sections = (groups) =>
   h(
     'div',

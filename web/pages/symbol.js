@@ -11,6 +11,7 @@ import { symbol as t } from '../text/symbol.js';
 
 const FORM = /^(NSE|BSE):[A-Z0-9&._ -]{1,32}$/;
 
+/** @param {string} path */
 const symbolOf = (path) => {
   try {
     return decodeURIComponent(path.slice('/s/'.length));
@@ -18,103 +19,46 @@ const symbolOf = (path) => {
     return '';
   }
 };
+/** @param {string} path */
 export const title = (path) => symbolOf(path).split(':')[1] || t.unknown;
 
+/** @typedef {ReturnType<typeof lay>} Nodes */
+
+/** @param {Context} context */
 export function show({ main, path, announce }) {
   const symbol = symbolOf(path);
   if (!FORM.test(symbol)) {
     put(main, h('h1', null, t.unknown), h('p', null, t.unknownWhy(symbol)));
     return undefined;
   }
-  const [exchange, ticker] = symbol.split(':');
-  main.className = 'symbol-page';
-  const name = h('p', { class: 'sub' }, exchange);
-  const mark = button(t.watch, null, { 'aria-disabled': 'true', 'aria-label': t.watchOf(symbol) });
-  const level = h('p', { class: 'level waiting' }, '\u00a0');
-  const moved = h('p', { class: 'change' });
-  const state = h('p', { class: 'sub' });
-  const today = h('p', { class: 'sub' });
-  const year = h('p', { class: 'sub' });
-  const chart = h('section', { class: 'candles' });
-  const held = h('section', { 'aria-labelledby': 'held' });
-  const signals = h('section', { 'aria-labelledby': 'signals' });
-  const written = h('section', { 'aria-labelledby': 'written' });
+  const nodes = lay(main, symbol);
+  const { held, signals, written } = nodes;
+  const waits = new Set(['held', 'signals']);
   // They come together: one after the other each would push down the next.
-  const rest = h('div', { class: 'rest-of' }, skeleton(8));
-  const first = { held: false, signals: false };
-  const came = (what) => {
-    first[what] = true;
-    if (first.held && first.signals && !held.isConnected) put(rest, held, signals, written);
+  const came = (/** @type {string} */ what) => {
+    waits.delete(what);
+    if (!waits.size && !held.isConnected) put(nodes.rest, held, signals, written);
   };
-  put(
-    main,
-    h('div', { class: 'title-row' }, h('div', null, h('h1', null, ticker), name), mark),
-    h('div', { class: 'quote' }, level, moved),
-    state,
-    today,
-    year,
-    chart,
-    rest,
-  );
-  call(withQuery('/api/market/search', { q: ticker })).then(
-    ({ instruments }) => {
-      const own = instruments.find((one) => one.symbol === symbol);
-      if (own?.name) say(name, `${exchange} · ${own.name}`);
-    },
-    () => {},
-  );
-
-  const candles = showCandles(chart, symbol, (list) => {
-    const [low, high] = [Math.min(...list.map((c) => c.low)), Math.max(...list.map((c) => c.high))];
-    if (list.length) put(year, pieces([{ text: t.yearOf(price(low), price(high)), title: t.yearNote }]));
+  const candles = showCandles(nodes.chart, symbol, (list) => {
+    const low = Math.min(...list.map((c) => c.low));
+    const high = Math.max(...list.map((c) => c.high));
+    if (list.length) put(nodes.year, pieces([{ text: t.yearOf(price(low), price(high)), title: t.yearNote }]));
   });
   live.follow([symbol]);
   const ends = [onAppearance(() => own.now())];
   let isOver = false;
   import('../parts/star.js').then(
-    ({ star }) => isOver || ends.push(star(mark, symbol, announce)),
+    ({ star }) => isOver || ends.push(star(nodes.mark, symbol, announce)),
     () => {},
   );
   const drawQuote = () => {
     const quote = live.valueOf(`quote ${symbol}`);
     if (!quote) return;
-    level.classList.remove('waiting');
-    memo(level, [quote.last_price ?? null], () =>
-      put(level, pieces([known(quote.last_price, price, t.noPrice)].flat())),
-    );
-    const changes = quote.unavailable
-      ? []
-      : [
-          movedLarge(quote.change, signedPrice, text.noClose),
-          ' ',
-          ...(quote.change_pct === null
-            ? []
-            : [{ ...movedLarge(quote.change_pct, percent), text: `(${percent(quote.change_pct)})` }]),
-        ];
-    memo(moved, changes, () => put(moved, pieces(changes)));
-    const bits = quote.unavailable
-      ? []
-      : [isOpen() ? time(quote.as_of) : moments(quote.as_of, serverNow()), ...ageMark(quote)];
-    memo(state, [bits, quote.simulated], () => put(state, pieces(bits), ' ', simulated(quote.simulated)));
-    const { day_low: low, day_high: high } = quote;
-    const range = low === undefined || low === null ? [] : [{ text: t.dayOf(price(low), price(high)), title: t.dayNote }];
-    memo(today, range, () => put(today, pieces(range)));
+    drawPrice(nodes, quote);
     candles.last(quote.unavailable ? null : quote.last_price);
   };
   const listed = live.repeat(async () => {
-    const list = await call(withQuery('/api/signals', { symbol })).catch((problem) => {
-      if (problem.code === 'signals_not_ready' || problem.status === 400) return null;
-      throw problem;
-    });
-    // Most symbols have none: then their table is not loaded.
-    const tables = list?.signals.length ? await import('../parts/signal-table.js') : null;
-    memo(signals, list, () =>
-      put(
-        signals,
-        h('header', null, h('h2', { id: 'signals' }, t.signals), h('a', { href: '/signals' }, t.allSignals)),
-        tables ? signalsOf(list, tables) : h('p', { class: 'muted' }, t.noSignals),
-      ),
-    );
+    await drawSignals(signals, symbol);
     came('signals');
   }, 300_000);
   const own = live.repeat(async () => {
@@ -133,6 +77,76 @@ export function show({ main, path, announce }) {
   };
 }
 
+/** Lays out the page. @param {HTMLElement} main @param {string} symbol */
+function lay(main, symbol) {
+  const [exchange, ticker] = symbol.split(':');
+  main.className = 'symbol-page';
+  const name = h('p', { class: 'sub' }, exchange);
+  const nodes = {
+    mark: button(t.watch, null, { 'aria-disabled': 'true', 'aria-label': t.watchOf(symbol) }),
+    level: h('p', { class: 'level waiting' }, '\u00a0'),
+    moved: h('p', { class: 'change' }),
+    state: h('p', { class: 'sub' }),
+    today: h('p', { class: 'sub' }),
+    year: h('p', { class: 'sub' }),
+    chart: h('section', { class: 'candles' }),
+    held: h('section', { 'aria-labelledby': 'held' }),
+    signals: h('section', { 'aria-labelledby': 'signals' }),
+    written: h('section', { 'aria-labelledby': 'written' }),
+    rest: h('div', { class: 'rest-of' }, skeleton(8)),
+  };
+  put(
+    main,
+    h('div', { class: 'title-row' }, h('div', null, h('h1', null, ticker), name), nodes.mark),
+    h('div', { class: 'quote' }, nodes.level, nodes.moved),
+    nodes.state,
+    nodes.today,
+    nodes.year,
+    nodes.chart,
+    nodes.rest,
+  );
+  call(withQuery('/api/market/search', { q: ticker })).then(
+    ({ instruments }) => {
+      const own = instruments.find((one) => one.symbol === symbol);
+      if (own?.name) say(name, `${exchange} · ${own.name}`);
+    },
+    () => {},
+  );
+  return nodes;
+}
+
+/** @param {Nodes} nodes @param {any} quote */
+function drawPrice({ level, moved, state, today }, quote) {
+  const { unavailable, last_price: last, change, change_pct: changed, day_low: low, day_high: high } = quote;
+  level.classList.remove('waiting');
+  memo(level, [last ?? null], () => put(level, pieces([known(last, price, t.noPrice)].flat())));
+  const inPercent = changed === null ? [] : [{ ...movedLarge(changed, percent), text: `(${percent(changed)})` }];
+  const changes = unavailable ? [] : [movedLarge(change, signedPrice, text.noClose), ' ', ...inPercent];
+  memo(moved, changes, () => put(moved, pieces(changes)));
+  const bits = unavailable ? [] : [isOpen() ? time(quote.as_of) : moments(quote.as_of, serverNow()), ...ageMark(quote)];
+  memo(state, [bits, quote.simulated], () => put(state, pieces(bits), ' ', simulated(quote.simulated)));
+  const range = low === undefined || low === null ? [] : [{ text: t.dayOf(price(low), price(high)), title: t.dayNote }];
+  memo(today, range, () => put(today, pieces(range)));
+}
+
+/** @param {HTMLElement} signals @param {string} symbol */
+async function drawSignals(signals, symbol) {
+  const list = await call(withQuery('/api/signals', { symbol })).catch((problem) => {
+    if (problem.code === 'signals_not_ready' || problem.status === 400) return null;
+    throw problem;
+  });
+  // Most symbols have none: then their table is not loaded.
+  const tables = list?.signals.length ? await import('../parts/signal-table.js') : null;
+  memo(signals, list, () =>
+    put(
+      signals,
+      h('header', null, h('h2', { id: 'signals' }, t.signals), h('a', { href: '/signals' }, t.allSignals)),
+      list && tables ? signalsOf(list, tables) : h('p', { class: 'muted' }, t.noSignals),
+    ),
+  );
+}
+
+/** @param {Answer<'/api/signals'>} list @param {typeof import('../parts/signal-table.js')} tables */
 function signalsOf(list, { signalTable, signalWords }) {
   const shown = signalTable('signals of the symbol', list.signals, { isOfOne: true });
   return h('div', null, shown.node, signalWords(list));

@@ -6,7 +6,11 @@ import { syncReport } from '../parts/report.js';
 import { attr, button, h, put, say } from '../parts/view.js';
 import { sync as t } from '../text/sync.js';
 
+/** @typedef {'a' | 'b'} Which */
+
+/** @type {(path: string) => Which} */
 const whichOf = (path) => (path.endsWith('/b') ? 'b' : 'a');
+/** @param {string} path */
 export const title = (path) => t.sync[whichOf(path)];
 
 const BROKERS = {
@@ -29,133 +33,27 @@ function takeCode() {
   return code;
 }
 
+/** @typedef {ReturnType<typeof nodesOf>} Nodes */
+
+/** @param {Context} context */
 export function show({ main, path, announce }) {
   main.className = 'narrow sync';
   const which = whichOf(path);
-  const broker = BROKERS[which];
   const brought = takeCode();
-  const off = { autocomplete: 'off', secret: true, required: true };
-  const key = field({ name: 'api_key', label: t.key, ...off });
-  const secret = field({ name: 'api_secret', label: t.secret, ...off });
-  const code = field({ name: broker.code, label: t.code[which], hint: t.codeHint, ...off, value: brought });
-  const came = h('p', { class: 'good', role: 'status' }, brought && t.codeCame);
-  const fields = [key, secret, code];
-  const problem = problemPlace();
-  const waiting = h('p', { class: 'muted', role: 'status' });
-  const result = h('section', { 'aria-live': 'polite' });
-  const address = `${location.origin}${broker.back}`;
-  const copied = h('span', { role: 'status', class: 'muted' });
-  const login = h('a', { class: 'button', target: '_blank', rel: 'noreferrer noopener' }, t.openLogin);
-  const page = session.login_pages?.[which];
+  /** @type {AbortController | null} */
+  let asking = null;
+  const nodes = nodesOf(which, brought, () => asking?.abort());
+  const { key, form, fields, problem } = nodes;
+  const loginPage = session.login_pages?.[which];
   const drawLogin = () => {
     const typed = key.input.value.trim();
-    attr(login, 'href', page && typed ? page + encodeURIComponent(typed) : null);
-    attr(login, 'aria-disabled', page && typed ? null : 'true');
+    attr(nodes.login, 'href', loginPage && typed ? loginPage + encodeURIComponent(typed) : null);
+    attr(nodes.login, 'aria-disabled', loginPage && typed ? null : 'true');
   };
   key.input.addEventListener('input', drawLogin);
   drawLogin();
-  // A broker's own login is behind TLS; the simulator's is not, and its app is no secret.
-  const demo =
-    page?.startsWith('http:') &&
-    h(
-      'p',
-      { class: 'simulated-app' },
-      simulated(true),
-      ' ',
-      t.demo(...broker.demo),
-      ' ',
-      button(
-        t.fillIn,
-        () => {
-          [key.input.value, secret.input.value] = broker.demo;
-          drawLogin();
-          (code.input.value ? submit : login).focus();
-        },
-        { class: 'link' },
-      ),
-    );
-  // The login ends in another tab; the one where it began gets the code too. Any page can bring a code of its own to the way
-  // back, so this page takes one only while it waits, and the last one, which is the one of the person's own login.
-  let openedMs = -Infinity;
-  for (const kind of ['click', 'auxclick'])
-    login.addEventListener(kind, () => {
-      if (login.hasAttribute('href')) openedMs = performance.now();
-    });
-  const tabs = new BroadcastChannel(`code ${which}`);
-  tabs.onmessage = ({ data }) => {
-    if (!form.isConnected || performance.now() - openedMs > TAKEN_MS) return;
-    code.input.value = data;
-    say(came, t.codeCame);
-    taken.postMessage('');
-  };
-  // Who comes back in a new tab is told that the first one has it all.
-  const taken = new BroadcastChannel(`taken ${which}`);
-  taken.onmessage = () => {
-    if (brought && form.isConnected) say(came, `${t.codeCame} ${t.goBack}`);
-  };
-  if (brought) tabs.postMessage(brought);
-  // Shown once the broker has said that the code is of somebody else.
-  const replaces = h('input', { type: 'checkbox', name: 'replace_broker_user' });
-  const replace = h('p', { hidden: true }, h('label', null, replaces, ' ', t.replace));
-  // Shown once the broker has named no holdings where there are some.
-  const empties = h('input', { type: 'checkbox', name: 'replace_with_none' });
-  const emptied = h('p', { hidden: true }, h('label', null, empties, ' ', t.replaceWithNone));
-  /** @type {AbortController | null} */
-  let asking = null;
-  const cancel = button(t.cancel, () => asking?.abort(), { class: 'quiet', hidden: true });
-  const submit = h('button', { type: 'submit', class: 'primary' }, t.sync[which]);
-
-  const form = h(
-    'form',
-    { method: 'post', autocomplete: 'off', novalidate: true },
-    h(
-      'ol',
-      { class: 'steps' },
-      h(
-        'li',
-        null,
-        h('h2', null, t.stepKey),
-        demo,
-        key.node,
-        login,
-        h('p', { class: 'hint' }, t.register, ' '),
-        h(
-          'p',
-          { class: 'address' },
-          h('code', null, address),
-          ' ',
-          button(
-            t.copy,
-            () => {
-              navigator.clipboard?.writeText(address).then(
-                () => say(copied, t.copied),
-                () => say(copied, t.notCopied),
-              );
-            },
-            { class: 'quiet' },
-          ),
-          ' ',
-          copied,
-        ),
-      ),
-      h('li', null, h('h2', null, t.stepCode), code.node, came),
-      h('li', null, h('h2', null, t.stepSync), secret.node, h('p', { class: 'promise' }, t.promise)),
-    ),
-    problem,
-    replace,
-    emptied,
-    h('p', { class: 'actions' }, submit, ' ', cancel),
-    waiting,
-  );
-  const lead = h('p', { class: 'lead' }, t.who[which]);
-  put(
-    main,
-    h('p', { class: 'back' }, h('a', { href: '/portfolio' }, t.back)),
-    h('h1', null, t.sync[which]),
-    lead,
-    form,
-    result,
-  );
+  lay(main, nodes, which, loginPage, drawLogin);
+  const leaveTabs = shareCode(nodes, which, brought);
   if (brought) key.input.focus();
 
   /** Neither the page nor the browser keeps them. */
@@ -164,48 +62,203 @@ export function show({ main, path, announce }) {
       one.input.value = '';
       one.input.removeAttribute('value');
     }
-    say(came, '');
+    say(nodes.came, '');
   };
   onSubmit(form, fields, problem, async () => {
-    asking = new AbortController();
-    cancel.hidden = false;
-    say(waiting, t.asking[which]);
+    const { signal } = (asking = new AbortController());
+    nodes.cancel.hidden = false;
+    say(nodes.waiting, t.asking[which]);
     try {
-      const body = {
-        api_key: key.input.value.trim(),
-        api_secret: secret.input.value.trim(),
-        [broker.code]: codeIn(code.input.value),
-        ...(replaces.checked && { replace_broker_user: true }),
-        ...(empties.checked && { replace_with_none: true }),
-      };
-      const report = await call(broker.path, { method: 'POST', body, signal: asking.signal, timeoutMs: WAIT_MS });
-      put(result, syncReport(report));
+      const body = bodyOf(nodes, which);
+      const report = await call(BROKERS[which].path, { method: 'POST', body, signal, timeoutMs: WAIT_MS });
+      put(nodes.result, syncReport(report));
       form.remove();
-      lead.remove();
+      nodes.lead.remove();
       empty();
-      result.querySelector('h2')?.focus();
+      nodes.result.querySelector('h2')?.focus();
     } catch (failed) {
-      if (failed.code === 'broker_user_changed') replace.hidden = false;
-      if (failed.code === 'no_holdings_sent') emptied.hidden = false;
+      if (failed.code === 'broker_user_changed') nodes.replace.node.hidden = false;
+      if (failed.code === 'no_holdings_sent') nodes.emptied.node.hidden = false;
       // What can pass is no reason to have all of it typed again; the fields are the user's own page.
-      if (!asking.signal.aborted && !failed.passes) empty();
-      if (!asking.signal.aborted) throw failed;
+      if (!signal.aborted && !failed.passes) empty();
+      if (!signal.aborted) throw failed;
       announce(t.cancelled);
     } finally {
-      cancel.hidden = true;
-      say(waiting, '');
+      nodes.cancel.hidden = true;
+      say(nodes.waiting, '');
       drawLogin();
     }
   });
   return () => {
-    tabs.close();
-    taken.close();
+    leaveTabs();
     asking?.abort();
     empty();
   };
 }
 
-/** The code alone, or out of a pasted address. */
+/** @param {Which} which @param {string} brought @param {() => void} abort */
+function nodesOf(which, brought, abort) {
+  const off = { autocomplete: 'off', secret: true, required: true };
+  const name = BROKERS[which].code;
+  const key = field({ name: 'api_key', label: t.key, ...off });
+  const secret = field({ name: 'api_secret', label: t.secret, ...off });
+  const code = field({ name, label: t.code[which], hint: t.codeHint, ...off, value: brought });
+  return {
+    key,
+    secret,
+    code,
+    fields: [key, secret, code],
+    came: h('p', { class: 'good', role: 'status' }, brought && t.codeCame),
+    problem: problemPlace(),
+    waiting: h('p', { class: 'muted', role: 'status' }),
+    result: h('section', { 'aria-live': 'polite' }),
+    login: h('a', { class: 'button', target: '_blank', rel: 'noreferrer noopener' }, t.openLogin),
+    // Shown once the broker has said that the code is of somebody else.
+    replace: consent('replace_broker_user', t.replace),
+    // Shown once the broker has named no holdings where there are some.
+    emptied: consent('replace_with_none', t.replaceWithNone),
+    cancel: button(t.cancel, abort, { class: 'quiet', hidden: true }),
+    submit: h('button', { type: 'submit', class: 'primary' }, t.sync[which]),
+    lead: h('p', { class: 'lead' }, t.who[which]),
+    form: h('form', { method: 'post', autocomplete: 'off', novalidate: true }),
+  };
+}
+
+/** What must be said before the broker's answer replaces what is there. @param {string} name @param {string} words */
+function consent(name, words) {
+  const box = h('input', { type: 'checkbox', name });
+  return { box, node: h('p', { hidden: true }, h('label', null, box, ' ', words)) };
+}
+
+/**
+ * Lays out the page.
+ * @param {HTMLElement} main
+ * @param {Nodes} nodes
+ * @param {Which} which
+ * @param {string | undefined} loginPage
+ * @param {() => void} drawLogin
+ */
+function lay(main, nodes, which, loginPage, drawLogin) {
+  const { key, secret, code, came, problem, replace, emptied, submit, cancel, waiting, form, lead, result } = nodes;
+  put(
+    form,
+    h(
+      'ol',
+      { class: 'steps' },
+      h(
+        'li',
+        null,
+        h('h2', null, t.stepKey),
+        // A broker's own login is behind TLS; the simulator's is not, and its app is no secret.
+        loginPage?.startsWith('http:') && demoOf(nodes, which, drawLogin),
+        key.node,
+        nodes.login,
+        h('p', { class: 'hint' }, t.register, ' '),
+        addressOf(which),
+      ),
+      h('li', null, h('h2', null, t.stepCode), code.node, came),
+      h('li', null, h('h2', null, t.stepSync), secret.node, h('p', { class: 'promise' }, t.promise)),
+    ),
+    problem,
+    replace.node,
+    emptied.node,
+    h('p', { class: 'actions' }, submit, ' ', cancel),
+    waiting,
+  );
+  put(
+    main,
+    h('p', { class: 'back' }, h('a', { href: '/portfolio' }, t.back)),
+    h('h1', null, t.sync[which]),
+    lead,
+    form,
+    result,
+  );
+}
+
+/** The simulator's app, which fills itself in. @param {Nodes} nodes @param {Which} which @param {() => void} drawLogin */
+function demoOf({ key, secret, code, submit, login }, which, drawLogin) {
+  const [demoKey, demoSecret] = BROKERS[which].demo;
+  const fillIn = () => {
+    key.input.value = demoKey;
+    secret.input.value = demoSecret;
+    drawLogin();
+    (code.input.value ? submit : login).focus();
+  };
+  return h(
+    'p',
+    { class: 'simulated-app' },
+    simulated(true),
+    ' ',
+    t.demo(demoKey, demoSecret),
+    ' ',
+    button(t.fillIn, fillIn, { class: 'link' }),
+  );
+}
+
+/** The way back that is registered at the broker, and a button that copies it. @param {Which} which */
+function addressOf(which) {
+  const address = `${location.origin}${BROKERS[which].back}`;
+  const copied = h('span', { role: 'status', class: 'muted' });
+  const copy = () => {
+    navigator.clipboard?.writeText(address).then(
+      () => say(copied, t.copied),
+      () => say(copied, t.notCopied),
+    );
+  };
+  return h(
+    'p',
+    { class: 'address' },
+    h('code', null, address),
+    ' ',
+    button(t.copy, copy, { class: 'quiet' }),
+    ' ',
+    copied,
+  );
+}
+
+/**
+ * The login ends in another tab; the one where it began gets the code too. Any page can bring a code of its own to the
+ * way back, so this page takes one only while it waits, and the last one, which is the one of the person's own login.
+ * Returns what ends it.
+ * @param {Nodes} nodes
+ * @param {Which} which
+ * @param {string} brought
+ */
+function shareCode({ login, form, code, came }, which, brought) {
+  let openedMs = -Infinity;
+  for (const kind of ['click', 'auxclick'])
+    login.addEventListener(kind, () => {
+      if (login.hasAttribute('href')) openedMs = performance.now();
+    });
+  const tabs = new BroadcastChannel(`code ${which}`);
+  const taken = new BroadcastChannel(`taken ${which}`);
+  tabs.onmessage = ({ data }) => {
+    if (!form.isConnected || performance.now() - openedMs > TAKEN_MS) return;
+    code.input.value = data;
+    say(came, t.codeCame);
+    taken.postMessage('');
+  };
+  // Who comes back in a new tab is told that the first one has it all.
+  taken.onmessage = () => {
+    if (brought && form.isConnected) say(came, `${t.codeCame} ${t.goBack}`);
+  };
+  if (brought) tabs.postMessage(brought);
+  return () => {
+    tabs.close();
+    taken.close();
+  };
+}
+
+/** What is sent. @param {Nodes} nodes @param {Which} which */
+const bodyOf = ({ key, secret, code, replace, emptied }, which) => ({
+  api_key: key.input.value.trim(),
+  api_secret: secret.input.value.trim(),
+  [BROKERS[which].code]: codeIn(code.input.value),
+  ...(replace.box.checked && { replace_broker_user: true }),
+  ...(emptied.box.checked && { replace_with_none: true }),
+});
+
+/** The code alone, or out of a pasted address. @param {string} pasted */
 function codeIn(pasted) {
   const trimmed = pasted.trim();
   const query = trimmed.split('?')[1];

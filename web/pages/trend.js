@@ -2,7 +2,8 @@
 import { explore } from '../charts/chart.js';
 import { trend as chart } from '../charts/trend-chart.js';
 import { call, serverNow, withQuery } from '../data/api.js';
-import { axisRupees, day, isKnown, isoDay, rupees, shortDay, signedRupees } from '../data/format.js';
+import { axisRupees } from '../data/axis-format.js';
+import { day, isKnown, isoDay, rupees, shortDay, signedRupees } from '../data/format.js';
 import * as live from '../data/live.js';
 import { amountsHidden, keep, kept, onAppearance } from '../data/prefs.js';
 import { rebased, runs } from '../data/trend.js';

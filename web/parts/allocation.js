@@ -7,11 +7,15 @@ import { table } from './table.js';
 import { h, put, say } from './view.js';
 
 const money = secret(rupees);
+/** @typedef {Answer<'/api/portfolio/holdings'>} Holdings */
+/** A part of the value. @typedef {{ of: string | null, current_value: number, share_pct: number | null }} Slice */
+
+/** @param {number} value */
 const shareOf = (value) => percent(value).replace('+', '');
 
-/** Returns what draws an answer. */
+/** Returns what draws an answer. @param {Element} into */
 export function showAllocation(into) {
-  const brokers = partsTable('brokers', t.broker, (slice) => p.broker[slice.of] ?? slice.of);
+  const brokers = partsTable('brokers', t.broker, nameOfBroker);
   const sectors = partsTable('sectors', t.sector, (slice) => slice.of ?? { text: t.unknown, why: t.unknownWhy });
   const source = h('p', { class: 'fine' });
   put(
@@ -19,22 +23,27 @@ export function showAllocation(into) {
     h('section', { class: 'allocation' }, h('h2', null, t.byBroker), brokers.node),
     h('section', { class: 'allocation' }, h('h2', null, t.bySector), sectors.node, source),
   );
-  return ({ summary: { allocation } }) => {
-    brokers.update(allocation.brokers.map(named));
-    sectors.update(allocation.sectors.map(named));
+  return (/** @type {Holdings} */ { summary: { allocation } }) => {
+    brokers.update(allocation.brokers);
+    sectors.update(allocation.sectors);
     say(source, t.source(allocation.sectors_source, day(allocation.sectors_as_of)));
   };
 }
 
-const named = (slice) => ({ ...slice, key: slice.of ?? '' });
+/** @type {{ [broker: string]: string }} */
+const BROKERS = p.broker;
 
+/** @param {Slice} slice */
+const nameOfBroker = ({ of }) => BROKERS[of ?? ''] ?? of ?? '';
+
+/** @param {'brokers' | 'sectors'} name @param {string} label @param {(slice: Slice) => Bit} nameOf */
 function partsTable(name, label, nameOf) {
   return table({
     name,
     caption: t.captions[name],
     plain: true,
     isFixed: true,
-    key: (slice) => slice.key,
+    key: (slice) => slice.of ?? '',
     columns: [
       { key: 'of', label, show: nameOf },
       { key: 'bar', label: t.part, wide: true, show: (slice) => ({ text: '', part: slice.share_pct ?? 0 }) },

@@ -3,9 +3,11 @@ import { firstSteps as t } from '../text/first-steps.js';
 import { portfolio as p } from '../text/portfolio.js';
 import { h, put } from './view.js';
 
+/** @param {'a' | 'b'} which @param {string} label @param {string} kind */
 const link = (which, label, kind) =>
   h('a', { class: `button${kind}`, href: `/portfolio/sync/${which}` }, `${label} (${p.brokerIs[which]})`);
 
+/** @param {Element} into */
 export function showFirstSteps(into) {
   put(
     into,

@@ -2,11 +2,13 @@
 import { serverNow } from '../data/api.js';
 import { moments, price, quantity, rupees, signedRupees } from '../data/format.js';
 import { text } from '../text.js';
+import { holdingParts as own } from '../text/holding-parts.js';
 import { portfolio as t } from '../text/portfolio.js';
 import { secret } from './figures.js';
 import { both, quantities } from './holdings.js';
 import { h, pieces } from './view.js';
 
+/** @param {HoldingRow} row */
 export function partsOf(row) {
   return h(
     'ul',
@@ -29,10 +31,10 @@ export function partsOf(row) {
         h('span', null, `${t.value} ${secret(rupees)(part.current_value)}`),
         h('span', null, `${t.today} `, pieces(both(part.day_pnl, part.day_change_pct, t.noClose))),
         part.known_cost &&
-          h('span', null, t.knownCost(quantity(part.known_cost.quantity), secret(rupees)(part.known_cost.cost))),
+          h('span', null, own.knownCost(quantity(part.known_cost.quantity), secret(rupees)(part.known_cost.cost))),
         part.broker_pnl !== null &&
           part.broker_pnl !== part.pnl &&
-          h('span', null, t.brokerSays(secret(signedRupees)(part.broker_pnl))),
+          h('span', null, own.brokerSays(secret(signedRupees)(part.broker_pnl))),
       ),
     ),
   );

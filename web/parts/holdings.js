@@ -6,9 +6,12 @@ import { portfolio as t } from '../text/portfolio.js';
 import { ageMark, change, figure, known, moved, secret } from './figures.js';
 import { pathOf } from './view.js';
 
-/** By which words the filter finds it. */
+/** @typedef {Answer<'/api/portfolio/holdings'>} Holdings */
+
+/** By which words the filter finds it. @param {Holding} one */
 const wordsOf = (one) => `${one.tradingsymbol} ${one.name ?? ''} ${one.isin ?? ''} ${one.exchange}`.toLowerCase();
 
+/** A row for each of a broker. @param {{ holdings: Holding[] }} document @returns {HoldingRow[]} */
 export function byBroker(document) {
   return document.holdings.map((one) => ({
     ...one,
@@ -19,35 +22,41 @@ export function byBroker(document) {
   }));
 }
 
+/** A row for each share. @param {Holdings} document @returns {HoldingRow[]} */
 export function merged(document) {
+  /** @type {Map<string | null, Holding[]>} */
   const of = new Map();
   for (const one of document.holdings) of.set(one.isin, [...(of.get(one.isin) ?? []), one]);
   const rows = document.summary.merged.map((row) => {
     const parts = of.get(row.isin) ?? [];
     // The newest price of the parts is shown; nothing is computed from them here.
-    const priced = [...parts].filter((part) => part.as_of).sort((a, b) => (a.as_of < b.as_of ? 1 : -1))[0] ?? {};
+    const priced = [...parts]
+      .filter((part) => part.as_of)
+      .sort((a, b) => (String(a.as_of) < String(b.as_of) ? 1 : -1))[0];
     return {
       ...row,
       key: row.isin,
       parts,
       exchange: parts[0]?.exchange,
       brokers: [...new Set(parts.map((part) => part.broker.toUpperCase()))].join('+'),
-      last_price: priced.last_price ?? null,
-      as_of: priced.as_of ?? null,
-      stale: priced.stale,
-      delay_s: priced.delay_s,
-      simulated: parts.length > 0 && parts.every((part) => part.simulated),
+      last_price: priced?.last_price ?? null,
+      as_of: priced?.as_of ?? null,
+      stale: priced?.stale,
+      delay_s: priced?.delay_s,
+      simulated: (parts.length > 0 && parts.every((part) => part.simulated)) || undefined,
       search: parts.map(wordsOf).join(' '),
     };
   });
   // Merged by the API is what stands at both brokers; the rest is a row as it is.
+  /** @type {Set<string | null>} */
   const isMerged = new Set(rows.map((row) => row.isin));
   return [...rows, ...byBroker({ holdings: document.holdings.filter(({ isin }) => !isMerged.has(isin)) })];
 }
 
+/** @param {HoldingRow} row @param {(part: Holding) => unknown} read */
 const some = (row, read) => row.parts.find((part) => read(part));
 
-/** What a person must know about a holding, in words. */
+/** What a person must know about a holding, in words. @param {HoldingRow} row */
 function marks(row) {
   /** @type {[string, string, string, any][]} */
   const found = [
@@ -61,11 +70,13 @@ function marks(row) {
     .flatMap(([kind, words, why]) => [' ', { text: words, kind: `mark ${kind}`, why }]);
 }
 
-/** The company's name, where it says more than the code. */
+/** The company's name, where it says more than the code. @param {HoldingRow} row */
 const companyOf = ({ name, tradingsymbol }) =>
   name && name.toUpperCase() !== tradingsymbol ? [' ', { text: name, kind: 'company' }] : [];
 
-/** Settled, not yet delivered, pledged, funded. */
+/** @typedef {'quantity' | 'parts' | 't1_quantity' | 'pledged_quantity' | 'mtf_quantity'} Quantities */
+
+/** Settled, not yet delivered, pledged, funded. @param {Pick<HoldingRow, Quantities>} row @returns {Bit[]} */
 export function quantities(row) {
   if (amountsHidden()) return [HIDDEN];
   const parts = row.parts.length === 1 ? row.parts[0] : row;
@@ -76,6 +87,7 @@ export function quantities(row) {
   return [quantity(row.quantity), ...notes.flatMap((words) => [' ', { text: words, kind: 'note-small' }])];
 }
 
+/** @param {HoldingRow} row @returns {Bit[]} */
 function lastPrice(row) {
   if (row.last_price === null) return [{ text: '–', why: t.noPrice }];
   const when = row.as_of ? moments(row.as_of, serverNow()) : '';
@@ -87,7 +99,14 @@ function lastPrice(row) {
   ];
 }
 
-/** An amount of money, or a figure from which one could be told. */
+/**
+ * An amount of money, or a figure from which one could be told.
+ * @param {string} of
+ * @param {string} label
+ * @param {(value: any) => string} format
+ * @param {string} why
+ * @param {Partial<Column<HoldingRow>>} more
+ */
 const amount = (of, label, format, why, more) => figure(of, label, (value) => known(value, secret(format), why), more);
 
 const LIVE = { live: true };
@@ -95,6 +114,7 @@ const LIVE = { live: true };
 const TOLD = 'told';
 const money = secret(signedRupees);
 
+/** @returns {Column<HoldingRow>[]} */
 export function holdingColumns() {
   return [
     {
@@ -142,7 +162,7 @@ export function holdingColumns() {
       show: (row) => [{ text: `${t.today} `, kind: 'muted' }, ...both(row.day_pnl, row.day_change_pct, t.noClose)],
     },
     // In the file alone: what an adviser or another program knows a share by.
-    ...csvOnly,
+    ...filed.map((column) => ({ ...column, fileOnly: true })),
     figure('share_pct', t.share, (value) => known(value, (it) => percent(it).replace('+', ''), t.noPrice), {
       hint: t.shareHint,
       rank: 3,
@@ -150,23 +170,31 @@ export function holdingColumns() {
   ];
 }
 
-const csvOnly = [
+/** @type {Column<HoldingRow>[]} */
+const filed = [
   { key: 'company', label: t.company, csv: (row) => row.name },
   { key: 'isin', label: 'ISIN', csv: (row) => row.isin },
   { key: 'exchange', label: t.exchange, csv: (row) => row.exchange },
   { key: 'brokers', label: t.brokers, csv: (row) => row.brokers },
   { key: 'as_of', label: t.priceTime, csv: (row) => row.as_of },
-].map((column) => ({ ...column, fileOnly: true }));
+];
 
-/** Its page, where a list of instruments has its code. */
+/** Its page, where a list of instruments has its code. @param {HoldingRow} row */
 const nameOf = (row) =>
   row.parts[0]?.unresolved
     ? { text: row.tradingsymbol, kind: 'symbol' }
     : { text: row.tradingsymbol, kind: 'symbol', href: pathOf(`${row.exchange}:${row.tradingsymbol}`) };
 
+/** @param {HoldingRow} row */
 const gained = (row) => both(row.pnl, row.pnl_pct, t.noCost);
 
-/** Rupees and percent of a change; of nothing there is no percentage. */
+/**
+ * Rupees and percent of a change; of nothing there is no percentage.
+ * @param {number | null} rupeesOf
+ * @param {number | null} percentOf
+ * @param {string} why
+ * @returns {Bit[]}
+ */
 export const both = (rupeesOf, percentOf, why) =>
   isKnown(rupeesOf)
     ? [moved(rupeesOf, money), ...(isKnown(percentOf) ? [' ', moved(percentOf, percent)] : [])]

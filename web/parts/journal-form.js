@@ -13,38 +13,16 @@ let draft = null;
 /** What was typed and not saved; `entry` is null for a new one. */
 export const unsaved = () => draft;
 
-/** the one to change, or null for a new one */
+/** @typedef {import('./form.js').Field} Field */
+
+/**
+ * The form for an entry, or with null for a new one.
+ * @param {any} entry
+ * @param {{ done: () => void, close: () => void }} then
+ */
 export function entryForm(entry, then) {
   const id = entry?.id ?? null;
-  const typed = draft && (draft.entry?.id ?? null) === id ? draft?.values : undefined;
-  const value = (name, first) => typed?.[name] ?? String(entry?.[name] ?? first ?? '');
-  const side = h(
-    'select',
-    { name: 'side' },
-    Object.entries(t.sides).map(([name, label]) => h('option', { value: name }, label)),
-  );
-  side.value = value('side', 'buy');
-  const symbol = combobox({ name: 'symbol', value: value('symbol', ''), choose: () => {} });
-  const today = Number.isNaN(serverNow()) ? '' : isoDay(serverNow());
-  const fields = [
-    field({
-      name: 'traded_on',
-      label: t.date,
-      type: 'date',
-      value: value('traded_on', today),
-      max: today,
-      required: true,
-    }),
-    field({ name: 'symbol', label: t.symbol, hint: t.symbolHint, control: symbol.input, required: true }),
-    field({ name: 'side', label: t.side, control: side }),
-    field({ name: 'quantity', label: t.quantity, inputmode: 'decimal', value: value('quantity', ''), required: true }),
-    field({ name: 'price', label: t.price, inputmode: 'decimal', value: value('price', ''), required: true }),
-    field({ name: 'fees', label: t.fees, inputmode: 'decimal', value: value('fees', '') }),
-    field({ name: 'strategy', label: t.strategy, value: value('strategy', '') }),
-    field({ name: 'tags', label: t.tags, hint: t.tagsHint, value: typed?.tags ?? (entry?.tags ?? []).join(', ') }),
-    field({ name: 'notes', label: t.notes, type: 'textarea', value: value('notes', ''), rows: 3 }),
-  ];
-  fields[1].node.querySelector('.with')?.append(symbol.list);
+  const fields = fieldsOf(entry, draft && (draft.entry?.id ?? null) === id ? draft.values : {});
   const problem = problemPlace();
   const form = h(
     'form',
@@ -75,7 +53,7 @@ export function entryForm(entry, then) {
   form.addEventListener('input', () => {
     draft = { entry, values: Object.fromEntries(fields.map(({ name, input }) => [name, input.value])) };
   });
-  form.addEventListener('keydown', (event) => {
+  form.addEventListener('keydown', (/** @type {KeyboardEvent} */ event) => {
     if (event.key === 'Escape' && !event.defaultPrevented) {
       event.preventDefault();
       close();
@@ -92,6 +70,46 @@ export function entryForm(entry, then) {
   return form;
 }
 
+/** The fields, with what was typed before what the entry has. @param {any} entry @param {{ [name: string]: string }} typed */
+function fieldsOf(entry, typed) {
+  const value = (/** @type {string} */ name, first = '') => typed[name] ?? String(entry?.[name] ?? first);
+  const side = h(
+    'select',
+    { name: 'side' },
+    Object.entries(t.sides).map(([name, label]) => h('option', { value: name }, label)),
+  );
+  side.value = value('side', 'buy');
+  const symbol = combobox({ name: 'symbol', value: value('symbol'), choose: () => {} });
+  const today = Number.isNaN(serverNow()) ? '' : isoDay(serverNow());
+  const symbolField = field({
+    name: 'symbol',
+    label: t.symbol,
+    hint: t.symbolHint,
+    control: symbol.input,
+    required: true,
+  });
+  symbolField.node.querySelector('.with')?.append(symbol.list);
+  return [
+    field({
+      name: 'traded_on',
+      label: t.date,
+      type: 'date',
+      value: value('traded_on', today),
+      max: today,
+      required: true,
+    }),
+    symbolField,
+    field({ name: 'side', label: t.side, control: side }),
+    field({ name: 'quantity', label: t.quantity, inputmode: 'decimal', value: value('quantity'), required: true }),
+    field({ name: 'price', label: t.price, inputmode: 'decimal', value: value('price'), required: true }),
+    field({ name: 'fees', label: t.fees, inputmode: 'decimal', value: value('fees') }),
+    field({ name: 'strategy', label: t.strategy, value: value('strategy') }),
+    field({ name: 'tags', label: t.tags, hint: t.tagsHint, value: typed.tags ?? (entry?.tags ?? []).join(', ') }),
+    field({ name: 'notes', label: t.notes, type: 'textarea', value: value('notes'), rows: 3 }),
+  ];
+}
+
+/** @param {Field[]} fields */
 function bodyOf(fields) {
   /** @type {any} */
   const body = {};
@@ -108,7 +126,7 @@ function bodyOf(fields) {
     } else if (name === 'tags')
       body.tags = typed
         .split(',')
-        .map((tag) => tag.trim())
+        .map((/** @type {string} */ tag) => tag.trim())
         .filter(Boolean);
     else if (name === 'symbol') {
       if (typed === '') errors.push({ field: name, message: t.required });

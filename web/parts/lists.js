@@ -6,7 +6,10 @@ import { attempt, field, onSubmit, problemPlace } from './form.js';
 import { placeMenu } from './menu.js';
 import { button, h, memo, put, say, uid } from './view.js';
 
-/** Asks for a name in a dialog; `own` is the key of the list that has it already. */
+/**
+ * Asks for a name in a dialog; `own` is the key of the list that has it already.
+ * @param {{ title: string, yes: string, name?: string, own?: any, send: (name: string) => Promise<void> }} wanted
+ */
 function askName({ title, yes, name = '', own = null, send }) {
   const dialog = /** @type {HTMLDialogElement} */ (h('dialog', { 'aria-label': title }));
   const asked = field({ name: 'name', label: t.name, value: name, maxlength: watched.MAX.name, autocomplete: 'off' });
@@ -41,48 +44,78 @@ function askName({ title, yes, name = '', own = null, send }) {
   asked.input.select();
 }
 
-/** The buttons, and the offer; `list` is the list that is shown, `choose` shows another. */
-export function listTools({ list, choose, edit, problem, announce, focus }) {
-  const keyOf = () => watched.keyOf(list());
-  const refuse = () => {
-    problem.hidden = false;
-    say(problem, t.full);
-  };
-  const make = () => {
-    if (watched.lists().length >= watched.MAX.lists) {
-      refuse();
-      return;
-    }
-    const send = async (name) => {
-      announce((await watched.change(watched.withList(name))) ? t.created(name) : t.full);
-      choose(name);
-    };
-    askName({ title: t.make, yes: t.create, send });
-  };
-  const rename = () => {
-    const own = keyOf();
-    const send = async (name) => {
-      announce((await watched.change(watched.withName(own, name))) ? t.renamed(name) : t.gone);
-      choose(own);
-    };
-    askName({ title: t.renameTitle, yes: t.save, name: list().name, own, send });
-  };
-  const move = (by) => {
-    const all = watched.lists();
-    const { name } = list();
-    const place = all.indexOf(list()) + by + 1;
-    edit(watched.withListMoved(keyOf(), by), () => t.movedTo(name, place, all.length));
-  };
-  const erase = async () => {
-    const { ask } = await import('./dialog.js');
-    const [own, { name, symbols }] = [keyOf(), list()];
-    if (await ask(t.deleteSure(name, symbols.length), t.deleteYes, t.keep))
-      edit(watched.withoutList(own), () => t.deleted(name));
-  };
+/**
+ * What shows the lists: `list` is the one that is shown, `choose` shows another, `edit` makes a change of it.
+ * @typedef {object} Shown
+ * @property {() => List} list
+ * @property {(key: number | string) => void} choose
+ * @property {(what: Edit, words: () => string) => void} edit
+ * @property {HTMLElement} problem
+ * @property {(words: string) => void} announce
+ * @property {() => void} focus
+ */
+/** @typedef {Parameters<typeof watched.change>[0]} Edit */
 
+/** The buttons, and the offer. @param {Shown} shown */
+export function listTools(shown) {
+  const refuse = () => {
+    shown.problem.hidden = false;
+    say(shown.problem, t.full);
+  };
+  const acts = actions(shown, refuse);
+  const offer = h('div', { class: 'panel', hidden: true });
+  return {
+    buttons: [...menuOf(shown, acts), button(t.make, acts.make, { class: 'quiet' })],
+    offer,
+    draw: () => drawOffer(offer, shown, refuse),
+  };
+}
+
+/** @param {Shown} shown @param {() => void} refuse */
+function actions({ list, choose, edit, announce }, refuse) {
+  const keyOf = () => watched.keyOf(list());
+  return {
+    make: () => {
+      if (watched.lists().length >= watched.MAX.lists) {
+        refuse();
+        return;
+      }
+      const send = async (/** @type {string} */ name) => {
+        announce((await watched.change(watched.withList(name))) ? t.created(name) : t.full);
+        choose(name);
+      };
+      askName({ title: t.make, yes: t.create, send });
+    },
+    rename: () => {
+      const own = keyOf();
+      const send = async (/** @type {string} */ name) => {
+        announce((await watched.change(watched.withName(own, name))) ? t.renamed(name) : t.gone);
+        choose(own);
+      };
+      askName({ title: t.renameTitle, yes: t.save, name: list().name, own, send });
+    },
+    move: (/** @type {number} */ by) => {
+      const all = watched.lists();
+      const { name } = list();
+      const place = all.indexOf(list()) + by + 1;
+      edit(watched.withListMoved(keyOf(), by), () => t.movedTo(name, place, all.length));
+    },
+    erase: async () => {
+      const { ask } = await import('./dialog.js');
+      const own = keyOf();
+      const { name, symbols } = list();
+      if (await ask(t.deleteSure(name, symbols.length), t.deleteYes, t.keep))
+        edit(watched.withoutList(own), () => t.deleted(name));
+    },
+  };
+}
+
+/** What is done with the list that is shown: what opens the menu, and the menu. @param {Shown} shown @param {ReturnType<typeof actions>} acts */
+function menuOf({ list }, { rename, move, erase }) {
   const id = uid('list');
   const opener = button(t.edit, null, { class: 'quiet', popovertarget: id });
   const menu = h('div', { class: 'menu', id, popover: '' });
+  /** @type {(label: string, run: () => void) => HTMLElement} */
   const act = (label, run) =>
     button(
       label,
@@ -103,9 +136,15 @@ export function listTools({ list, choose, edit, problem, announce, focus }) {
     ]);
     placeMenu(menu, opener);
   });
+  return [opener, menu];
+}
 
-  const offer = h('div', { class: 'panel', hidden: true });
-  const takeOver = (own) =>
+/** The list from before the login is offered once. @param {HTMLElement} offer @param {Shown} shown @param {() => void} refuse */
+function drawOffer(offer, { list, choose, problem, announce, focus }, refuse) {
+  const own = watched.offer();
+  offer.hidden = own.length === 0;
+  const { name } = watched.lists()[0];
+  const takeOver = () =>
     attempt([], problem, async () => {
       if (!(await watched.change(watched.withSymbols(own)))) {
         refuse();
@@ -118,28 +157,16 @@ export function listTools({ list, choose, edit, problem, announce, focus }) {
     });
   const leave = () => {
     watched.offered();
-    choose(keyOf());
+    choose(watched.keyOf(list()));
     focus();
   };
-  /** The list from before the login is offered once. */
-  const draw = () => {
-    const own = watched.offer();
-    offer.hidden = own.length === 0;
-    const { name } = watched.lists()[0];
-    memo(offer, [own, name], () =>
-      put(
-        offer,
-        own.length > 0 && [
-          h('p', null, t.offer(own.length)),
-          h(
-            'p',
-            { class: 'actions' },
-            button(t.takeOver(name), () => takeOver(own), { class: 'primary' }),
-            button(t.leave, leave),
-          ),
-        ],
-      ),
-    );
-  };
-  return { buttons: [opener, menu, button(t.make, make, { class: 'quiet' })], offer, draw };
+  memo(offer, [own, name], () =>
+    put(
+      offer,
+      own.length > 0 && [
+        h('p', null, t.offer(own.length)),
+        h('p', { class: 'actions' }, button(t.takeOver(name), takeOver, { class: 'primary' }), button(t.leave, leave)),
+      ],
+    ),
+  );
 }

@@ -1,4 +1,6 @@
 // Puts a popover where it stands: below what has opened it, within the window.
+
+/** @param {HTMLElement} menu @param {Element} opener */
 export function placeMenu(menu, opener) {
   const box = opener.getBoundingClientRect();
   menu.style.left = `${Math.max(8, Math.min(box.left, innerWidth - menu.offsetWidth - 8))}px`;

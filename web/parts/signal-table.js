@@ -1,5 +1,6 @@
 // Signals as every page shows them: a row for each share, and how far its best one is above the base rate.
-import { count, day, points, share } from '../data/format.js';
+import { count, day } from '../data/format.js';
+import { points, share } from '../data/ratio-format.js';
 import { text } from '../text.js';
 import { signals as t } from '../text/signals.js';
 import { figure, simulated } from './figures.js';

@@ -5,20 +5,23 @@ import { text } from '../text.js';
 import { attr, button, flash, h, keyed, memo, pieces, put } from './view.js';
 
 const t = text.table;
+/** With more rows than these a browser lays out only those that are near. */
+const MANY = 200;
+
+/** @typedef {{ by: string, down: boolean }} Order */
+/** @typedef {(by: string, down: boolean) => void} SortBy */
+/** @typedef {Column<any>} AnyColumn */
+/** A table with the columns that are shown, and of these the ones that some width leaves out. @typedef {Shape<any> & { folded: AnyColumn[] }} Whole */
 
 /** @template Row @param {Shape<Row>} shape */
 export function table(shape) {
-  /** @type {any[]} */
-  const listed = shape.columns.map((column) => {
-    const { of } = column;
-    const read = of && ((row) => row[of]);
-    const whole = read ? { key: of, sort: read, csv: read, ...column } : column;
-    return shape.isFixed || column.phone ? { ...whole, sort: undefined } : whole;
-  });
+  const listed = shape.columns.map((column) => completed(column, shape.isFixed));
   const columns = listed.filter((column) => !column.fileOnly);
-  /** Columns that some width leaves out: they open below the row. */
-  const folded = columns.filter((column) => !column.phone && ((column.rank ?? 1) > 1 || (!shape.plain && !column.at)));
-  const opens = Boolean(shape.details) || folded.length > 0;
+  const folded = columns.filter((column) => !column.phone && (rankOf(column) > 1 || (!shape.plain && !column.at)));
+  /** @type {Whole} */
+  const whole = { ...shape, columns, folded };
+  const [, minus, by] = /^(-?)(.*)/.exec(kept(`sort ${shape.name}`) ?? shape.sorted ?? '') ?? [];
+  const order = { by, down: minus !== '' };
   /** @type {Map<string, { node: Element, handle: any }>} */
   const rows = new Map();
   /** @type {Set<string>} */
@@ -27,210 +30,47 @@ export function table(shape) {
   let shown = [];
   /** @type {Row[]} */
   let given = [];
-  const remembered = kept(`sort ${shape.name}`) ?? shape.sorted ?? '';
-  let [by, down] = [remembered.replace(/^-/, ''), remembered.startsWith('-')];
 
-  const sortBy = (key, isDown) => {
-    [by, down] = [key, isDown];
-    keep(`sort ${shape.name}`, `${down ? '-' : ''}${by}`);
+  /** @type {SortBy} */
+  const sortBy = (key, down) => {
+    Object.assign(order, { by: key, down });
+    keep(`sort ${shape.name}`, `${down ? '-' : ''}${key}`);
     draw();
   };
-  // Figures are wanted largest first, names from A.
-  const naturally = (column) => column.number === true;
-  const rankOf = ({ rank = 1 }) => (rank > 1 ? `rank${rank}` : '');
-  const classOf = (column) =>
-    [
-      column.number && 'number',
-      column.wide && 'wide',
-      column.label === '' && 'acts',
-      column.phone && 'phone',
-      rankOf(column),
-    ]
-      .filter(Boolean)
-      .join(' ') || null;
-
-  const headings = columns.map((column) => {
-    const heading = h('th', { role: 'columnheader', scope: 'col', class: classOf(column), title: column.hint });
-    if (column.sort) {
-      heading.append(
-        button(column.label, () => sortBy(column.key, by === column.key ? !down : naturally(column))),
-        h('span', { class: 'unsorted' }, column.label),
-      );
-    } else heading.append(column.label === '' ? h('span', { class: 'unseen' }, t.actions) : column.label);
-    return heading;
-  });
-  const sortable = columns.filter((column) => column.sort);
-  // The headings of a phone are not shown: there a list chooses the order.
-  const choice = h(
-    'select',
-    null,
-    !shape.sorted && h('option', { value: '' }, t.asListed),
-    sortable.map((column) => h('option', { value: column.key }, column.label)),
-  );
-  choice.addEventListener('change', () => {
-    const column = sortable.find(({ key }) => key === choice.value);
-    sortBy(column?.key ?? '', column ? naturally(column) : false);
-  });
+  /** Opens or closes what belongs to a row. @param {Row} row @param {Element} opener */
+  const toggle = (row, opener) => {
+    const key = shape.key(row);
+    if (!open.delete(key)) open.add(key);
+    attr(opener, 'aria-expanded', String(open.has(key)));
+    draw();
+  };
+  const headings = columns.map((column) => headingOf(column, order, sortBy));
+  const choice = choiceOf(whole, sortBy);
   const body = h('tbody', { role: 'rowgroup' });
-  const node = h(
-    'div',
-    { class: 'table' },
-    (shape.lead || (sortable.length > 0 && !shape.plain)) &&
-      h(
-        'div',
-        { class: 'above' },
-        shape.lead,
-        sortable.length > 0 &&
-          !shape.plain &&
-          h('label', { class: 'sort-by no-print' }, h('span', { class: 'unseen' }, t.sortBy), choice),
-      ),
-    h(
-      'table',
-      { role: 'table', class: shape.plain ? 'plain' : 'lines' },
-      h('caption', { class: 'unseen' }, shape.caption),
-      h('thead', { role: 'rowgroup' }, h('tr', { role: 'row' }, headings)),
-      body,
-    ),
-  );
-
-  function sorted(list) {
-    const column = columns.find(({ key }) => key === by);
-    if (!column?.sort) return list;
-    const read = column.sort;
-    const sign = down ? -1 : 1;
-    return [...list].sort((one, other) => {
-      const [a, b] = [read(one), read(other)];
-      // What is not known stands at the end, whichever way is sorted.
-      if (a === null || a === undefined) return b === null || b === undefined ? 0 : 1;
-      if (b === null || b === undefined) return -1;
-      return sign * (typeof a === 'string' ? a.localeCompare(String(b), 'en-IN') : a - Number(b));
-    });
-  }
-
-  function make(first) {
-    let row = first;
-    const opener = opens
-      ? button('▸', () => toggle(row, opener), {
-          class: shape.details ? 'opener' : 'opener folded',
-          'aria-expanded': 'false',
-          'aria-label': t.open(shape.label?.(first) ?? shape.key(first)),
-        })
-      : null;
-    /** @type {(Node | null)[]} */
-    const controls = [];
-    const cells = columns.map((column, at) => {
-      const cell = h('td', {
-        role: 'cell',
-        'data-at': column.at?.length === 1 ? column.at : null,
-        'data-label': column.at === 'e' ? column.label : null,
-        class: classOf(column),
-      });
-      const control = column.control?.(() => row);
-      if (at === 0 && opener) cell.append(opener);
-      if (control) cell.append(control);
-      controls.push(control ?? (at === 0 ? opener : null));
-      return cell;
-    });
-    const line = h('tr', { role: 'row' }, cells);
-    // A finger takes the whole row; keys and screen readers have the button.
-    line.addEventListener('click', (event) => {
-      const target = event.target instanceof Element ? event.target : null;
-      if (!opener?.checkVisibility() || target?.closest('a, button, input, .grip') || String(getSelection())) return;
-      toggle(row, opener);
-    });
-    /** @type {string[]} */
-    const signs = [];
-    return {
-      node: line,
-      handle: {
-        set: (next) => {
-          row = next;
-          patch(line, cells, controls, signs, next);
-        },
-      },
-    };
-  }
-
-  function patch(line, cells, controls, signs, row) {
-    attr(line, 'class', shape.kind?.(row) || null);
-    columns.forEach((column, at) => {
-      if (!column.show) return;
-      const bits = [column.show(row)].flat();
-      const sign = JSON.stringify(bits);
-      if (signs[at] === sign) return;
-      const isFirst = signs[at] === undefined;
-      signs[at] = sign;
-      if (controls[at]) while (controls[at]?.nextSibling) controls[at]?.nextSibling?.remove();
-      else cells[at].replaceChildren();
-      cells[at].append(...pieces(bits));
-      if (!isFirst && column.live) flash(cells[at]);
-    });
-  }
 
   function draw() {
-    columns.forEach((column, at) => {
-      if (column.sort)
-        attr(headings[at], 'aria-sort', column.key === by ? (down ? 'descending' : 'ascending') : 'none');
-    });
-    choice.value = by;
-    shown = sorted(given);
-    body.classList.toggle('many', shown.length > 200);
+    markOrder(columns, headings, order);
+    choice.value = order.by;
+    shown = ordered(given, columns.find(({ key }) => key === order.by)?.sort, order.down);
+    body.classList.toggle('many', shown.length > MANY);
     const items = shown.flatMap((row) => {
       const key = shape.key(row);
-      return open.has(key)
-        ? [
-            { key, row },
-            { key: `${key} details`, row },
-          ]
-        : [{ key, row }];
+      const own = { key, row, isBelow: false };
+      return open.has(key) ? [own, { key: `${key} details`, row, isBelow: true }] : [own];
     });
     keyed(
       body,
       rows,
       items,
-      ({ key }) => key,
-      (item) => (item.key === shape.key(item.row) ? make(item.row) : makeDetails()),
+      (item) => item.key,
+      ({ row, isBelow }) => (isBelow ? makeBelow(whole) : makeRow(whole, row, toggle)),
       (handle, { row }) => handle.set(row),
     );
   }
 
-  function makeDetails() {
-    const cell = h('td', { role: 'cell', colspan: columns.length });
-    const set = (row) => memo(cell, [row, amountsHidden()], () => put(cell, rest(row), shape.details?.(row) ?? null));
-    return {
-      node: h('tr', { role: 'row', class: shape.details ? 'details' : 'details folded' }, cell),
-      handle: { set },
-    };
-  }
-
-  /** The columns that this width leaves out, with their names. */
-  const rest = (row) =>
-    h(
-      'dl',
-      { class: 'rest' },
-      folded.map((column) => {
-        const only = [rankOf(column), shape.plain ? '' : column.at ? 'told' : 'unplaced'].filter(Boolean).join(' ');
-        const control = column.control?.(() => row);
-        if (column.label === '') return h('div', { class: `acts ${only}` }, control);
-        return h(
-          'div',
-          { class: only },
-          h('dt', null, column.label),
-          h('dd', null, control, column.show && pieces([column.show(row)].flat())),
-        );
-      }),
-    );
-
-  /** Opens or closes what belongs to a row. */
-  function toggle(row, opener) {
-    const key = shape.key(row);
-    if (!open.delete(key)) open.add(key);
-    attr(opener, 'aria-expanded', String(open.has(key)));
-    draw();
-  }
-
   return {
-    node,
+    node: frameOf(whole, choice, headings, body),
+    /** @param {Row[]} list */
     update(list) {
       given = list;
       draw();
@@ -241,7 +81,202 @@ export function table(shape) {
   };
 }
 
-/** The button that saves a table; what writes the file comes when it is pressed. */
+/** A column with what follows from `of`. @param {AnyColumn} column @param {boolean | undefined} isFixed @returns {AnyColumn} */
+function completed(column, isFixed) {
+  const { of } = column;
+  const read = of && ((/** @type {any} */ row) => row[of]);
+  const whole = read ? { key: of, sort: read, csv: read, ...column } : column;
+  return isFixed || column.phone ? { ...whole, sort: undefined } : whole;
+}
+
+/**
+ * The rows in order. What is not known stands at the end, whichever way is sorted.
+ * @template Row
+ * @param {Row[]} rows
+ * @param {AnyColumn['sort']} read
+ * @param {boolean} down
+ */
+export function ordered(rows, read, down) {
+  if (!read) return rows;
+  const sign = down ? -1 : 1;
+  return [...rows].sort((one, other) => {
+    const a = read(one);
+    const b = read(other);
+    if (a === null || a === undefined) return b === null || b === undefined ? 0 : 1;
+    if (b === null || b === undefined) return -1;
+    return sign * (typeof a === 'string' ? a.localeCompare(String(b), 'en-IN') : a - Number(b));
+  });
+}
+
+/** Figures are wanted largest first, names from A. @param {AnyColumn} column */
+const naturally = (column) => column.number === true;
+/** @param {AnyColumn} column */
+const rankOf = ({ rank = 1 }) => rank;
+/** @param {AnyColumn} column */
+const rankClass = (column) => (rankOf(column) > 1 ? `rank${column.rank}` : '');
+/** @param {AnyColumn} column */
+const classOf = (column) =>
+  [
+    column.number && 'number',
+    column.wide && 'wide',
+    column.label === '' && 'acts',
+    column.phone && 'phone',
+    rankClass(column),
+  ]
+    .filter(Boolean)
+    .join(' ') || null;
+
+/** @param {AnyColumn} column @param {Order} order @param {SortBy} sortBy */
+function headingOf(column, order, sortBy) {
+  const { key = '', label } = column;
+  const heading = h('th', { role: 'columnheader', scope: 'col', class: classOf(column), title: column.hint });
+  if (column.sort) {
+    heading.append(
+      button(label, () => sortBy(key, order.by === key ? !order.down : naturally(column))),
+      h('span', { class: 'unsorted' }, label),
+    );
+  } else heading.append(label === '' ? h('span', { class: 'unseen' }, t.actions) : label);
+  return heading;
+}
+
+/** @param {AnyColumn[]} columns @param {Element[]} headings @param {Order} order */
+function markOrder(columns, headings, { by, down }) {
+  columns.forEach((column, at) => {
+    if (column.sort) attr(headings[at], 'aria-sort', column.key === by ? (down ? 'descending' : 'ascending') : 'none');
+  });
+}
+
+/** The headings of a phone are not shown: there a list chooses the order. @param {Whole} whole @param {SortBy} sortBy */
+function choiceOf({ columns, sorted }, sortBy) {
+  const sortable = columns.filter((column) => column.sort);
+  const choice = h(
+    'select',
+    null,
+    !sorted && h('option', { value: '' }, t.asListed),
+    sortable.map((column) => h('option', { value: column.key }, column.label)),
+  );
+  choice.addEventListener('change', () => {
+    const column = sortable.find(({ key }) => key === choice.value);
+    sortBy(column?.key ?? '', column ? naturally(column) : false);
+  });
+  return choice;
+}
+
+/** @param {Whole} whole @param {Element} choice @param {Element[]} headings @param {Element} body */
+function frameOf({ columns, lead, plain, caption }, choice, headings, body) {
+  const isSorted = !plain && columns.some((column) => column.sort);
+  return h(
+    'div',
+    { class: 'table' },
+    (lead || isSorted) &&
+      h(
+        'div',
+        { class: 'above' },
+        lead,
+        isSorted && h('label', { class: 'sort-by no-print' }, h('span', { class: 'unseen' }, t.sortBy), choice),
+      ),
+    h(
+      'table',
+      { role: 'table', class: plain ? 'plain' : 'lines' },
+      h('caption', { class: 'unseen' }, caption),
+      h('thead', { role: 'rowgroup' }, h('tr', { role: 'row' }, headings)),
+      body,
+    ),
+  );
+}
+
+/** @param {Whole} whole @param {any} first @param {(row: any, opener: Element) => void} toggle */
+function makeRow({ columns, folded, details, key, kind, label }, first, toggle) {
+  let row = first;
+  const opener =
+    details || folded.length > 0
+      ? button('▸', () => toggle(row, opener), {
+          class: details ? 'opener' : 'opener folded',
+          'aria-expanded': 'false',
+          'aria-label': t.open(label?.(first) ?? key(first)),
+        })
+      : null;
+  const cells = columns.map((column, at) => {
+    const cell = h('td', {
+      role: 'cell',
+      'data-at': column.at?.length === 1 ? column.at : null,
+      'data-label': column.at === 'e' ? column.label : null,
+      class: classOf(column),
+    });
+    const start = at === 0 ? opener : null;
+    const control = column.control?.(() => row);
+    cell.append(...[start, control].filter((one) => one instanceof Node));
+    return { node: cell, control: control ?? start, sign: '' };
+  });
+  const line = h(
+    'tr',
+    { role: 'row' },
+    cells.map(({ node }) => node),
+  );
+  // A finger takes the whole row; keys and screen readers have the button.
+  line.addEventListener('click', (/** @type {MouseEvent} */ event) => {
+    const target = event.target instanceof Element ? event.target : null;
+    if (!opener?.checkVisibility() || target?.closest('a, button, input, .grip') || String(getSelection())) return;
+    toggle(row, opener);
+  });
+  const set = (/** @type {any} */ next) => {
+    row = next;
+    attr(line, 'class', kind?.(row) || null);
+    columns.forEach((column, at) => fillCell(column, cells[at], row));
+  };
+  return { node: line, handle: { set } };
+}
+
+/**
+ * Writes what differs from what stands there, behind the control if there is one.
+ * @param {AnyColumn} column
+ * @param {{ node: Element, control: any, sign: string }} cell
+ * @param {any} row
+ */
+function fillCell({ show, live }, cell, row) {
+  if (!show) return;
+  const { node, control, sign: before } = cell;
+  const bits = [show(row)].flat();
+  cell.sign = JSON.stringify(bits);
+  if (cell.sign === before) return;
+  if (control) while (control.nextSibling) control.nextSibling.remove();
+  else node.replaceChildren();
+  node.append(...pieces(bits));
+  if (before && live) flash(node);
+}
+
+/** What opens below a row: the columns that this width leaves out, and what belongs to it. @param {Whole} whole */
+function makeBelow(whole) {
+  const { columns, details } = whole;
+  const cell = h('td', { role: 'cell', colspan: columns.length });
+  const set = (/** @type {any} */ row) =>
+    memo(cell, [row, amountsHidden()], () => put(cell, foldedOf(whole, row), details?.(row) ?? null));
+  return { node: h('tr', { role: 'row', class: details ? 'details' : 'details folded' }, cell), handle: { set } };
+}
+
+/** The columns that this width leaves out, with their names. @param {Whole} whole @param {any} row */
+const foldedOf = ({ folded, plain }, row) =>
+  h(
+    'dl',
+    { class: 'rest' },
+    folded.map((column) => {
+      const only = [rankClass(column), plain ? '' : column.at ? 'told' : 'unplaced'].filter(Boolean).join(' ');
+      const control = column.control?.(() => row);
+      if (column.label === '') return h('div', { class: `acts ${only}` }, control);
+      return h(
+        'div',
+        { class: only },
+        h('dt', null, column.label),
+        h('dd', null, control, column.show && pieces([column.show(row)].flat())),
+      );
+    }),
+  );
+
+/**
+ * The button that saves a table; what writes the file comes when it is pressed.
+ * @param {() => { columns: AnyColumn[], rows: any[] }} filed
+ * @param {string} name
+ */
 export const csvButton = (filed, name) =>
   button(
     t.csv,

@@ -57,7 +57,16 @@ export function flash(node) {
   requestAnimationFrame(() => node.classList.add('flash'));
 }
 
-/** Keeps the children of `parent` in step with `items`: nodes of a key stay, move and are patched. */
+/**
+ * Keeps the children of `parent` in step with `items`: nodes of a key stay, move and are patched.
+ * @template Item
+ * @param {Element} parent
+ * @param {Map<string, { node: Element, handle: any }>} kept
+ * @param {Item[]} items
+ * @param {(item: Item) => string} key
+ * @param {(item: Item) => any} make
+ * @param {(handle: any, item: Item) => void} patch
+ */
 export function keyed(parent, kept, items, key, make, patch) {
   const keys = new Set(items.map(key));
   for (const [name, { node }] of kept) {
@@ -68,10 +77,10 @@ export function keyed(parent, kept, items, key, make, patch) {
   let at = parent.firstElementChild;
   for (const item of items) {
     const name = key(item);
-    let entry = kept.get(name);
-    if (!entry) kept.set(name, (entry = make(item)));
+    const entry = kept.get(name) ?? make(item);
+    kept.set(name, entry);
     patch(entry.handle, item);
-    if (entry.node === at) at = at.nextElementSibling;
+    if (at && entry.node === at) at = at.nextElementSibling;
     else parent.insertBefore(entry.node, at);
   }
 }

@@ -19,6 +19,7 @@ export const sync = {
   codeCame: 'The broker’s code is here. It works once.',
   goBack: 'The tab where you began has the code too. Go back to it; this one can be closed.',
   kept: 'Key and secret are still in the form.',
+  /** @param {string} key @param {string} secret */
   demo: (key, secret) => `The simulator’s app has the key ${key} and the secret ${secret}.`,
   fillIn: 'Fill them in',
   codeHint: 'Filled in when you come back; or paste the whole address at which the broker’s login ended.',
@@ -33,14 +34,22 @@ export const sync = {
 };
 
 export const report = {
+  /** @param {string} who */
   done: (who) => `Broker ${who} is synced`,
+  /** @param {string} id */
   person: (id) => `The portfolio of the user ${id} at the broker.`,
+  /** @param {number} n @param {string} p */
   counts: (n, p) => `${plural(n, 'holding', 'holdings')}, ${plural(p, 'open position', 'open positions')}:`,
+  /** @param {string} a @param {string} r @param {string} c */
   changes: (a, r, c) => `${a} new, ${r} gone, ${c} changed.`,
+  /** @param {number} n */
   more: (n) => `and ${n} more`,
   quantityChanged: 'quantity changed',
+  /** @param {string} a @param {string} b */
   from: (a, b) => `${a} → ${b}`,
+  /** @param {string} a @param {string} b */
   average: (a, b) => `average ${a} → ${b}`,
+  /** @param {number} n */
   unresolved: (n) => `${n} with an unknown code`,
   unresolvedWhy: 'No instrument list has these codes, so they have no live price.',
   suspected: 'Splits, bonuses and the like, as it seems',
@@ -64,8 +73,11 @@ export const report = {
     t1_quantity: 'The broker leaves out shares that were bought and not yet delivered (T1).',
     unexplained: 'The difference is not explained. Look at your broker’s own page.',
   },
+  /** @param {number} n */
   added: (n) => `${n} new`,
+  /** @param {number} n */
   removed: (n) => `${n} gone`,
+  /** @param {number} n */
   changed: (n) => `${n} changed`,
   toPortfolio: 'To the portfolio',
 };
