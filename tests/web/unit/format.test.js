@@ -1,9 +1,10 @@
 // W14: numbers, times and words, without a page.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { csvCell } from '../../web/data/csv.js';
-import * as format from '../../web/data/format.js';
-import { wilson } from '../../web/charts/reliability.js';
+import * as format from '../../../web/data/format.js';
+import { axisRupees, mark } from '../../../web/data/axis-format.js';
+import { points, share } from '../../../web/data/ratio-format.js';
+import { wilson } from '../../../web/charts/reliability.js';
 
 test('rupees are grouped as in India, to the paisa', () => {
   const rows = [
@@ -19,9 +20,9 @@ test('rupees are grouped as in India, to the paisa', () => {
 
 test('marks of an axis are short, whatever they stand for', () => {
   const rows = [[0, '₹0'], [500_000, '₹5L'], [1_500_000, '₹15L'], [10_000_000, '₹1Cr'], [-200_000, '−₹2L']];
-  for (const [value, expected] of rows) assert.equal(format.axisRupees(value), expected);
-  assert.equal(format.mark(1550), '1,550');
-  assert.equal(format.mark(95.5), '95.50');
+  for (const [value, expected] of rows) assert.equal(axisRupees(value), expected);
+  assert.equal(mark(1550), '1,550');
+  assert.equal(mark(95.5), '95.50');
 });
 
 test('changes carry a sign and a mark that is not colour alone', () => {
@@ -29,8 +30,8 @@ test('changes carry a sign and a mark that is not colour alone', () => {
   assert.equal(format.percent(-0.1), '−0.10 %');
   assert.equal(format.percent(0), '0.00 %');
   assert.equal(format.percent(null), '–');
-  assert.equal(format.points(0.0164), '+1.6 points');
-  assert.equal(format.points(-0.0312), '−3.1 points');
+  assert.equal(points(0.0164), '+1.6 points');
+  assert.equal(points(-0.0312), '−3.1 points');
   assert.deepEqual([1, -1, 0, null].map(format.arrow), ['▲', '▼', '=', '']);
   assert.deepEqual([-2, -1.5, -0.31, -0.3, 0.3, 0.31, 1.5, null].map(format.heat),
     ['down2', 'down2', 'down1', 'even', 'even', 'up1', 'up2', 'unknown']);
@@ -39,8 +40,8 @@ test('changes carry a sign and a mark that is not colour alone', () => {
 test('quantities keep their decimals and shares are percent', () => {
   assert.equal(format.quantity(1234.567891), '1,234.567891');
   assert.equal(format.quantity(356), '356');
-  assert.equal(format.share(0.5123), '51.2 %');
-  assert.equal(format.share(null), '–');
+  assert.equal(share(0.5123), '51.2 %');
+  assert.equal(share(null), '–');
 });
 
 test('times are of India, whatever zone the device is in', () => {
@@ -75,14 +76,6 @@ test('the age of a price is said by the first that applies', () => {
 test('spans are short words', () => {
   const rows = [[47, '47 s'], [60, '1 min'], [900, '15 min'], [4320, '1 h 12 min'], [7200, '2 h'], [200_000, '2 days'], [-3, '0 s']];
   for (const [seconds, expected] of rows) assert.equal(format.span(seconds), expected);
-});
-
-test('a cell of a spreadsheet is quoted, and is no formula', () => {
-  assert.equal(csvCell('a,"b"'), '"a,""b"""');
-  assert.equal(csvCell('=1+1'), "'=1+1");
-  assert.equal(csvCell('@x'), "'@x");
-  assert.equal(csvCell(-12.5), '-12.5');
-  assert.equal(csvCell(null), '');
 });
 
 test('the interval of a share of hits is Wilson’s', () => {

@@ -1,9 +1,9 @@
 // W14: what charts compute before they draw.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { extent, path, ticks } from '../../web/charts/chart.js';
-import { estimated } from '../../web/data/estimate.js';
-import { rebased, runs } from '../../web/data/trend.js';
+import { extent, path, ticks } from '../../../web/charts/chart.js';
+import { estimated } from '../../../web/data/estimate.js';
+import { rebased, runs } from '../../../web/data/trend.js';
 
 const on = { x: (at) => at * 10, y: (value) => 100 - value };
 

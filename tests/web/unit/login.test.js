@@ -1,8 +1,8 @@
 // What a page makes of an answer that a proxy in front gives in place of the service's, without a browser.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Problem, call, onSession, session } from '../../web/api.js';
-import { text } from '../../web/text.js';
+import { Problem, call, onSession, session } from '../../../web/data/api.js';
+import { text } from '../../../web/text.js';
 
 /** The next answer of the network. */
 let next = () => new Response();
