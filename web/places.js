@@ -3,6 +3,7 @@
 
 const WAIT_MS = 5_000; // what has not come by then comes without the place
 
+/** @param {Element} main */
 export function start(main) {
   history.scrollRestoration = 'manual';
   let wanted = 0;
@@ -41,7 +42,7 @@ export function start(main) {
   new ResizeObserver(settle).observe(main);
   return {
     leave,
-    /** A page was drawn; `y` is where it was left, 0 for a new one. */
+    /** A page was drawn; `y` is where it was left, 0 for a new one. @param {number} y */
     arrive(y) {
       [wanted, until] = [y, performance.now() + WAIT_MS];
       if (y === 0) scrollTo(0, 0);
