@@ -42,7 +42,7 @@ fn every_page_has_its_manifest_fetched_with_cookies() {
 #[test]
 fn a_login_page_in_place_of_an_answer_is_named_with_what_to_do() {
     let mut node = Command::new("node");
-    node.arg("--test").arg(root().join("tests/web/login.test.js"));
+    node.arg("--test").arg(root().join("tests/web/unit/login.test.js"));
     let output = match node.output() {
         Err(error) if error.kind() == ErrorKind::NotFound => return,
         output => output.unwrap(),
