@@ -89,6 +89,7 @@ test('the trend’s rows are folded', async () => {
   await page.getByRole('button', { name: 'Value', exact: true }).click();
   await page.locator('.line.cost').waitFor({ state: 'attached' });
   await page.getByText('Show as table').click();
+  await page.locator('tbody tr').first().waitFor();
   assert.equal(await page.locator('tbody tr:visible').count(), 260);
   await context.close();
 });
