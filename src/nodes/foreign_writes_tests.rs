@@ -287,7 +287,10 @@ fn whatever_a_stranger_writes_under_any_key_one_node_leads_soon_and_leads_on() {
 }
 
 /// A node that hears one symbol's price, in paise.
-fn follower(server: &Arc<Server>, installation: &Arc<Installation>) -> (Follower, Arc<AtomicI64>) {
+pub(super) fn follower(
+    server: &Arc<Server>,
+    installation: &Arc<Installation>,
+) -> (Follower, Arc<AtomicI64>) {
     let heard = Arc::new(AtomicI64::new(0));
     let kept = Arc::clone(&heard);
     let inbox = Inbox {
@@ -306,13 +309,13 @@ fn follower(server: &Arc<Server>, installation: &Arc<Installation>) -> (Follower
 }
 
 /// A message with one quote.
-fn update(aged: Aged) -> Update {
+pub(super) fn update(aged: Aged) -> Update {
     let mut update = least();
     update.quotes = vec![aged];
     update
 }
 
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) -> u64 {
+pub(super) fn eventually(what: &str, mut holds: impl FnMut() -> bool) -> u64 {
     let timer = Clock::system();
     while !holds() {
         assert!(timer.monotonic_ms() < PATIENCE_MS, "{what}");

@@ -26,6 +26,9 @@ pub mod lease;
 pub mod lease_thread;
 #[cfg(feature = "engines")]
 pub(crate) mod limits;
+#[cfg(feature = "engines")]
+#[cfg(test)]
+mod other_versions_tests;
 pub mod relay;
 #[cfg(feature = "engines")]
 pub(crate) mod second_level;

@@ -27,7 +27,7 @@ const NAME_BYTES_MAX: usize = 64;
 
 /// A message as bytes. Quotes and symbols over a limit are left out: the next round asks for a
 /// quote again that was not sent.
-pub(super) fn encode(update: &Update) -> Vec<u8> {
+pub(crate) fn encode(update: &Update) -> Vec<u8> {
     let mut out = vec![VERSION];
     put_u64(&mut out, update.sent_ms);
     put_u64(&mut out, update.age_ms);
@@ -69,7 +69,7 @@ pub(super) fn decode(epoch: Epoch, seq: u64, bytes: &[u8]) -> Option<Update> {
 }
 
 /// The list of a node as bytes: the first [`WANTED_MAX`] symbols.
-pub(super) fn encode_wanted(node: &str, symbols: &[Symbol]) -> Vec<u8> {
+pub(crate) fn encode_wanted(node: &str, symbols: &[Symbol]) -> Vec<u8> {
     let mut out = vec![VERSION];
     put_name(&mut out, node);
     put_symbols(&mut out, symbols, WANTED_MAX);
