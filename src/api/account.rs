@@ -8,8 +8,10 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 
 use crate::api::body::Fields;
+use crate::api::call::{Call, Handled};
 use crate::api::errors;
-use crate::api::state::{Call, Handled, NO_STORE, State, reply_with, show};
+use crate::api::replies::{NO_STORE, reply_with, show};
+use crate::api::state::State;
 use crate::auth::{
     AccountError, COOKIE, Caller, EARLIER_COOKIE, EMAIL_BYTES_MAX, Email, NAME_CHARS_MAX,
     PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, PROOF_LIFE_S, Session, TOKEN_LIFE_S, Unidentified,

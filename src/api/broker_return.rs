@@ -6,8 +6,8 @@
 
 use zeroize::Zeroizing;
 
+use crate::api::call::Handled;
 use crate::api::query::Decoded;
-use crate::api::state::Handled;
 use crate::base::Broker;
 use crate::brokers::call::transport::push_encoded;
 use crate::brokers::code_names;

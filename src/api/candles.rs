@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 
+use crate::api::call::{Call, Handled};
 use crate::api::kept_candles::Found;
-use crate::api::portfolio::compute;
+use crate::api::lane::compute;
 use crate::api::query::{invalid, one, parameter, whole};
-use crate::api::state::{Call, Handled, State, send_tagged};
+use crate::api::replies::send_tagged;
+use crate::api::state::State;
 use crate::base::{Symbol, clock};
 use crate::http::document::negotiate::{Coding, preferred_coding};
 use crate::http::document::variants::PUBLIC;
@@ -71,7 +73,7 @@ fn compressed(
     }
     let _permit = kept.permit()?;
     let document = Arc::clone(document);
-    let made = compute(state, move || {
+    let made = compute(&state.portfolio.lane, move || {
         let mut json = Vec::with_capacity(document.bytes(days) + 256);
         document.write(days, &mut json);
         Ok(Arc::new(Variants::tagged(&json, &document.tag(days), &POLICY)))
@@ -108,7 +110,7 @@ fn made(state: &State, symbol: &Symbol) -> Result<Option<Arc<CandlesDocument>>, 
     let last = stored.candles.last().map(|candle| candle.date);
     let suspect = stored.suspect || is_behind(state, last);
     let symbol = symbol.clone();
-    compute(state, move || {
+    compute(&state.portfolio.lane, move || {
         let head = CandlesHead {
             symbol: &symbol,
             source: stored.source,

@@ -12,6 +12,7 @@
 //! Streams join and leave on the edge; the lock is held for a look-up. The thread `fan-out` makes
 //! each choice read its quotes.
 
+use crate::api::quote_source::QuoteSource;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -21,8 +22,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-use crate::api::quotes::{Fetchable, name, wait_ms};
-use crate::api::state::State;
+use crate::api::quote_source::Fetchable;
+use crate::api::symbols::name;
 use crate::base::Symbol;
 use crate::cache::Hit;
 use crate::http::document::events::{CodedFrame, event};
@@ -63,7 +64,7 @@ impl Shown {
         Self::Quote { open_json: open_json.into(), stale }
     }
 
-    /// The next state, if it differs.
+    /// The next source, if it differs.
     fn next(&self, hit: Option<&Hit<'_>>, wait_ms: u64, now_mono_ms: u64) -> Option<Self> {
         match (self, hit) {
             (Self::Quote { open_json, stale: was_stale }, Some(Hit::Known { json, stale, .. })) => {
@@ -115,19 +116,24 @@ pub(super) struct Choice {
 impl Choice {
     /// The state of `symbols` in the cache. Missing symbols, and quotes that were not kept fresh,
     /// are registered with the feeds. Never parks.
-    fn new(state: &State, symbols: Vec<Symbol>, group: Group, client: Option<IpAddr>) -> Self {
-        let now_mono_ms = state.clock.monotonic_ms();
-        let (mut shown, lacking, cold) = first_look(state, &symbols, now_mono_ms);
+    fn new(
+        source: QuoteSource<'_>,
+        symbols: Vec<Symbol>,
+        group: Group,
+        client: Option<IpAddr>,
+    ) -> Self {
+        let now_mono_ms = source.clock.monotonic_ms();
+        let (mut shown, lacking, cold) = first_look(source, &symbols, now_mono_ms);
         let lacked: Vec<Symbol> = lacking.iter().map(|at| symbols[*at].clone()).collect();
-        state.l1.count(
+        source.l1.count(
             (symbols.len() - lacked.len() - cold.len()) as u64,
             (lacked.len() + cold.len()) as u64,
         );
-        let asked = ask(state, client, &lacked);
+        let asked = ask(source, client, &lacked);
         if !cold.is_empty() {
-            ask(state, client, &cold);
+            ask(source, client, &cold);
         }
-        let wait_ms = wait_ms(state);
+        let wait_ms = source.wait_ms;
         for (at, symbol) in lacking.into_iter().zip(&lacked) {
             if asked.contains(symbol) {
                 shown[at] = Shown::missing(wait_ms, now_mono_ms);
@@ -146,14 +152,14 @@ impl Choice {
 
     /// Reads the quotes, which keeps them fresh, and makes the event of the changes, with all of a
     /// batch or nothing of it. Returns whether there are any. Runs on the thread `fan-out`.
-    fn look(&self, state: &State, news: &News) -> bool {
-        let now_mono_ms = state.clock.monotonic_ms();
+    fn look(&self, source: QuoteSource<'_>, news: &News) -> bool {
+        let now_mono_ms = source.clock.monotonic_ms();
         let current = self.current.load_full();
-        let wait_ms = wait_ms(state);
+        let wait_ms = source.wait_ms;
         let (changes, missing) = news.read_whole(BATCH_WAIT, || {
             let mut changes = Vec::new();
             let mut missing = Vec::new();
-            let view = state.l1.view(now_mono_ms);
+            let view = source.l1.view(now_mono_ms);
             for (at, (symbol, shown)) in self.symbols.iter().zip(&current.shown).enumerate() {
                 let hit = view.get(symbol.as_str());
                 if hit.is_none() {
@@ -168,7 +174,7 @@ impl Choice {
         let is_due = has_lost || now_mono_ms >= asked_mono_ms + ASK_AGAIN_MS;
         if is_due && !missing.is_empty() {
             self.asked_mono_ms.store(now_mono_ms, Ordering::Relaxed);
-            ask(state, self.client, &missing);
+            ask(source, self.client, &missing);
         }
         if changes.is_empty() {
             return false;
@@ -211,13 +217,13 @@ impl Choice {
 /// thread.
 #[inline(never)]
 fn first_look(
-    state: &State,
+    source: QuoteSource<'_>,
     symbols: &[Symbol],
     now_mono_ms: u64,
 ) -> (Vec<Shown>, Vec<usize>, Vec<Symbol>) {
     let (mut shown, mut lacking, mut cold) =
         (Vec::with_capacity(symbols.len()), Vec::new(), Vec::new());
-    let view = state.l1.view(now_mono_ms);
+    let view = source.l1.view(now_mono_ms);
     for (at, symbol) in symbols.iter().enumerate() {
         let hit = view.ask(symbol.as_str());
         if let Some(Hit::Known { cold: true, .. }) = hit {
@@ -236,14 +242,14 @@ fn first_look(
 }
 
 /// Registers `missing` with the scheduler; returns those that are being fetched.
-fn ask(state: &State, client: Option<IpAddr>, missing: &[Symbol]) -> Vec<Symbol> {
-    let Fetchable { listed, probed } = Fetchable::among(state, missing);
+fn ask(source: QuoteSource<'_>, client: Option<IpAddr>, missing: &[Symbol]) -> Vec<Symbol> {
+    let Fetchable { listed, probed } = Fetchable::among(source.instruments, missing);
     let mut asked = Vec::new();
     // The symbols stay registered without a wait.
-    if !listed.is_empty() && state.pending.join_listed(&listed).map(drop).is_ok() {
+    if !listed.is_empty() && source.pending.join_listed(&listed).map(drop).is_ok() {
         asked.extend(listed);
     }
-    if !probed.is_empty() && state.pending.join_unlisted(client, &probed).map(drop).is_some() {
+    if !probed.is_empty() && source.pending.join_unlisted(client, &probed).map(drop).is_some() {
         asked.extend(probed);
     }
     asked
@@ -341,7 +347,7 @@ impl Choices {
     /// client's share of them.
     pub(super) fn join(
         self: &Arc<Self>,
-        state: &State,
+        source: QuoteSource<'_>,
         symbols: Vec<Symbol>,
         asker: Asker,
         choices_max: usize,
@@ -353,7 +359,7 @@ impl Choices {
                 // Made without the lock. If another stream makes the same choice meanwhile, one is
                 // dropped.
                 let group = Group::of_content(self.made.fetch_add(1, Ordering::Relaxed));
-                let made = Arc::new(Choice::new(state, symbols, group, asker.client));
+                let made = Arc::new(Choice::new(source, symbols, group, asker.client));
                 let entered = self.enter(&name, Some(&made), asker, choices_max)?;
                 self.news.tell();
                 entered.unwrap_or(made)
@@ -393,9 +399,9 @@ impl Choices {
 
     /// Makes each choice read its quotes, if any may have changed, group by group. Wakes a group if
     /// some have, or if its streams have something else that `is_new`.
-    pub(super) fn look(&self, state: &State, is_new: bool, wake: &mut dyn FnMut(Group)) {
-        let now_mono_ms = state.clock.monotonic_ms();
-        let stored = state.l1.stored();
+    pub(super) fn look(&self, source: QuoteSource<'_>, is_new: bool, wake: &mut dyn FnMut(Group)) {
+        let now_mono_ms = source.clock.monotonic_ms();
+        let stored = source.l1.stored();
         let is_due = now_mono_ms >= self.looked_mono_ms.load(Ordering::Relaxed) + LOOK_MS;
         let may_differ = is_due || self.looked_stored.load(Ordering::Relaxed) != stored;
         if !may_differ && !is_new {
@@ -410,7 +416,7 @@ impl Choices {
         all.sort_unstable_by_key(|choice| choice.group);
         for group in all.chunk_by(|one, next| one.group == next.group) {
             let changes =
-                group.iter().filter(|choice| may_differ && choice.look(state, &self.news));
+                group.iter().filter(|choice| may_differ && choice.look(source, &self.news));
             if changes.count() > 0 || is_new {
                 wake(group[0].group);
             }

@@ -7,12 +7,12 @@ use jiff::civil::Date;
 use jiff::{Timestamp, ToSpan};
 
 use crate::api::body::{Amount, Fields};
-use crate::api::journal_search::{open, seal};
+use crate::api::call::{Call, Handled};
+use crate::api::conditional::{etag_of, expected, expected_with, revision};
+use crate::api::journal_cursor::{open, seal};
 use crate::api::query::{one, parameter, whole};
-use crate::api::state::{
-    Call, Handled, KEPT, NO_STORE, State, etag_of, expected, expected_with, reply_with, revision,
-    send_tagged,
-};
+use crate::api::replies::{KEPT, NO_STORE, reply_with, send_tagged};
+use crate::api::state::State;
 use crate::base::{Words, clock};
 use crate::http::document::variants::JSON;
 use crate::http::{Problem, Response};

@@ -6,7 +6,9 @@
 use jiff::Timestamp;
 
 use crate::api::body::Fields;
-use crate::api::state::{Call, Handled, NO_STORE, State, reply_with, show};
+use crate::api::call::{Call, Handled};
+use crate::api::replies::{NO_STORE, reply_with, show};
+use crate::api::state::State;
 use crate::auth::{NewKey, PASSWORD_CHARS_MAX, id_text};
 use crate::base::words::Words;
 use crate::base::{Scope, Scopes};

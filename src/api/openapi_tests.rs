@@ -15,7 +15,8 @@ use serde_json::{Map, Value, json};
 
 use crate::api::journal::LIMIT_MAX;
 use crate::api::portfolio::pnl;
-use crate::api::quotes::{RESULTS_MAX, SYMBOLS_MAX};
+use crate::api::search::RESULTS_MAX;
+use crate::api::symbols::SYMBOLS_MAX;
 use crate::api::watchlists::LISTS_MAX;
 use crate::api::{Access, Keys, ROUTES, Route, candles};
 use crate::auth::TOKEN_LIFE_S;

@@ -3,8 +3,9 @@
 //! own description, which is a file of the program too.
 
 use crate::api::broker_return::send_broker_return;
-use crate::api::portfolio::compute;
-use crate::api::state::{Handled, State};
+use crate::api::call::Handled;
+use crate::api::lane::compute;
+use crate::api::state::State;
 use crate::base::Broker;
 use crate::http::document::negotiate::{Coding, preferred_coding};
 use crate::http::{Method, Preconditions, Problem, Request, Response};
@@ -83,7 +84,8 @@ pub(super) fn send(
     let variants = match preferred_coding(request.accept_encoding()) {
         Coding::Identity => file.plain(),
         _ => file.compressed().unwrap_or_else(|| {
-            compute(state, || Ok(file.compress())).unwrap_or_else(|_busy| file.plain())
+            compute(&state.portfolio.lane, || Ok(file.compress()))
+                .unwrap_or_else(|_busy| file.plain())
         }),
     };
     reply.send_document(variants.select(request.accept_encoding(), preconditions)?);

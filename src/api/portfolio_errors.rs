@@ -2,7 +2,7 @@
 //! call to the broker.
 
 use crate::api::errors::too_early;
-use crate::api::portfolio::export;
+use crate::api::portfolio::export_limit::Crowded;
 use crate::base::Broker;
 use crate::base::limiter::TooEarly;
 use crate::http::Problem;
@@ -19,8 +19,8 @@ impl From<Overflow> for Problem {
     }
 }
 
-impl From<export::Crowded> for Problem {
-    fn from(export::Crowded: export::Crowded) -> Self {
+impl From<Crowded> for Problem {
+    fn from(Crowded: Crowded) -> Self {
         let detail = "Too many long exports are under way.";
         Self::unavailable("export_busy", detail, BUSY_RETRY_S)
     }

@@ -1,21 +1,19 @@
 //! Finds the route of a request, identifies its caller, and calls the handler. Runs on the edge.
 
+use crate::api::refusals::log_refusal;
 use std::sync::Arc;
 
+use crate::api::call::Route;
+use crate::api::call::{Access, Call, Handled};
 use crate::api::errors;
+use crate::api::mcp::Tools;
 use crate::api::pages::Place;
 use crate::api::query::Decoded;
-use crate::api::routes::{ROUTES, Route};
-use crate::api::state::{Access, Call, Handled, State};
-use crate::auth::{ApiKey, Caller, KeyRefusal, PREFIX, holds_key, number};
+use crate::api::routes::ROUTES;
+use crate::api::state::State;
+use crate::auth::{ApiKey, Caller, KeyRefusal, holds_key, number};
 use crate::http::{Due, Group, Method, Problem, Request, Response, Serve};
 use crate::rt::News;
-
-/// Bytes of a path that a log line shows. The longest route has a third of this.
-const LOGGED_PATH_BYTES_MAX: usize = 160;
-
-/// Paths to which brokers' logins send a browser, with a code in the query or the body.
-const PATHS_OF_CODES: &[&[u8]] = &[b"/return/a", b"/return/b"];
 
 /// Kind of the requests for the dashboard's pages and files in the statistics: after all routes.
 const PAGE_KIND: usize = ROUTES.len() + 1;
@@ -28,6 +26,7 @@ pub struct Api {
 impl Api {
     /// Serves [`ROUTES`] from `state`.
     pub fn new(state: State) -> Self {
+        Tools::prepare(ROUTES);
         Self { state }
     }
 
@@ -174,7 +173,7 @@ impl Serve for Api {
     }
 
     fn refresh_streams(&self, due: Due, wake: &mut dyn FnMut(Group)) -> bool {
-        self.state.event_streams.refresh(&self.state, due, wake)
+        self.state.event_streams.refresh(self.state.quote_source(), due, wake)
     }
 
     fn lines_for(&self, origin: Option<&[u8]>) -> Option<Arc<[u8]>> {
@@ -202,28 +201,6 @@ impl Serve for Api {
     }
 }
 
-/// Logs a refusal. In a flood of them the line is left out.
-pub(super) fn log_refusal(
-    state: &State,
-    request: &Request<'_>,
-    request_id: &str,
-    problem: &Problem,
-) {
-    let status = problem.status;
-    let code = problem.code;
-    if !state.refusal_lines.admit(status, code, state.clock.monotonic_ms()) {
-        return;
-    }
-    let method = request.method().as_str();
-    let path = shown(request.path(), request.normal_path().as_deref());
-    let cause = problem.cause.as_deref();
-    if status >= 500 {
-        tracing::warn!(request_id, method, path, status, code, cause, "request failed");
-    } else {
-        tracing::info!(request_id, method, path, status, code, cause, "request refused");
-    }
-}
-
 /// Whether a value in the query has an API key's form, percent-encoded or not. A key has two
 /// underscores, and symbols have none, so most queries are not decoded.
 fn has_key(query: &[u8]) -> bool {
@@ -231,27 +208,6 @@ fn has_key(query: &[u8]) -> bool {
         || memchr::memchr_iter(b'%', query)
             .any(|at| matches!(query.get(at + 1..at + 3), Some([b'5', b'f' | b'F'])));
     may_be && holds_key(&Decoded(query).map(Result::unwrap_or_default).collect::<Vec<u8>>())
-}
-
-/// The path for the log; `normal` is its normal form, if that differs. Anything after a path to
-/// which brokers send a browser is left out, because it may be a one-time code.
-pub(super) fn shown(path: &[u8], normal: Option<&[u8]>) -> String {
-    if !PATHS_OF_CODES.contains(&path) {
-        let lower = normal.unwrap_or(path).to_ascii_lowercase();
-        if memchr::memmem::find(&lower, b"return").is_some() {
-            return format!("/return... ({} bytes)", path.len());
-        }
-    }
-    // An API key that somebody has put there.
-    if memchr::memmem::find(normal.unwrap_or(path), PREFIX).is_some() {
-        return format!("/... ({} bytes)", path.len());
-    }
-    match path.split_at_checked(LOGGED_PATH_BYTES_MAX) {
-        Some((start, rest)) if !rest.is_empty() => {
-            format!("{}... ({} bytes)", String::from_utf8_lossy(start), path.len())
-        }
-        _ => String::from_utf8_lossy(path).into_owned(),
-    }
 }
 
 /// The match of a method and path with the routes.
@@ -374,18 +330,4 @@ fn methods_of<'a>(routes: impl Iterator<Item = &'a Route>) -> String {
 fn only_reads(route: &Route) -> bool {
     let is_login = matches!(route.path, "/api/auth/login" | "/api/auth/logout");
     route.method == Method::Get || is_login
-}
-
-#[cfg(test)]
-mod tests {
-    use super::shown;
-
-    #[test]
-    fn a_long_path_is_truncated_in_the_log() {
-        let shown = |path: &[u8]| shown(path, None);
-        assert_eq!(shown(b"/api/journal/7"), "/api/journal/7");
-        let path = [b"/".as_slice(), &[0xC3, 0xA4].repeat(4_000)].concat();
-        let shown = shown(&path);
-        assert!(shown.len() < 200 && shown.ends_with("... (8001 bytes)"), "{shown}");
-    }
 }

@@ -3,35 +3,19 @@
 //! Constant data. Tests compare the documents and OPTIONS with the table, and generate the
 //! description, `openapi.json`, from it and from the views (`openapi_tests.rs`).
 
-use std::borrow::Cow;
-use std::sync::LazyLock;
+use crate::api::call::Route;
 
+use crate::api::call::Access::{Admin, Key, Public, User};
+use crate::api::call::Keys::{Any, Never, With};
+use crate::api::call::{Access, Handler, Keys};
 use crate::api::journal_search;
-use crate::api::state::Access::{Admin, Key, Public, User};
-use crate::api::state::Keys::{Any, Never, With};
-use crate::api::state::{Access, Call, Handled, Handler, Keys, State};
 use crate::api::{
-    account, activation, candles, journal, keys, mcp, pages, portfolio, quotes, signals, state,
-    stream, watchlists,
+    account, activation, candles, description, health, journal, keys, mcp, movers, portfolio,
+    quotes, search, signals, snapshot, stream, watchlists,
 };
 use crate::base::Scope::{JournalRead, JournalWrite, MarketRead, PortfolioRead, SignalsRead};
+use crate::http::Method;
 use crate::http::Method::{Delete, Get, Post, Put};
-use crate::http::{CachePolicy, Method, Response};
-use crate::web::File;
-
-/// One route.
-pub struct Route {
-    pub method: Method,
-    /// `{id}` as a whole segment stands for a positive number, or for the id of an API key.
-    pub path: &'static str,
-    /// Whose data it reaches: everybody's, the caller's own, or the server's.
-    pub access: Access,
-    /// The API keys that it takes.
-    pub keys: Keys,
-    pub run: Handler,
-    /// Its purpose, in one line.
-    pub doc: &'static str,
-}
 
 const fn route(
     (method, path): (Method, &'static str),
@@ -47,7 +31,7 @@ const fn route(
 /// answers HEAD.
 #[rustfmt::skip]
 pub const ROUTES: &[Route] = &[
-    route((Get, "/api/index/snapshot"), Public, With(MarketRead), quotes::read_snapshot,
+    route((Get, "/api/index/snapshot"), Public, With(MarketRead), snapshot::read,
         "Indices, sectors, signals and the market's phase"),
     route((Get, "/api/index/stream"), Public, With(MarketRead), stream::read,
         "The snapshot as server-sent events, again after each change"),
@@ -73,15 +57,15 @@ pub const ROUTES: &[Route] = &[
         "Outcomes of all published signals"),
     route((Get, "/api/market/candles"), Public, With(MarketRead), candles::read,
         "The newest daily candles of a symbol"),
-    route((Get, "/api/market/movers"), Public, With(MarketRead), quotes::read_movers,
+    route((Get, "/api/market/movers"), Public, With(MarketRead), movers::read,
         "How many shares rise and fall, and which most"),
-    route((Get, "/api/market/search"), Public, With(MarketRead), quotes::read_search,
+    route((Get, "/api/market/search"), Public, With(MarketRead), search::read,
         "Instruments by ticker, name or ISIN"),
     route((Post, "/mcp"), Key, Any, mcp::answer,
         "What an assistant may read, by the Model Context Protocol"),
-    route((Get, "/api/health"), Public, Any, state::read,
+    route((Get, "/api/health"), Public, Any, health::read,
         "State of feeds, caches and warmers"),
-    route((Get, "/api/openapi.json"), Public, Any, read_description,
+    route((Get, "/api/openapi.json"), Public, Any, description::read,
         "This description of the API"),
     route((Get, "/brokera/status"), Public, Any, activation::broker_a_status,
         "State of the server's shared broker A token"),
@@ -126,23 +110,6 @@ pub const ROUTES: &[Route] = &[
     route((Delete, "/api/auth/account"), User, Never, account::erase,
         "Erases the account and everything stored for it"),
 ];
-
-/// A test checks that its version is that of the package.
-pub(super) const DESCRIPTION: &[u8] = include_bytes!("openapi.json");
-
-/// The description as complete responses, made once for the life of the process. Called at the
-/// start, not on the edge.
-pub(crate) fn description() -> &'static File {
-    static FILE: LazyLock<File> =
-        LazyLock::new(|| File::new(Cow::Borrowed(DESCRIPTION), CachePolicy::JSON));
-    &FILE
-}
-
-/// `GET /api/openapi.json`. Waits once in the life of a process, while the document is compressed.
-fn read_description(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    let request = call.request;
-    pages::send(state, state.description, request.preconditions(), request, reply)
-}
 
 #[cfg(test)]
 #[path = "openapi_tests.rs"]

@@ -2,8 +2,9 @@
 //! filtered list, of some dozen rows, is made from memory.
 
 use super::state::State;
+use crate::api::call::{Call, Handled};
 use crate::api::query::{ONCE, invalid, once, whole};
-use crate::api::state::{Call, Handled, send_published, send_tagged};
+use crate::api::replies::{send_published, send_tagged};
 use crate::base::{Symbol, Words};
 use crate::http::document::coding::etag;
 use crate::http::document::variants::PUBLIC;

@@ -3,85 +3,30 @@
 //! in its ETag, so a client that comes back with the id of the current snapshot gets nothing until
 //! the next change. Quotes have no id: a client that comes back gets them all.
 
+use crate::api::event_streams::EventStreams;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::api::choices::{Asker, Choices, Member};
+use crate::api::call::{Call, Handled};
+use crate::api::choices::{Asker, Member};
 use crate::api::query::{Decoded, values};
-use crate::api::quotes::symbols;
-use crate::api::state::{Call, Handled, State};
+use crate::api::state::State;
+use crate::api::symbols::symbols;
 use crate::auth::ApiKey;
 use crate::base::limiter::{network, site};
 use crate::base::{Clock, Network};
 use crate::http::document::coding::ETAG_HASH_BYTES;
-use crate::http::document::events::{CodedFrame, event};
+use crate::http::document::events::CodedFrame;
 use crate::http::document::negotiate::{Coding, stream_coding};
 use crate::http::{
-    Due, Frame, Frames, Group, Problem, PublishedJson, Request, Response, StreamsFull, Taken,
-    Verdict, WantedStream,
+    Frame, Frames, Group, Problem, Request, Response, StreamsFull, Taken, Verdict, WantedStream,
 };
-
-/// Name of the event that carries the snapshot.
-pub(crate) const SNAPSHOT_EVENT: &str = "snapshot";
-
-/// Sent at once, so that proxies and clients see bytes before the first data. Clients come back
-/// three seconds after a connection is lost. No empty line follows, so `retry` belongs to the first
-/// event: some clients (`httpx-sse`) make an empty event of a `retry` that stands alone.
-const OPENING: &[u8] = b"retry: 3000\n: bhav\n";
-
-/// An event and not a comment, because browsers hide comments from scripts, which could then not
-/// tell a dead connection from a quiet one.
-const HEARTBEAT_EVENT: &str = "beat";
 
 /// `Retry-After` at the limit of streams. Streams live for an hour, but some end sooner.
 const RETRY_AFTER_S: u64 = 10;
 
 /// Places that a stream with quotes takes among all streams and among those of its address.
 const QUOTE_STREAM_PLACES: usize = 2;
-
-/// State shared by all streams.
-pub struct EventStreams {
-    snapshot: Arc<PublishedJson>,
-    /// Number of states of the snapshot that were published when streams of the snapshot alone were
-    /// last woken, and those with quotes.
-    shown_states: [AtomicU64; 2],
-    /// The choices of symbols whose quotes streams send.
-    pub choices: Arc<Choices>,
-    opening: CodedFrame,
-    heartbeat: CodedFrame,
-}
-
-impl EventStreams {
-    /// Streams of `snapshot`, which is published as [`SNAPSHOT_EVENT`].
-    pub(crate) fn of(snapshot: Arc<PublishedJson>) -> Self {
-        Self {
-            choices: Arc::new(Choices::new(snapshot.news().clone())),
-            shown_states: Default::default(),
-            snapshot,
-            opening: CodedFrame::opening(OPENING),
-            heartbeat: CodedFrame::stored(&event(HEARTBEAT_EVENT, None, b"{}")),
-        }
-    }
-
-    /// Wakes the streams that have something new, on the thread `fan-out`: first those that send
-    /// the snapshot alone, then those with quotes, choice by choice as their events are made.
-    /// Returns whether quotes may change without news.
-    pub(super) fn refresh(&self, state: &State, due: Due, wake: &mut dyn FnMut(Group)) -> bool {
-        // The number of the published document, not the counter, which is ahead for a moment. A
-        // walk in that moment would send the previous state.
-        let states = self.snapshot.load().as_ref().map_or(0, |current| current.number() + 1);
-        let [common, others] = &self.shown_states;
-        if due.common && common.swap(states, Ordering::Relaxed) != states {
-            wake(Group::COMMON);
-        }
-        if due.others {
-            let is_new = others.swap(states, Ordering::Relaxed) != states;
-            self.choices.look(state, is_new, wake);
-        }
-        self.choices.count() > 0
-    }
-}
 
 /// Never waits.
 pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
@@ -121,7 +66,7 @@ pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
     let wanted = WantedStream { coding, address, places, opening: &streams.opening };
     let opened = reply.stream(wanted, || {
         if let Some(symbols) = symbols {
-            let member = streams.choices.join(state, symbols, asker, choices_max)?;
+            let member = streams.choices.join(state.quote_source(), symbols, asker, choices_max)?;
             events.quotes = Some((member, None));
         }
         Ok(Box::new(events))

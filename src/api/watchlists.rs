@@ -7,11 +7,12 @@
 //! Each handler parks for the store once.
 
 use crate::api::body::{Fields, has_twice};
+use crate::api::call::{Call, Handled};
+use crate::api::conditional::{etag_of, expected_with};
 use crate::api::query::whole;
-use crate::api::quotes::SYMBOLS_MAX;
-use crate::api::state::{
-    Call, Handled, KEPT, State, etag_of, expected_with, reply_with, send_tagged,
-};
+use crate::api::replies::{KEPT, reply_with, send_tagged};
+use crate::api::state::State;
+use crate::api::symbols::SYMBOLS_MAX;
 use crate::base::Symbol;
 use crate::base::symbol::SYMBOL_BYTES_MAX;
 use crate::http::{Problem, Response};

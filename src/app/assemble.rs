@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use crate::admin::MetricSources;
 use crate::api::{
     AdminSecrets, Administration, CorsInForce, EventStreams, KeptCandles, PortfolioState,
-    SNAPSHOT_EVENT, State, Tools, description,
+    SNAPSHOT_EVENT, State, description,
 };
 use crate::app::start_error::StartError;
 use crate::auth::throttle::Throttle;
@@ -268,7 +268,6 @@ fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<St
         site: config.web.on.then(Site::embedded),
         is_read_only: false,
         description: description(),
-        tools: Tools::of_program(),
     })
 }
 

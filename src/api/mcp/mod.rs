@@ -7,7 +7,8 @@ mod arguments;
 mod pages;
 mod protocol;
 mod schemas;
+mod tool;
 mod tools;
 
 pub(super) use protocol::answer;
-pub(crate) use tools::Tools;
+pub(super) use tools::Tools;

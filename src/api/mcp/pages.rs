@@ -3,11 +3,11 @@
 //!
 //! Runs on the edge. Never blocks.
 
+use crate::base::json::Member;
 use std::ops::Range;
 
 use serde_json::value::RawValue;
 
-use crate::api::mcp::tools::{DOCUMENT_BYTES_MAX, NEXT_CURSOR, member};
 use crate::api::portfolio_errors;
 use crate::base::json::members;
 use crate::http::Problem;
@@ -103,4 +103,14 @@ fn begin(cursor: &str, count: usize) -> Result<usize, Problem> {
 pub(super) fn cursor_invalid() -> Problem {
     let detail = "The cursor is not one of this list, or the list has changed. Begin without one.";
     Problem::new(400, "cursor_invalid", detail)
+}
+
+/// Longest document of an answer. The answer has at most 32 KiB: this, the id, the server's name
+/// and the summary.
+pub(super) const DOCUMENT_BYTES_MAX: usize = 30_000;
+
+pub(super) const NEXT_CURSOR: &str = "next_cursor";
+
+pub(super) fn member<'a>(members: &[Member<'a>], name: &str) -> Option<&'a str> {
+    members.iter().find(|(key, _)| key == name).map(|(_, raw)| *raw)
 }

@@ -9,9 +9,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde::de::IgnoredAny;
 
 use crate::api::body::{expect_json, has_twice, names};
-use crate::api::mcp::tools::{Answer, Order};
-use crate::api::router::log_refusal;
-use crate::api::state::{Call, Handled, NO_STORE, State};
+use crate::api::call::{Call, Handled};
+use crate::api::mcp::tools::{Answer, Order, Tools};
+use crate::api::refusals::log_refusal;
+use crate::api::replies::NO_STORE;
+use crate::api::state::State;
 use crate::base::json::{self, Member};
 use crate::base::words;
 use crate::base::words::Words;
@@ -203,7 +205,7 @@ impl<'a> Message<'a> {
         let done = match (&*self.method, version.is_stateless()) {
             ("server/discover", true) => (discovery(version), None),
             ("ping", false) => ("{}".to_owned(), None),
-            ("tools/list", _) => (self.tools(state, call, version)?, None),
+            ("tools/list", _) => (self.tools(call, version)?, None),
             ("tools/call", _) => self.call(state, call, reply, version)?,
             _ => return Err(Fault::within(version, NOT_FOUND, "Method not found")),
         };
@@ -269,12 +271,12 @@ impl<'a> Message<'a> {
         complete(version, &members)
     }
 
-    fn tools(&self, state: &State, call: &Call<'_>, version: Version) -> Result<String, Fault> {
+    fn tools(&self, call: &Call<'_>, version: Version) -> Result<String, Fault> {
         if raw(&self.params, "cursor").is_some_and(|raw| raw != "null") {
             let message = "There is one page of tools, without a cursor";
             return Err(Fault::within(version, PARAMS, message));
         }
-        let listed = state.tools.listed(call, !version.is_text());
+        let listed = Tools::prepared().listed(call, !version.is_text());
         let cached = [("ttlMs", LIST_TTL_MS), ("cacheScope", "\"private\"")];
         let cached = if version.is_stateless() { &cached[..] } else { &[] };
         Ok(complete(version, &[&[("tools", &*format!("[{listed}]"))], cached].concat()))
@@ -297,7 +299,7 @@ impl<'a> Message<'a> {
             }
         };
         let order = Order { state, call, arguments: &arguments, is_text: version.is_text() };
-        let called = state.tools.call(&name, &order, reply);
+        let called = Tools::prepared().call(&name, &order, reply);
         let called = called.ok_or_else(|| fault("Unknown tool"))?;
         let text = |text: &str| format!(r#"[{{"type":"text","text":{}}}]"#, quoted(text));
         match called {

@@ -5,8 +5,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::api::mcp::arguments::PAGE_CURSOR;
-use crate::api::mcp::tools::Lists::Cut;
-use crate::api::mcp::tools::{LIST_CHARS_MAX, NEXT_CURSOR, Tool};
+use crate::api::mcp::pages::NEXT_CURSOR;
+use crate::api::mcp::tool::Lists::Cut;
+use crate::api::mcp::tool::Tool;
 
 fn resolved<'a>(api: &'a Value, value: &'a Value) -> &'a Value {
     let reference = value.get("$ref").and_then(Value::as_str);
@@ -118,3 +119,6 @@ fn prepare(schema: &mut Value, is_bare: bool, wanted: &mut Vec<String>) {
         _ => {}
     }
 }
+
+/// Longest list as a text: fifty symbols of the longest kind as JSON.
+pub(super) const LIST_CHARS_MAX: usize = 4_096;

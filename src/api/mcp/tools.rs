@@ -1,4 +1,4 @@
-//! The tools of `POST /mcp`: one table. Each answers with what a GET route of its own answers.
+//! Lists and calls the tools of `POST /mcp`. Each answers with what a GET route of its own answers.
 //!
 //! A tool calls the handler of that route inside the process, so access, limits, refusals and every
 //! digit are the route's. A tool is listed for keys with the scope of its route. The schemas of
@@ -6,104 +6,35 @@
 //!
 //! An answer has at most 32 KiB. Longer lists are cut, and a cursor leads on.
 
-use std::sync::LazyLock;
+use crate::api::mcp::pages::DOCUMENT_BYTES_MAX;
+use crate::api::mcp::tool::{TOOLS, Tool};
+use std::sync::OnceLock;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
+use crate::api::call::Call;
+use crate::api::call::Route;
+use crate::api::description::DESCRIPTION;
+use crate::api::lane::compute;
 use crate::api::mcp::arguments;
 use crate::api::mcp::arguments::{Argument, Fault, Judged};
 use crate::api::mcp::pages::{cost, cursor_invalid, fitting, page};
 use crate::api::mcp::schemas::{alone, input_of, output_of};
-use crate::api::mcp::tools::Lists::{Cut, Paged, Short};
-use crate::api::portfolio::compute;
+use crate::api::mcp::tool::Lists::{Cut, Paged, Short};
 use crate::api::portfolio_errors;
-use crate::api::routes::{DESCRIPTION, ROUTES, Route};
-use crate::api::state::{Call, State};
+use crate::api::state::State;
 use crate::base::json::{Member, members};
 use crate::http::message::head::{HEAD_BYTES_MAX, Head, Parsed};
 use crate::http::{Method, Problem, Response};
 
-/// Longest document of an answer. The answer has at most 32 KiB: this, the id, the server's name
-/// and the summary.
-pub(super) const DOCUMENT_BYTES_MAX: usize = 30_000;
 /// Longest list of tools whose schemas describe their members.
 const DESCRIBED_BYTES_MAX: usize = 48 * 1024;
 
-/// A tool.
-pub(super) struct Tool {
-    name: &'static str,
-    /// Paths of its routes. Of several, each has its document under a member of this name.
-    pub(super) routes: &'static [(&'static str, &'static str)],
-    pub(super) lists: Lists,
-    /// Its purpose, for an assistant. Nothing from outside may be in it.
-    says: &'static str,
-}
-
-/// The lists of a document that may be long.
-#[derive(Clone, Copy)]
-pub(super) enum Lists {
-    /// It has none.
-    Short,
-    /// These, one after the other. A dot leads into a member.
-    Cut(&'static [&'static str]),
-    /// This one. The route itself has pages, with a `limit` and a `cursor`.
-    Paged(&'static str),
-}
-
-const fn tool(
-    name: &'static str,
-    routes: &'static [(&'static str, &'static str)],
-    lists: Lists,
-    says: &'static str,
-) -> Tool {
-    Tool { name, routes, lists, says }
-}
-
-#[rustfmt::skip]
-const TOOLS: [Tool; 9] = [
-    tool("market_snapshot", &[("", "/api/index/snapshot")], Short,
-        "NIFTY 50, NIFTY BANK and SENSEX with their change in percent, sectors, the best pattern \
-         signals, and the phase of the market. market.as_of_ist is the time of the prices; \
-         market.stale is true if they are older than they should be."),
-    tool("quotes", &[("", "/api/portfolio/live-prices")], Short,
-        "Last prices of up to 50 shares and indices, with their change, each with its own time \
-         (as_of), its source, and stale if it is older than it should be. search_instruments \
-         finds symbols."),
-    tool("holdings", &[("", "/api/portfolio/holdings")], Cut(&["holdings", "summary.merged"]),
-        "The shares that the owner holds at both brokers, as of the last sync: quantity, cost, \
-         price, profit, change of the day. The summary has totals, with what each leaves out, \
-         and in merged the same share of both brokers as one. live=true values all at current \
-         prices."),
-    tool("positions", &[("", "/api/portfolio/positions")], Cut(&["positions"]),
-        "Open positions as of the last sync. The lists day and net hold the same trades and must \
-         not be added up; earlier marks what is of a trading date that is over."),
-    tool("portfolio_summary", &[("", "/api/portfolio/pnl")], Cut(&["trend"]),
-        "Value, cost and unrealised profit of all holdings, the profit of the day (day_pnl, of \
-         the date day), and the trend with a point for each date. Counts beside the totals say \
-         what they leave out."),
-    tool("journal", &[("", "/api/journal/search")], Paged("entries"),
-        "The owner's trade journal, newest first: all entries, or those that fit the filters, and \
-         what the closed pairs of trades among them came to. Notes, tags and strategies are the \
-         owner's own text."),
-    tool("signals", &[("list", "/api/signals"), ("record", "/api/signals/record")],
-        Cut(&["list.signals"]),
-        "Candlestick pattern signals of the last published date with their confidence, and the \
-         record of all signals so far: hit rates and scores with their intervals. A confidence is \
-         a share of past cases and no advice."),
-    tool("search_instruments", &[("", "/api/market/search")], Short,
-        "Finds shares and indices by ticker, name or ISIN, and gives the symbols that other tools \
-         take."),
-    tool("candles", &[("", "/api/market/candles")], Cut(&["candles"]),
-        "Daily candles of a share, oldest first, adjusted for splits: finished trading days of the \
-         shares that the operator watches."),
-];
-
-/// Longest list as a text: fifty symbols of the longest kind as JSON.
-pub(super) const LIST_CHARS_MAX: usize = 4_096;
-pub(super) const NEXT_CURSOR: &str = "next_cursor";
 /// Longest value that a summary repeats: a time with its offset, a figure, a word.
 const NOTED_BYTES_MAX: usize = 30;
+
+static PREPARED: OnceLock<Tools> = OnceLock::new();
 
 /// The tools with their definitions.
 pub(crate) struct Tools(Vec<Defined>);
@@ -136,31 +67,37 @@ pub(super) struct Answer {
 }
 
 impl Tools {
-    /// The tools, made once for the life of the process: some milliseconds. Called at the start,
-    /// not on the edge.
-    pub(crate) fn of_program() -> &'static Self {
-        static TOOLS: LazyLock<Tools> = LazyLock::new(Tools::new);
-        &TOOLS
+    /// Makes the tools of these routes, once for the life of the process: some milliseconds. Called
+    /// at the start, not on the edge.
+    pub(in crate::api) fn prepare(routes: &'static [Route]) {
+        PREPARED.get_or_init(|| Self::of(routes));
     }
 
-    /// Takes the definitions from the API's description.
-    fn new() -> Self {
+    /// The tools of the program.
+    pub(super) fn prepared() -> &'static Self {
+        PREPARED.get().expect("the service prepares them when it is made")
+    }
+
+    /// Takes the definitions from the API's description, and the handlers from `routes`.
+    fn of(routes: &'static [Route]) -> Self {
         let api: Value = serde_json::from_slice(DESCRIPTION).expect("a test makes it");
-        Self(TOOLS.iter().map(|tool| Defined::of(tool, &api)).collect())
+        Self(TOOLS.iter().map(|tool| Defined::of(tool, routes, &api)).collect())
     }
 
-    fn of<'a>(&'a self, call: &Call<'_>) -> impl Iterator<Item = &'a Defined> {
+    fn known_to<'a>(&'a self, call: &Call<'_>) -> impl Iterator<Item = &'a Defined> {
         self.0.iter().filter(move |defined| defined.is_for(call))
     }
 
     /// The tools that the caller's key may use, as the elements of a JSON array.
     pub(super) fn listed(&self, call: &Call<'_>, with_output: bool) -> String {
-        let bytes: usize = self.of(call).map(|tool| tool.begin.len() + tool.output[0].len()).sum();
+        let bytes: usize =
+            self.known_to(call).map(|tool| tool.begin.len() + tool.output[0].len()).sum();
         let output = usize::from(bytes > DESCRIBED_BYTES_MAX);
-        let tools = self.of(call).map(|Defined { begin, output: schemas, .. }| match with_output {
-            true => format!(r#"{begin},"outputSchema":{}}}"#, schemas[output]),
-            false => format!("{begin}}}"),
-        });
+        let tools =
+            self.known_to(call).map(|Defined { begin, output: schemas, .. }| match with_output {
+                true => format!(r#"{begin},"outputSchema":{}}}"#, schemas[output]),
+                false => format!("{begin}}}"),
+            });
         tools.collect::<Vec<_>>().join(",")
     }
 
@@ -172,16 +109,16 @@ impl Tools {
         order: &Order<'_>,
         reply: &mut Response<'_>,
     ) -> Option<Result<Answer, Problem>> {
-        let defined = self.of(order.call).find(|defined| defined.tool.name == name)?;
+        let defined = self.known_to(order.call).find(|defined| defined.tool.name == name)?;
         Some(defined.answer(order, reply))
     }
 }
 
 impl Defined {
-    fn of(tool: &'static Tool, api: &Value) -> Self {
+    fn of(tool: &'static Tool, routes: &'static [Route], api: &Value) -> Self {
         let routes = tool.routes.iter().map(|(_, path)| {
             let is_it = |route: &&Route| route.method == Method::Get && route.path == *path;
-            ROUTES.iter().find(is_it).expect("every tool has its routes")
+            routes.iter().find(is_it).expect("every tool has its routes")
         });
         let routes: Vec<&Route> = routes.collect();
         let input = alone(input_of(tool, api), api, false);
@@ -227,12 +164,12 @@ impl Defined {
             Short => Err(portfolio_errors::export_too_long()),
             Cut(lists) => {
                 let cut = move || page(&document, lists, cursor.as_deref(), is_text);
-                let (document, shown) = compute(order.state, cut)?;
+                let (document, shown) = compute(&order.state.portfolio.lane, cut)?;
                 Ok(self.told(document, &shown))
             }
             Paged(list) => {
                 let count = move || fitting(&document, list, is_text);
-                let limit = compute(order.state, count)?;
+                let limit = compute(&order.state.portfolio.lane, count)?;
                 given.retain(|(name, _)| name != "limit");
                 given.push(("limit".into(), limit.to_string()));
                 let document = self.document(order, &given, reply)?;
@@ -325,23 +262,20 @@ fn read(
     String::from_utf8(body).map_err(|error| Problem::internal().because(error))
 }
 
-pub(super) fn member<'a>(members: &[Member<'a>], name: &str) -> Option<&'a str> {
-    members.iter().find(|(key, _)| key == name).map(|(_, raw)| *raw)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::collection::vec;
     use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
 
     use super::*;
-    use crate::api::mcp::pages::list;
+    use crate::api::mcp::pages::{NEXT_CURSOR, list};
+    use crate::api::routes::ROUTES;
 
     #[test]
     fn schemas_stand_alone_and_ask_for_no_multiple() {
         let api: Value = serde_json::from_slice(DESCRIPTION).unwrap();
         let mut bytes = [0, 0];
-        for defined in Tools::new().0 {
+        for defined in Tools::of(ROUTES).0 {
             let begin: Value = serde_json::from_str(&format!("{}}}", defined.begin)).unwrap();
             bytes[1] += defined.begin.len();
             for (at, output) in defined.output.iter().enumerate() {

@@ -6,9 +6,12 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::api::portfolio::answer::{Syncs, answer, compute, totals};
+use crate::api::call::{Call, Handled};
+use crate::api::lane::compute;
+use crate::api::portfolio::answer::{Syncs, answer, totals};
 use crate::api::query::parameter;
-use crate::api::state::{Call, Handled, NO_STORE, State};
+use crate::api::replies::NO_STORE;
+use crate::api::state::State;
 use crate::base::{Broker, Clock, Cost, Holding, Quote, Words, clock};
 use crate::cache::demand::Demand;
 use crate::cache::{L1, Peek, Pending, View};
@@ -41,7 +44,7 @@ pub(crate) fn holdings(state: &State, call: &Call<'_>, reply: &mut Response<'_>)
     let mut portfolio = state.store.portfolio(call.caller().id)?;
     let prices = Prices::of(state);
     let lists = Lists::of(state);
-    let (etag, body) = compute(state, move || {
+    let (etag, body) = compute(&state.portfolio.lane, move || {
         let shown = |row: &Holding| broker.is_none_or(|broker| broker == row.broker);
         let live = prices.revalue(&mut portfolio.holdings, shown);
         let body = written(&portfolio, broker, day, &live, &lists)?;

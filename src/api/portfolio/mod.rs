@@ -7,15 +7,16 @@
 
 mod answer;
 pub(crate) mod export;
+pub(crate) mod export_limit;
 pub(crate) mod holdings;
 pub(crate) mod pnl;
 pub(crate) mod positions;
 pub(crate) mod report;
+mod state;
 pub(crate) mod sync;
 pub(crate) mod user_locks;
 
-pub(crate) use answer::PortfolioState;
-pub(in crate::api) use answer::{compute, on};
+pub(crate) use crate::api::portfolio::state::PortfolioState;
 pub(super) use export::export;
 pub(super) use holdings::holdings;
 pub(super) use pnl::pnl;

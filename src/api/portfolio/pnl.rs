@@ -3,9 +3,10 @@
 use jiff::ToSpan;
 use jiff::civil::Date;
 
+use crate::api::call::{Call, Handled};
 use crate::api::portfolio::answer::{Syncs, answer, totals};
 use crate::api::query::{parameter, whole};
-use crate::api::state::{Call, Handled, State};
+use crate::api::state::State;
 use crate::base::MarketDay;
 use crate::cache::View;
 use crate::http::{Problem, Response};

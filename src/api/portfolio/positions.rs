@@ -3,10 +3,11 @@
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
+use crate::api::call::{Call, Handled};
 use crate::api::portfolio::answer::{Syncs, answer};
 use crate::api::portfolio::holdings::switch;
 use crate::api::query::parameter;
-use crate::api::state::{Call, Handled, State};
+use crate::api::state::State;
 use crate::base::{Broker, Position, PositionKind, Words};
 use crate::cache::View;
 use crate::http::Response;

@@ -10,13 +10,15 @@ use jiff::Timestamp;
 
 use crate::api::body::Fields;
 use crate::api::broker_errors::{BrokerRoute, broker_problem, broker_timed_out};
-use crate::api::portfolio::answer::not_done;
+use crate::api::call::{Call, Handled};
+use crate::api::lane::not_done;
 use crate::api::portfolio::report::{SyncedNow, report};
 use crate::api::portfolio::user_locks::Crowded;
 use crate::api::portfolio_errors::{
     broker_user_changed, in_progress, no_holdings_sent, sync_busy, too_many_attempts,
 };
-use crate::api::state::{Call, Handled, State, reply_with};
+use crate::api::replies::reply_with;
+use crate::api::state::State;
 use crate::auth::throttle::{Key, SharedAttempt};
 use crate::base::{Broker, MarketDay, Quote, Synced, clock, rng};
 use crate::brokers::broker_a::{Attempt, OpenSession};

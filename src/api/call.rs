@@ -1,0 +1,90 @@
+//! One call of a handler: its request and its caller, and the kinds of callers of a route.
+
+use crate::api::state::State;
+use crate::http::Method;
+use std::sync::Arc;
+
+use crate::auth::{ApiKey, Caller};
+use crate::base::Scope;
+use crate::http::{Problem, Request, Response};
+
+/// A request with the router's findings about it.
+pub struct Call<'a> {
+    pub request: &'a Request<'a>,
+    /// The caller; present for every route with [`Access::User`], and with an API key.
+    pub(super) caller: Option<Caller>,
+    /// The number in the path, if the route has one.
+    pub path_id: Option<i64>,
+}
+
+impl Call<'_> {
+    /// The query string; empty if there is none.
+    pub(super) fn query(&self) -> &[u8] {
+        self.request.query().unwrap_or_default()
+    }
+
+    /// The caller.
+    pub(crate) fn caller(&self) -> &Caller {
+        self.caller.as_ref().expect("the route's access is User, so the dispatch identified one")
+    }
+
+    /// The API key that came with the request.
+    pub(super) fn key(&self) -> Option<&Arc<ApiKey>> {
+        self.caller.as_ref()?.key.as_ref()
+    }
+}
+
+/// The result of a handler. It has sent a success itself; the router sends a refusal.
+pub(super) type Handled = Result<(), Problem>;
+
+/// A handler of a route.
+pub(crate) type Handler = fn(&State, &Call<'_>, &mut Response<'_>) -> Handled;
+
+/// The callers that may use a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    Public,
+    /// A user with a valid token.
+    User,
+    /// The operator, by a secret in the body or by calling from this machine.
+    Admin,
+    /// The owner of an API key, and nobody with a login.
+    Key,
+}
+
+/// The API keys with which a route may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keys {
+    /// Those with the scope.
+    With(Scope),
+    /// Any good one.
+    Any,
+    /// None: the route takes a login, or the administrator.
+    Never,
+}
+
+impl Keys {
+    /// Whether a good key may use the route, and the scope that it lacks otherwise.
+    pub(super) fn admits(self, key: &ApiKey) -> Result<(), Option<Scope>> {
+        match self {
+            Self::Any => Ok(()),
+            Self::With(scope) if key.scopes.has(scope) => Ok(()),
+            Self::With(scope) => Err(Some(scope)),
+            Self::Never => Err(None),
+        }
+    }
+}
+
+/// One route.
+pub struct Route {
+    pub method: Method,
+    /// `{id}` as a whole segment stands for a positive number, or for the id of an API key.
+    pub path: &'static str,
+    /// Whose data it reaches: everybody's, the caller's own, or the server's.
+    pub access: Access,
+    /// The API keys that it takes.
+    pub keys: Keys,
+    pub run: Handler,
+    /// Its purpose, in one line.
+    pub doc: &'static str,
+}

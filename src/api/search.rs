@@ -1,0 +1,62 @@
+//! `GET /api/market/search`: instruments by ticker, name or ISIN, from memory.
+//!
+//! Runs on the edge. Never waits.
+
+use crate::api::call::{Call, Handled};
+use crate::api::query::{invalid, one};
+use crate::api::replies::send_tagged;
+use crate::api::state::State;
+use crate::base::Symbol;
+use crate::http::document::coding::etag;
+use crate::http::document::variants::PUBLIC;
+use crate::http::{Problem, Response};
+use crate::market::InstrumentList;
+use crate::market::search::{QUERY_BYTES_MAX, Query, WORDS_MAX};
+use crate::portfolio::Securities;
+use crate::views::quotes::{FoundInstrument, SearchResults};
+use crate::views::values;
+use crate::views::values::Day;
+
+/// Most instruments listed.
+pub(super) const RESULTS_MAX: usize = 20;
+
+/// Never waits.
+pub(crate) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+    let text = one(call.query(), "q")?.unwrap_or_default();
+    let query = Query::parse(&text).ok_or_else(unusable)?;
+    let list = state.instruments.load_full();
+    let instruments = found(&list, &state.portfolio.securities.load(), &query);
+    let count = instruments.len();
+    let results = SearchResults { as_of: Day(list.as_of()), count, instruments };
+    values::write(reply.body(), &results);
+    send_tagged(call, &etag(reply.written()), &[("Cache-Control", PUBLIC)], reply)
+}
+
+pub(super) fn found<'a>(
+    list: &'a InstrumentList,
+    securities: &Securities,
+    query: &'a Query,
+) -> Vec<FoundInstrument<'a>> {
+    let shown = |symbol: &Symbol, name: Option<&'a str>| FoundInstrument {
+        symbol: symbol.clone(),
+        name: name.filter(|name| !name.is_empty()),
+    };
+    let named = list.search(query, RESULTS_MAX).into_iter();
+    let mut found: Vec<_> = named.map(|row| shown(&row.symbol, Some(&*row.name))).collect();
+    for listed in securities.with_isin(query.text()) {
+        let symbol = Symbol::parse(&format!("{}:{}", listed.exchange, listed.ticker));
+        let Some(symbol) = symbol.filter(|symbol| query.is_on(symbol.exchange())) else { continue };
+        if found.len() < RESULTS_MAX && !found.iter().any(|earlier| earlier.symbol == symbol) {
+            found.push(shown(&symbol, list.name_of(&symbol)));
+        }
+    }
+    found
+}
+
+pub(super) fn unusable() -> Problem {
+    let expected = format!(
+        "A ticker, a name or an ISIN, with a letter or digit; at most {QUERY_BYTES_MAX} bytes and \
+         {WORDS_MAX} words."
+    );
+    invalid("q", expected)
+}
