@@ -29,7 +29,7 @@ pub(crate) fn broker_a(state: &State, call: &Call<'_>, reply: &mut Response<'_>)
     let secrets = administration.secrets.load_full();
     let secret = secrets.broker_a.as_ref();
     let lane = &state.broker_a_lane;
-    let status = administration.activate(call, Broker::A, secret, lane, move |code| {
+    let status = administration.activate(call.request, Broker::A, secret, lane, move |code| {
         with_rate_limit_retries(|| broker.activate(code))
     })?;
     reply_with(200, &of_broker_a(&status), reply);
@@ -44,7 +44,7 @@ pub(crate) fn broker_b(state: &State, call: &Call<'_>, reply: &mut Response<'_>)
     let secret = secrets.broker_b.as_ref();
     let lane = &state.broker_b_lane;
     let status = administration
-        .activate(call, Broker::B, secret, lane, move |code| broker.activate(code))?;
+        .activate(call.request, Broker::B, secret, lane, move |code| broker.activate(code))?;
     reply_with(200, &of_broker_b(&status), reply);
     Ok(())
 }

@@ -10,7 +10,6 @@ use subtle::ConstantTimeEq;
 
 use crate::api::body::Fields;
 use crate::api::broker_errors::{BrokerRoute, broker_problem, broker_timed_out};
-use crate::api::call::Call;
 use crate::api::errors::too_early;
 use crate::api::lane::on;
 use crate::api::portfolio_errors::activation_busy;
@@ -92,14 +91,14 @@ impl Administration {
     /// request, and parks until it has ended.
     pub(super) fn activate(
         &self,
-        call: &Call<'_>,
+        request: &Request<'_>,
         broker: Broker,
         secret: Option<&SecretString>,
         lane: &Lane,
         exchange: impl FnOnce(&str) -> Result<TokenStatus, BrokerError> + Send + 'static,
     ) -> Result<TokenStatus, Problem> {
-        let mut fields = Fields::of(call.request)?;
-        self.admit(call.request, &mut fields, secret)?;
+        let mut fields = Fields::of(request)?;
+        self.admit(request, &mut fields, secret)?;
         let [_, name] = code_names(broker);
         let code = fields.secret(name, CODE_CHARS_MAX);
         fields.done()?;

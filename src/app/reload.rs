@@ -21,7 +21,7 @@ use crate::config::fault::Fault;
 use crate::config::secrets::SECRETS;
 use crate::config::settings::SETTINGS;
 use crate::market::indices::MarketSettings;
-use crate::market::list_belief::is_cut_short;
+use crate::market::list_limits::is_cut_short;
 use crate::market::{IndexList, MarketCalendar, Sectors, Universe};
 use crate::ops::log;
 use crate::portfolio::Listed;

@@ -9,6 +9,7 @@
 //! logged: a key that was found right once is recognised by its [`Mark`], two keyed hashes of its
 //! text, which cost a fraction of SHA-256.
 
+use crate::auth::key_form::{ID_AT, KEY_BYTES, PREFIX, SECRET_AT};
 use std::array;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -28,19 +29,6 @@ use crate::ops::Counter;
 use crate::ops::counter::Counts;
 use crate::rt::{Lane, Ticket};
 use crate::store::{AccountId, KeyUse, StoredKey};
-
-/// The beginning of every key.
-pub(crate) const PREFIX: &[u8] = b"bhav_";
-pub(super) const DIGITS: &[u8; 62] =
-    b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-pub(super) const ID_DIGITS: usize = 11;
-pub(super) const SECRET_DIGITS: usize = 43;
-pub(super) const CHECK_DIGITS: usize = 6;
-pub(super) const ID_AT: usize = PREFIX.len();
-pub(super) const SECRET_AT: usize = ID_AT + ID_DIGITS + 1;
-pub(super) const CHECK_AT: usize = SECRET_AT + SECRET_DIGITS;
-/// Length of a key's text.
-pub(crate) const KEY_BYTES: usize = CHECK_AT + CHECK_DIGITS;
 
 const MINUTE_MS: i64 = 60_000;
 /// Longest time between two looks at the wall clock for a key in use. A step of that clock past the

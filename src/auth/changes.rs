@@ -12,15 +12,13 @@
 //! login, and reloads everything. Of a database on a server the last change read is also kept in
 //! the state directory, for the check at the next start; the store does so of a file.
 
+use crate::auth::followed::{ChangesBell, MARK_FILE, Mark};
 use std::io;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded, select};
-use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
+use crossbeam_channel::{Receiver, select};
 
 use crate::auth::identity::Auth;
 use crate::auth::upkeep::changed_account;
@@ -39,41 +37,6 @@ const UNREAD_MS_MAX: u64 = 30_000;
 /// Most pages of one reading: all that are kept, and as many again.
 const PAGES_MAX: usize = 2 * CHANGES_KEPT / CHANGES_PAGE;
 
-/// The file in the state directory with the last change read.
-const MARK_FILE: &str = "changes.mark";
-
-/// Content of that file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Mark {
-    incarnation: String,
-    number: i64,
-    mark: Option<i64>,
-}
-
-/// Progress of reading the changes.
-#[derive(Default)]
-pub(super) struct Followed {
-    /// The last change that was applied. Locked while changes are applied, never while something
-    /// parks.
-    pub(super) read: Mutex<LastRead>,
-    /// Content of the file.
-    kept: Mutex<Option<Mark>>,
-    /// Start of the last complete reading; monotonic.
-    pub(super) read_mono_ms: AtomicU64,
-    /// Set on one node of several.
-    bell: OnceLock<ChangesBell>,
-    is_failing: AtomicBool,
-}
-
-impl Followed {
-    /// Starts with the mark of the last run, if its file can be read. Blocks.
-    pub(super) fn since_last_run(state_dir: &Path) -> Self {
-        let bytes = small_file::read(&state_dir.join(MARK_FILE)).ok().flatten();
-        let kept = bytes.and_then(|bytes| sonic_rs::from_slice(&bytes).ok());
-        Self { kept: Mutex::new(kept), ..Self::default() }
-    }
-}
-
 /// Figures for health and metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChangesReading {
@@ -83,33 +46,6 @@ pub(crate) struct ChangesReading {
     pub age_ms: u64,
     /// Whether the reading is too old to accept tokens.
     pub is_outdated: bool,
-}
-
-/// Wakes the thread `changes`. Never blocks.
-#[derive(Clone)]
-pub(crate) struct ChangesBell {
-    has_own: Arc<AtomicBool>,
-    wake: Sender<()>,
-}
-
-impl ChangesBell {
-    /// A bell, and the channel that it wakes.
-    pub(crate) fn new() -> (Self, Receiver<()>) {
-        // A pending reading includes every change made before it.
-        let (wake, woken) = bounded(1);
-        (Self { has_own: Arc::default(), wake }, woken)
-    }
-
-    /// Reports a change that another node has made.
-    pub(crate) fn ring(&self) {
-        let _ = self.wake.try_send(());
-    }
-
-    /// Reports a change of this node, which the other nodes have to learn of.
-    fn ring_own(&self) {
-        self.has_own.store(true, Ordering::SeqCst);
-        self.ring();
-    }
 }
 
 /// Parts that the thread works with.

@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 use secrecy::SecretString;
 
 use crate::auth::api_keys::{ApiKey, ApiKeys, KeyRefusal, NoKey};
-use crate::auth::changes::Followed;
 use crate::auth::endings::Endings;
+use crate::auth::followed::Followed;
 use crate::auth::key_form;
 use crate::auth::keys::{AuthSettings, Key, KeyError, KeyFile, Keys, Registration};
 use crate::auth::known_networks::KnownNetworks;
@@ -22,8 +22,8 @@ use crate::auth::passwords::Passwords;
 use crate::auth::revocations::{Revocations, Verdict};
 use crate::auth::throttle::Throttle;
 use crate::auth::tokens::{Earlier, Tokens};
-use crate::auth::upkeep::FORGET_INTERVAL_MS;
-use crate::auth::{api_keys, keys, tokens};
+
+use crate::auth::{keys, tokens};
 use crate::base::Clock;
 use crate::base::limiter::{Limiter, Rate, SharedCounts};
 use crate::http::Request;
@@ -309,7 +309,7 @@ impl Auth {
     /// # Errors
     /// [`NoKey`].
     pub(crate) fn by_key(&self, request: &Request<'_>) -> Result<Option<Arc<ApiKey>>, NoKey> {
-        let key_in = |line| bearer(line).filter(|token| token.starts_with(api_keys::PREFIX));
+        let key_in = |line| bearer(line).filter(|token| token.starts_with(key_form::PREFIX));
         let mut lines = request.headers("authorization").enumerate();
         let found = lines.find_map(|(at, line)| Some((at, key_in(line)?)));
         let Some((at, text)) = found else { return Ok(None) };
@@ -554,3 +554,6 @@ pub enum AuthError {
     #[error("{0}")]
     System(#[from] io::Error),
 }
+
+/// Time between two removals of revocations of expired tokens.
+pub(super) const FORGET_INTERVAL_MS: u64 = 3_600_000;

@@ -3,9 +3,6 @@
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use crate::auth::api_keys::{
-    CHECK_AT, CHECK_DIGITS, DIGITS, ID_AT, ID_DIGITS, KEY_BYTES, PREFIX, SECRET_AT, SECRET_DIGITS,
-};
 use crate::store::StoreError;
 
 /// The number of an id's digits; `None` if they are not [`ID_DIGITS`] of base62.
@@ -116,3 +113,24 @@ pub(super) fn generated() -> Result<(String, Zeroizing<String>, String), StoreEr
     text.push_str(&check);
     Ok((id, text, hash_of(&secret)))
 }
+
+/// The beginning of every key.
+pub(crate) const PREFIX: &[u8] = b"bhav_";
+
+pub(super) const DIGITS: &[u8; 62] =
+    b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+pub(super) const ID_DIGITS: usize = 11;
+
+pub(super) const SECRET_DIGITS: usize = 43;
+
+pub(super) const CHECK_DIGITS: usize = 6;
+
+pub(super) const ID_AT: usize = PREFIX.len();
+
+pub(super) const SECRET_AT: usize = ID_AT + ID_DIGITS + 1;
+
+pub(super) const CHECK_AT: usize = SECRET_AT + SECRET_DIGITS;
+
+/// Length of a key's text.
+pub(crate) const KEY_BYTES: usize = CHECK_AT + CHECK_DIGITS;

@@ -11,6 +11,7 @@ mod api_keys;
 mod changes;
 mod email;
 pub(crate) mod endings;
+mod followed;
 mod identity;
 mod key_form;
 pub mod keys;
@@ -22,12 +23,14 @@ pub(crate) mod token_epochs;
 mod tokens;
 mod upkeep;
 
+pub(crate) use crate::auth::followed::ChangesBell;
+pub(crate) use crate::auth::key_form::PREFIX;
 pub use accounts::Session;
 pub(crate) use accounts::{
     AccountError, NAME_CHARS_MAX, NewKey, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, refuse_weak,
 };
-pub(crate) use api_keys::{ApiKey, ApiKeys, KeyRefusal, NoKey, PREFIX};
-pub(crate) use changes::{ChangesBell, ChangesParts, ChangesReading, start_changes};
+pub(crate) use api_keys::{ApiKey, ApiKeys, KeyRefusal, NoKey};
+pub(crate) use changes::{ChangesParts, ChangesReading, start_changes};
 pub(crate) use email::{EMAIL_BYTES_MAX, Email};
 pub(crate) use identity::{
     Auth, AuthError, COOKIE, Caller, EARLIER_COOKIE, PreparedAuth, Unidentified,

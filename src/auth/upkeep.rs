@@ -10,8 +10,6 @@ use crate::auth::{api_keys, keys, tokens};
 use crate::store::{AccountId, Change, KeyUse, PAGE_DEADLINE_MS, StoreError};
 use crate::views::states::KeyState;
 
-/// Time between two removals of revocations of expired tokens.
-pub(super) const FORGET_INTERVAL_MS: u64 = 3_600_000;
 /// Time between two readings of the networks that other nodes have written.
 const NETWORKS_INTERVAL_MS: u64 = 60_000;
 /// Overlap of such readings: other nodes' clocks differ, and their databases fail for a while.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::base::previous_close::{BASE_DAYS, BaseRatio};
+use crate::base::base_ratio::{BASE_DAYS, BaseRatio};
 use crate::base::{Symbol, clock, words};
 
 /// One row of a broker's holdings.
@@ -267,21 +267,6 @@ pub struct MasterRow {
 // ---- Closing
 //
 // Official closing prices, and the trading dates by which the age of prices is judged.
-
-/// The official closing price of one instrument on one trading date.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClosingPrice {
-    pub price: Decimal,
-    /// Closing price of the trading date before; `None` if the feed sent none.
-    pub previous_close: Option<Decimal>,
-    /// Time of the price, Unix milliseconds: the close, or the last trade before the close.
-    pub as_of_ms: i64,
-    /// Whether it is certainly the exchange's official close, and not perhaps the last trade before
-    /// it.
-    pub official: bool,
-    /// If the exchange adjusted the date's base price: that price as a part of the close before.
-    pub base_ratio: Option<BaseRatio>,
-}
 
 /// The market calendar at one instant, as far as the age of prices depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,11 @@
 //!
 //! Any thread may use them. Nothing here blocks, logs, or imports another module of the crate.
 
+pub(crate) mod base_ratio;
 pub(crate) mod bounded_map;
 pub mod candle;
 pub mod clock;
+mod closing_price;
 pub mod holding;
 pub mod json;
 pub(crate) mod limiter;
@@ -23,14 +25,15 @@ pub(crate) mod visible;
 pub(crate) mod wipe;
 pub(crate) mod words;
 
+pub use crate::base::base_ratio::BaseRatio;
+pub(crate) use crate::base::closing_price::ClosingPrice;
 pub(crate) use bounded_map::{BoundedMap, CallWindow};
 pub use candle::Candle;
 pub(crate) use clock::Stopwatch;
 pub use clock::{Clock, ManualClock};
-pub(crate) use holding::{ActionSign, ClosingPrice, Mark, MasterRow, Position, broker_user};
+pub(crate) use holding::{ActionSign, Mark, MasterRow, Position, broker_user};
 pub use holding::{Broker, Cost, Holding, MarketDay, PositionKind, Synced};
 pub use network::{BadNetwork, Network};
-pub use previous_close::BaseRatio;
 pub(crate) use quote::BySource;
 pub use quote::{DayRange, Quote, Source};
 pub use scopes::{Scope, Scopes};

@@ -1,6 +1,7 @@
 //! What a previous close is, case by case, with the right value of each.
 
 use super::*;
+use crate::base::base_ratio::{BASE_DAYS, SHARES_DAYS};
 
 fn decimal(text: &str) -> Decimal {
     text.parse().unwrap()

@@ -9,7 +9,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::base::words;
-use crate::brokers::feed::Readiness;
+use crate::brokers::readiness::Readiness;
 
 /// A failed call. A batch or sync that failed half-way returns no data.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,8 @@
 //!
 //! Calls block and run on the feed's lane.
 
-use std::time::Duration;
+use crate::brokers::quote_checks::CallTimes;
+use crate::brokers::readiness::Readiness;
 
 use jiff::Timestamp;
 use rust_decimal::Decimal;
@@ -10,7 +11,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use sonic_rs::LazyValue;
 
-use crate::base::{Clock, Quote, Source, Symbol, json};
+use crate::base::{Quote, Source, Symbol, json};
 use crate::brokers::error::BrokerError;
 use crate::brokers::quote_checks::{Claim, Judgement, Kind, Unproven};
 
@@ -85,47 +86,6 @@ impl Batch {
 /// Passes a pushed batch to the scheduler. Returns it while the scheduler has not taken the one
 /// before.
 pub type Push = Box<dyn Fn(Box<Batch>) -> Result<(), Box<Batch>> + Send>;
-
-/// Times at which a call was made and its answer was complete.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CallTimes {
-    pub asked: Timestamp,
-    /// The same moment by the monotonic clock.
-    pub asked_mono_ms: u64,
-    pub answered: Timestamp,
-}
-
-impl CallTimes {
-    /// The times of a call that is made now, before its answer.
-    pub(super) fn begin(clock: &Clock) -> Self {
-        let asked = clock.now();
-        Self { asked, asked_mono_ms: clock.monotonic_ms(), answered: asked }
-    }
-
-    /// The same times, answered now.
-    pub(super) fn end(self, clock: &Clock) -> Self {
-        Self { answered: clock.now(), ..self }
-    }
-}
-
-/// Whether a feed can be called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Readiness {
-    /// Now.
-    Ready,
-    /// After this time: rate limit or penalty.
-    Paced(Duration),
-    /// Circuit open for this long after repeated failures.
-    Open(Duration),
-    /// Broker A without a token, or with one that is known to be dead.
-    NoToken,
-    /// Broker A's token is good but its plan carries no market data (PermissionException).
-    NoPermission,
-    /// Switched off by a setting.
-    Off,
-    /// Another node leads, and calls the feeds for all nodes.
-    Follows,
-}
 
 // ---- Number
 //

@@ -14,6 +14,7 @@ pub(crate) mod feed;
 pub mod portfolio;
 pub(crate) mod public;
 pub(crate) mod quote_checks;
+mod readiness;
 pub mod session;
 pub mod settings;
 pub(crate) mod sync;
@@ -21,13 +22,15 @@ pub(crate) mod sync_limits;
 #[cfg(test)]
 mod testing;
 
+pub use crate::brokers::quote_checks::CallTimes;
+pub use crate::brokers::readiness::Readiness;
 pub use broker_a::BrokerA;
 pub use broker_b::BrokerB;
 pub(crate) use call::gate::ClassReading;
 pub use call::transport::{Peer, speak_to};
 pub use error::{BrokerError, BrokerErrorKind};
 pub(crate) use feed::MarketFeed;
-pub use feed::{Batch, CallTimes, Push, Readiness};
+pub use feed::{Batch, Push};
 pub use portfolio::{Credentials, DailyCandles};
 pub use public::Public;
 pub use quote_checks::{RowEvidence, Unproven};

@@ -10,11 +10,11 @@
 //! shown false one. They catch zeros, other instruments' prices, lost decimal points and dead
 //! feeds.
 
+use crate::base::Clock;
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
 
 use crate::base::{DayRange, Quote, Source, Symbol, json};
-use crate::brokers::CallTimes;
 
 /// Oldest price that is still "the last session's". The longest closures are long weekends of four
 /// or five days; twice that leaves room for shares that did not trade on a day or two.
@@ -201,6 +201,28 @@ impl Claim {
                 Judgement::Unproven(Box::new(Unproven { quote, row: self.row_evidence(kind) }))
             }
         })
+    }
+}
+
+/// Times at which a call was made and its answer was complete.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CallTimes {
+    pub asked: Timestamp,
+    /// The same moment by the monotonic clock.
+    pub asked_mono_ms: u64,
+    pub answered: Timestamp,
+}
+
+impl CallTimes {
+    /// The times of a call that is made now, before its answer.
+    pub(super) fn begin(clock: &Clock) -> Self {
+        let asked = clock.now();
+        Self { asked, asked_mono_ms: clock.monotonic_ms(), answered: asked }
+    }
+
+    /// The same times, answered now.
+    pub(super) fn end(self, clock: &Clock) -> Self {
+        Self { answered: clock.now(), ..self }
     }
 }
 

@@ -6,6 +6,7 @@
 //! network's share of that. The error has the whole time to wait. Runs on upstream lanes; blocks
 //! only for the duration of the calls that it lets through.
 
+use crate::brokers::sync_limits::SyncRates;
 use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -23,19 +24,6 @@ use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::sync_limits::{COOLDOWN_MAX, Caller, SyncLimits, Taken};
 use crate::brokers::{BrokerError, BrokerErrorKind, Readiness};
 use crate::ops::counter::Counter;
-
-/// Limits of the calls to one broker for users' syncs.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SyncRates {
-    /// The broker's own limit for one API key: calls within any `key_window_ms`, and within one day
-    /// of IST.
-    pub(crate) key_calls_max: usize,
-    pub(crate) key_window_ms: u64,
-    pub(crate) key_day_calls_max: usize,
-    /// All syncs of this server together: calls within any `window_ms`.
-    pub(crate) calls_max: usize,
-    pub(crate) window_ms: u64,
-}
 
 /// All users' calls to one broker: circuit, limits, counters.
 pub(crate) struct SyncGate {

@@ -19,7 +19,6 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::base::limiter::network;
 use crate::base::{BoundedMap, CallWindow, Clock, clock};
-use crate::brokers::sync::SyncRates;
 
 /// Maximum number of remembered parts, each at most about a KiB. Beyond it those unused for longest
 /// are forgotten, so that nobody can lock others out with invented keys.
@@ -264,4 +263,17 @@ impl SyncLimits {
 
 fn duration(wait_ms: u64) -> Option<Duration> {
     (wait_ms > 0).then(|| Duration::from_millis(wait_ms))
+}
+
+/// Limits of the calls to one broker for users' syncs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SyncRates {
+    /// The broker's own limit for one API key: calls within any `key_window_ms`, and within one day
+    /// of IST.
+    pub(crate) key_calls_max: usize,
+    pub(crate) key_window_ms: u64,
+    pub(crate) key_day_calls_max: usize,
+    /// All syncs of this server together: calls within any `window_ms`.
+    pub(crate) calls_max: usize,
+    pub(crate) window_ms: u64,
 }

@@ -1,6 +1,7 @@
 //! Usual slips in a value that was refused: a unit after a number, separators within it, a comment
 //! after it. The cure then says exactly what to write. Pure.
 
+use crate::config::value::NOT_WHOLE;
 use crate::config::value::Refused;
 
 /// Units that people write, with what each is in the smallest of its kind.
@@ -44,9 +45,6 @@ pub(super) fn explained(text: &str, unit: &str, refused: Refused) -> Refused {
     };
     Refused { problem: "has a word after the number; the unit is fixed".to_owned(), cure }
 }
-
-/// What is no whole number; see [`super::value::number`].
-pub(super) const NOT_WHOLE: &str = "is not a whole number in range";
 
 /// The count in the setting's unit.
 fn converted(count: u64, word: &str, unit: &str) -> Option<u64> {

@@ -13,7 +13,7 @@ use crate::admin::listener::AdminListen;
 use crate::auth::keys::Registration;
 use crate::base::{Network, Words};
 use crate::brokers::broker_a::ticker::Endpoint;
-use crate::config::slips::NOT_WHOLE;
+
 use crate::nodes::lease::Holder;
 use crate::nodes::valkey::{Address, BadAddress, Namespace};
 use crate::ops::log::LogFormat;
@@ -370,6 +370,9 @@ impl Show for AdminListen {
         self.address().unwrap_or(Self::OFF).to_owned()
     }
 }
+
+/// What is no whole number; see [`super::value::number`].
+pub(super) const NOT_WHOLE: &str = "is not a whole number in range";
 
 #[cfg(test)]
 mod tests {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use crate::base::Symbol;
-use crate::market::list_belief::{NAMED_MAX, is_cut_short, is_much_unread};
+use crate::market::list_limits::{NAMED_MAX, is_cut_short, is_much_unread};
 use crate::market::phase::Trading;
 
 /// Most shares with derivatives. The exchange has some 220.

@@ -3,21 +3,15 @@
 //! A file that was cut off, or of which half the rows are missing, still is a list. If it took the
 //! place of a whole one, shares that people hold would have no price for a day.
 
+use crate::market::list_limits::{NAMED_MAX, is_cut_short, is_much_unread};
 use std::fmt;
 
 use crate::base::{Exchange, Symbol};
 use crate::market::instruments::{InstrumentList, Origin};
 
-/// A list with less than this part of those before it, in percent, is cut short. From day to day an
-/// exchange takes out a few.
-const KEPT_PCT_MIN: usize = 90;
 /// Largest part of the needed symbols, in percent, that may be missing against the compiled-in
 /// list. Months old, it has names that were changed since.
 const RENAMED_PCT_MAX: usize = 10;
-/// Largest part of the rows, in percent, that may be unreadable.
-const UNREAD_PCT_MAX: u64 = 10;
-/// Symbols that are named.
-pub(crate) const NAMED_MAX: usize = 5;
 
 /// Why a list is not believed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,16 +38,6 @@ impl fmt::Display for Doubt {
             }
         }
     }
-}
-
-/// Whether a list that has `kept` of the `before` that the last one had was cut short.
-pub(crate) fn is_cut_short(kept: usize, before: usize) -> bool {
-    kept * 100 < before * KEPT_PCT_MIN
-}
-
-/// Whether too many of the rows of a list, `unread` of `rows`, could not be read.
-pub(crate) fn is_much_unread(unread: u64, rows: u64) -> bool {
-    unread * 100 > rows * UNREAD_PCT_MAX
 }
 
 /// The doubt about `list`, which came after `last` and of which `unread` rows could not be read.

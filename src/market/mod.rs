@@ -12,6 +12,7 @@ pub(crate) mod derivatives;
 pub(crate) mod indices;
 pub mod instruments;
 pub(crate) mod list_belief;
+pub(crate) mod list_limits;
 mod market_day;
 mod phase;
 pub mod search;

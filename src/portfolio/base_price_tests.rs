@@ -1,7 +1,7 @@
 //! Syncs and closes around an adjusted base price, and prices that are still the close before.
 
 use super::*;
-use crate::base::previous_close::BaseRatio;
+use crate::base::base_ratio::BaseRatio;
 use crate::base::{ActionSign, Cost, Mark};
 use crate::portfolio::close::reprice;
 use crate::portfolio::testing::{friday, holding};

@@ -6,11 +6,12 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
+use crate::base::base_ratio::BaseRatio;
 use crate::base::previous_close::{
-    BaseRatio, Known, Reason, Said, SessionOfPrice, base_ratio_of_percent, is_close_before,
+    Known, Reason, Said, SessionOfPrice, base_ratio_of_percent, is_close_before,
 };
 use crate::base::{ActionSign, ClosingPrice, Holding, Mark, MarketDay, Symbol, previous_close};
-use crate::portfolio::corporate_actions::is_before_base;
+
 use crate::portfolio::valuation::price_date;
 
 /// A price at or below this share of the last known one, or at or above its inverse, looks like a
@@ -222,6 +223,13 @@ fn stand_at(row: &mut Holding, close: ClosingPrice) {
 pub(super) fn is_leap(last: Decimal, now: Decimal) -> bool {
     last > Decimal::ZERO
         && now.checked_div(last).is_none_or(|part| part <= DROP_SUSPECT || part >= RISE_SUSPECT)
+}
+
+/// Whether a row is of before the base price of `date`: its price is, and no shares have arrived on
+/// that date.
+pub(super) fn is_before_base(row: &Holding, date: Date) -> bool {
+    let arrived = row.mark.is_some_and(|mark| mark.on == date && mark.ratio.is_none());
+    !arrived && price_date(row).is_none_or(|of| of < date)
 }
 
 #[cfg(test)]

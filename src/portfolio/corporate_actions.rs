@@ -1,13 +1,13 @@
 //! Detects splits, bonuses and other corporate actions: prices that the exchange adjusted, and
 //! shares that came or went without money. Pure. Nothing is adjusted; suspect rows are marked.
 
+use crate::portfolio::close::is_before_base;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::base::previous_close::{BaseRatio, is_usual_ratio};
+use crate::base::base_ratio::{BaseRatio, is_usual_ratio};
 use crate::base::{ActionSign, Holding, Mark, MarketDay};
 use crate::portfolio::close::is_leap;
-use crate::portfolio::valuation::price_date;
 
 /// Smallest ratio of new to old quantity that can be a corporate action: a bonus of one share for
 /// twenty.
@@ -120,13 +120,6 @@ fn after_base(
         Followed::Cost => None,
         Followed::Both => arrived,
     }
-}
-
-/// Whether a row is of before the base price of `date`: its price is, and no shares have arrived on
-/// that date.
-pub(super) fn is_before_base(row: &Holding, date: Date) -> bool {
-    let arrived = row.mark.is_some_and(|mark| mark.on == date && mark.ratio.is_none());
-    !arrived && price_date(row).is_none_or(|of| of < date)
 }
 
 /// What of a holding has followed an adjusted base price.

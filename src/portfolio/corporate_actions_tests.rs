@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::base::Cost;
-use crate::base::previous_close::USUAL_RATIOS;
+use crate::base::base_ratio::USUAL_RATIOS;
 use crate::portfolio::close::{StoredCloses, date_prices};
 use crate::portfolio::matching::paired;
 use crate::portfolio::testing::{friday, holding, price};

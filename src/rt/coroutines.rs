@@ -13,6 +13,7 @@
 //! stays on the worker whose epoll holds its descriptor. This makes every wait cheaper, and an idle
 //! worker sleeps until there is work.
 
+use crate::rt::moving::has_moved;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -21,7 +22,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use may::coroutine;
 
 use crate::base::Clock;
-use crate::rt::moving::Record;
 
 /// Stack size of a coroutine in words of eight bytes: 64 KiB of address space, of which only
 /// touched pages use memory. Twice may's default, because a failed name look-up takes 13 KiB and a
@@ -140,6 +140,29 @@ impl EdgeLiveness {
     }
 }
 
+/// Keeps the record of the coroutine in which it is dropped, if that has moved.
+pub(super) struct Record;
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if has_moved() {
+            keep_until_workers_pass(Arc::new(coroutine::current()));
+        }
+    }
+}
+
+/// Drops `kept`, if it is the last of its clones, once every worker has finished what it runs now.
+/// Never waits. A worker that is stuck keeps it, and with it the place that its connection takes.
+pub(super) fn keep_until_workers_pass<T: Send + Sync + 'static>(kept: Arc<T>) {
+    for worker in 0..workers() {
+        let clone = Arc::clone(&kept);
+        if spawn_for(worker as i32, move || drop(clone)).is_err() {
+            tracing::error!("no coroutine to wait for a worker: an ended one stays in memory");
+            return std::mem::forget(kept);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::panic::resume_unwind;
@@ -147,7 +170,8 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
-    use crate::rt::moving::{Parker, has_moved, keep_until_workers_pass};
+    use crate::rt::coroutines::keep_until_workers_pass;
+    use crate::rt::moving::{Parker, has_moved};
     use std::cell::Cell;
 
     /// Counts how often it was dropped.

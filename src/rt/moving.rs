@@ -10,7 +10,6 @@ use std::time::Duration;
 use may::coroutine;
 use may::sync::Blocker;
 
-use crate::rt::coroutines::{spawn_for, workers};
 use crate::rt::staged;
 
 may::coroutine_local!(static MOVED: Cell<bool> = Cell::new(false));
@@ -38,29 +37,6 @@ fn thread() -> usize {
         static HERE: u8 = const { 0 };
     }
     HERE.with(|here| std::ptr::from_ref(here).addr())
-}
-
-/// Drops `kept`, if it is the last of its clones, once every worker has finished what it runs now.
-/// Never waits. A worker that is stuck keeps it, and with it the place that its connection takes.
-pub(super) fn keep_until_workers_pass<T: Send + Sync + 'static>(kept: Arc<T>) {
-    for worker in 0..workers() {
-        let clone = Arc::clone(&kept);
-        if spawn_for(worker as i32, move || drop(clone)).is_err() {
-            tracing::error!("no coroutine to wait for a worker: an ended one stays in memory");
-            return std::mem::forget(kept);
-        }
-    }
-}
-
-/// Keeps the record of the coroutine in which it is dropped, if that has moved.
-pub(super) struct Record;
-
-impl Drop for Record {
-    fn drop(&mut self) {
-        if has_moved() {
-            keep_until_workers_pass(Arc::new(coroutine::current()));
-        }
-    }
 }
 
 /// Shortest timeout passed to may. It misses a timeout that fires before the coroutine has

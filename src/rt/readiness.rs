@@ -60,7 +60,7 @@ impl<T: AsRawFd + Send + Sync + 'static> Readiness<T> {
 impl<T: AsRawFd + Send + Sync + 'static> Drop for Readiness<T> {
     fn drop(&mut self) {
         if moving::has_moved() {
-            moving::keep_until_workers_pass(Arc::clone(&self.0));
+            crate::rt::coroutines::keep_until_workers_pass(Arc::clone(&self.0));
         }
     }
 }

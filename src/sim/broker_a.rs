@@ -1,10 +1,11 @@
 //! Broker A's API: header strictness, session calls, profile, instruments dump, candles and quotes.
 //! The portfolio and the ticker have files of their own. Connection threads run this.
 
+use crate::sim::broker_a::responses::{error, stamp, success};
 use std::fmt::Write;
 
+use jiff::ToSpan;
 use jiff::civil::{Date, DateTime, Weekday};
-use jiff::{Timestamp, ToSpan};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -20,6 +21,7 @@ use crate::sim::world::{Call, ListingOrder, is_or_follows};
 pub(crate) mod packets;
 pub(crate) mod portfolio;
 pub(super) mod quotes;
+mod responses;
 pub(crate) mod ticker;
 
 /// Exchanges whose dump can be requested; the simulated day trades on the first two only.
@@ -177,11 +179,6 @@ fn opened(api_key: &str, access_token: &str, login: &Login) -> Value {
     opened
 }
 
-/// A time as the broker writes it: of India, without a zone.
-pub(crate) fn stamp(at: Timestamp) -> String {
-    clock::zoned(at).strftime("%Y-%m-%d %H:%M:%S").to_string()
-}
-
 fn profile(user_id: &str, avatar: &Value) -> Value {
     json!({
         "user_id": user_id, "user_type": "individual", "email": "simulated@example.com",
@@ -264,19 +261,6 @@ fn add_derivatives(csv: &mut String, call: &Call<'_>, order: &ListingOrder) {
 // ---- Envelope
 //
 // The form of broker A's answers, and the hexadecimal of its checksums.
-
-/// `{"status":"success","data":…}`.
-pub(crate) fn success(data: Value) -> Answer {
-    Answer::ok(map([("status", "success".into()), ("data", data)]))
-}
-
-/// `{"status":"error",…}`.
-pub(crate) fn error(status: u16, error_type: &str, message: &str) -> Answer {
-    let body = json!({
-        "status": "error", "message": message, "data": null, "error_type": error_type,
-    });
-    Answer::rejected(status, body)
-}
 
 /// Lower-case hex SHA-256 over the parts with nothing between them.
 pub(crate) fn checksum_of(first: &str, second: &[u8], third: &str) -> String {

@@ -1,6 +1,7 @@
 //! The public provider's chart call and the series and `meta` block that the batch calls share.
 //! Connection threads run this.
 
+use jiff::SignedDuration;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use crate::base::clock;
 use crate::sim::exchange::day::{Bar, Tick};
 use crate::sim::exchange::universe;
 use crate::sim::exchange::universe::Instrument;
-use crate::sim::public::{GHOST, delayed, error};
+
 use crate::sim::server::message::{Answer, Request, map, price};
 use crate::sim::world::{Call, World};
 
@@ -300,4 +301,19 @@ pub(crate) fn meta(
     meta["range"] = ask.range.as_str().into();
     meta["validRanges"] = RANGES.iter().map(|(name, _)| *name).collect();
     meta
+}
+
+/// A renamed share. The provider still answers for its old symbol, with a shell of an answer.
+pub(crate) const GHOST: &str = "TATAMOTORS.NS";
+
+/// The instant whose prices this provider shows: it is behind the exchange.
+pub(crate) fn delayed(call: &Call<'_>) -> Timestamp {
+    let behind = SignedDuration::from_secs(call.world.settings.public_delay_s);
+    call.prices_at.checked_sub(behind).unwrap_or(call.prices_at)
+}
+
+/// `{"<root>":{"result":null,"error":{…}}}`.
+pub(crate) fn error(status: u16, root: &str, code: &str, description: &str) -> Answer {
+    let error = json!({"code": code, "description": description});
+    Answer::rejected(status, json!({root: {"result": null, "error": error}}))
 }

@@ -1,7 +1,7 @@
 //! The public provider: user-agent strictness, throttling, the two batch calls and the chart call.
 //! Connection threads run this.
 
-use jiff::{SignedDuration, Timestamp};
+use crate::sim::chart::{GHOST, delayed, error};
 use serde_json::{Value, json};
 
 use crate::sim::chart::{Ask, Series, chart_answer, ghost_meta, meta};
@@ -116,21 +116,6 @@ fn flat(symbol: &str, tick: &Tick, series: &Series) -> Value {
 // ---- Envelope
 //
 // Shared by all calls to the public provider: its delay, its errors, and a renamed share.
-
-/// A renamed share. The provider still answers for its old symbol, with a shell of an answer.
-pub(crate) const GHOST: &str = "TATAMOTORS.NS";
-
-/// The instant whose prices this provider shows: it is behind the exchange.
-pub(crate) fn delayed(call: &Call<'_>) -> Timestamp {
-    let behind = SignedDuration::from_secs(call.world.settings.public_delay_s);
-    call.prices_at.checked_sub(behind).unwrap_or(call.prices_at)
-}
-
-/// `{"<root>":{"result":null,"error":{…}}}`.
-pub(crate) fn error(status: u16, root: &str, code: &str, description: &str) -> Answer {
-    let error = json!({"code": code, "description": description});
-    Answer::rejected(status, json!({root: {"result": null, "error": error}}))
-}
 
 #[cfg(test)]
 #[path = "public_tests.rs"]

@@ -1,11 +1,12 @@
 //! Accounts: users, their passwords, and the networks that they are used from.
 
+use crate::store::account_id::AccountId;
 use crate::store::arg::{args, record};
 use crate::store::cells::{Cells, damaged};
 use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
 use crate::store::tx::{Failure, Tx, statements};
-use crate::store::write::{AccountId, PAGE_DEADLINE_MS, READ_DEADLINE_MS, Write};
+use crate::store::write::{PAGE_DEADLINE_MS, READ_DEADLINE_MS, Write};
 use crate::store::{api_keys, journal, portfolios};
 use crate::views::account::ErasedRows;
 use crate::views::holdings::DeletedRows;

@@ -3,12 +3,13 @@
 
 use crate::base::words::Words;
 use crate::base::{Scope, Scopes};
+use crate::store::account_id::AccountId;
 use crate::store::arg::{args, record};
 use crate::store::cells::Cells;
 use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
 use crate::store::tx::{Failure, Tx, statements};
-use crate::store::write::{AccountId, READ_DEADLINE_MS, Write};
+use crate::store::write::{READ_DEADLINE_MS, Write};
 
 /// Keys of an account that have not expired: one for each program, and as many again.
 pub(crate) const KEYS_MAX: usize = 20;

@@ -5,7 +5,7 @@ use std::borrow::{Borrow, Cow};
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::store::write::AccountId;
+use crate::store::account_id::AccountId;
 
 /// An argument of a statement. `None` is null.
 #[derive(Clone, Debug, PartialEq)]

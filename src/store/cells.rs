@@ -6,8 +6,8 @@ use rust_decimal::Decimal;
 use crate::base::{ActionSign, Broker, PositionKind, Source, Symbol, Words};
 use crate::portfolio::{Brokers, PointSource};
 use crate::signals::Direction;
+use crate::store::account_id::AccountId;
 use crate::store::errors::{Failure, StoreError};
-use crate::store::write::AccountId;
 
 /// A row of a result. `None` is null. Each method fails for a column of another type.
 pub(crate) trait Cells {

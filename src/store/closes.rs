@@ -7,12 +7,13 @@ use jiff::civil::Date;
 
 use crate::base::{ClosingPrice, Symbol};
 use crate::portfolio::{DayPoint, Repriced};
+use crate::store::account_id::AccountId;
 use crate::store::arg::args;
 use crate::store::errors::Result;
 use crate::store::open::Store;
 use crate::store::portfolios::{self, Portfolio};
 use crate::store::tx::{Failure, Tx, statements};
-use crate::store::write::{AccountId, Epoch, PAGE_DEADLINE_MS, Write};
+use crate::store::write::{Epoch, PAGE_DEADLINE_MS, Write};
 
 /// Most holdings in one page of users, since a larger page would delay other writes. A single
 /// user's holdings are read whatever their number.

@@ -11,12 +11,13 @@ use rust_decimal::Decimal;
 use serde::Serialize;
 
 use crate::base::{Words, json, words};
+use crate::store::account_id::AccountId;
 use crate::store::arg::{Arg, args, record};
 use crate::store::cells::{Cells, damaged, stored_as_words};
 use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
 use crate::store::tx::{Expected, Failure, Revision, Sql, Tx, statements};
-use crate::store::write::{AccountId, READ_DEADLINE_MS, Write};
+use crate::store::write::{READ_DEADLINE_MS, Write};
 
 /// Entries that one user may keep: forty per trading day for a year.
 pub(crate) const ENTRIES_MAX: usize = 10_000;

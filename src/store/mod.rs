@@ -6,12 +6,14 @@
 //!
 //! Each subject is one file with its types, its statements, and its operations.
 
+mod account_id;
 mod accounts;
 mod api_keys;
 mod arg;
 pub mod backups;
 mod candles;
 mod cells;
+mod change_log;
 mod changes;
 mod closes;
 mod condition;
@@ -35,6 +37,8 @@ mod users;
 mod watchlists;
 mod write;
 
+pub use crate::store::account_id::AccountId;
+pub(crate) use crate::store::change_log::{CHANGES_PAGE, Change, Changes, Continuity, LastRead};
 pub(crate) use accounts::{
     LOGIN_NETWORK_AGAIN_MS, LOGIN_NETWORKS_MAX, LoginNetwork, SPELLINGS_MAX,
 };
@@ -42,9 +46,7 @@ pub use accounts::{NewUser, User, UserSecrets};
 pub(crate) use api_keys::{ENDED_LISTED_MS, KeyUse, ListedKey, StoredKey};
 pub(crate) use backups::BackupRecord;
 pub use candles::{CandleHistory, NewHistory, SplitSuspicion};
-pub(crate) use changes::{
-    AuthState, CHANGES_KEPT, CHANGES_PAGE, Change, Changes, Continuity, KeysRead, LastRead,
-};
+pub(crate) use changes::{AuthState, CHANGES_KEPT, KeysRead};
 pub use closes::ClosePage;
 pub(crate) use closes::{PriceOfClose, Valued};
 pub use condition::StoreHealth;
@@ -66,4 +68,4 @@ pub use sqlite::store::FILE_NAME;
 pub(crate) use tx::{Expected, Revision, States};
 pub use users::{UserChange, UserDirectory, UserSummary};
 pub(crate) use write::PAGE_DEADLINE_MS;
-pub use write::{AccountId, Epoch, Turn};
+pub use write::{Epoch, Turn};

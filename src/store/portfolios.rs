@@ -10,12 +10,13 @@ use crate::base::{
     ActionSign, BaseRatio, Broker, ClosingPrice, Cost, Holding, Mark, Position, Symbol, Synced,
 };
 use crate::portfolio::{Brokers, DayPoint, Derived, MadeOf, Repriced, SyncOutcome};
+use crate::store::account_id::AccountId;
 use crate::store::arg::{Arg, args, record};
 use crate::store::cells::Cells;
 use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
 use crate::store::tx::{Failure, Tx, statements};
-use crate::store::write::{AccountId, GLANCE_DEADLINE_MS, READ_DEADLINE_MS, Turn, Write};
+use crate::store::write::{GLANCE_DEADLINE_MS, READ_DEADLINE_MS, Turn, Write};
 use crate::views::holdings::DeletedRows;
 
 /// Most holdings, and most positions, in one sync of one broker. The largest retail accounts have

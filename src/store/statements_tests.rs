@@ -8,16 +8,17 @@ use tempfile::TempDir;
 
 use super::tx::Sql;
 use super::{
-    FILE_NAME, Store, accounts, api_keys, candles, changes, closes, condition, journal, portfolios,
-    signals, sqlite, users, watchlists,
+    FILE_NAME, Store, accounts, api_keys, candles, change_log, changes, closes, condition, journal,
+    portfolios, signals, sqlite, users, watchlists,
 };
 use crate::base::Clock;
 
 /// The statements of each subject that both engines run.
-const OF_BOTH: [&[Sql]; 11] = [
+const OF_BOTH: [&[Sql]; 12] = [
     accounts::STATEMENTS,
     api_keys::STATEMENTS,
     candles::STATEMENTS,
+    change_log::STATEMENTS,
     changes::STATEMENTS,
     closes::STATEMENTS,
     condition::STATEMENTS,

@@ -7,12 +7,13 @@
 //! once. On a server each user has a row with the holder of the turn, judged by the server's clock.
 
 use crate::base::rng;
+use crate::store::account_id::AccountId;
 use crate::store::arg::args;
 use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
 use crate::store::portfolios::expect_user;
 use crate::store::tx::{Failure, Tx, statements};
-use crate::store::write::{AccountId, Epoch, Turn, Write};
+use crate::store::write::{Epoch, Turn, Write};
 
 /// Deadline for extending or ending a turn, for which a finished answer waits. If it fails, the
 /// turn runs out by itself.

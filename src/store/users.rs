@@ -4,14 +4,16 @@ use std::path::Path;
 
 use super::accounts::{self, NewUser, User};
 use super::api_keys::{self, ListedKey};
+use super::change_log;
 use super::changes::{self, DatabaseIdentity};
 use super::errors::MaintenanceError;
 use super::settings::StoreSettings;
 use super::sqlite::identity;
 use super::sqlite::store::{FILE_NAME, SqliteUsers};
 use super::tx::{Failure, Tx, statements};
+use crate::store::account_id::AccountId;
 use crate::store::arg::{args, record};
-use crate::store::write::{AccountId, Write};
+use crate::store::write::Write;
 
 #[cfg(feature = "engines")]
 use std::sync::Arc;
@@ -259,7 +261,7 @@ impl UserDirectory {
     /// [`MaintenanceError`].
     pub fn noticed(&self, number: i64) -> Result<Option<bool>> {
         match &self.0 {
-            Engine::Sqlite(_) => self.read(|tx| Ok(Some(changes::counts(tx)?.1 >= number))),
+            Engine::Sqlite(_) => self.read(|tx| Ok(Some(change_log::counts(tx)?.1 >= number))),
             #[cfg(feature = "engines")]
             Engine::Postgres(_) => Ok(None),
         }
@@ -268,5 +270,5 @@ impl UserDirectory {
 
 /// Number of changes made.
 fn changes_made(tx: &dyn Tx) -> Result<i64, Failure> {
-    Ok(changes::counts(tx)?.0.number)
+    Ok(change_log::counts(tx)?.0.number)
 }

@@ -2,12 +2,13 @@
 //! limits are the API's, which is the only writer, and bound the row to some 30 KB.
 
 use crate::base::json;
+use crate::store::account_id::AccountId;
 use crate::store::arg::args;
 use crate::store::cells::damaged;
 use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
 use crate::store::tx::{Expected, Failure, Revision, Tx, statements};
-use crate::store::write::{AccountId, READ_DEADLINE_MS, Write};
+use crate::store::write::{READ_DEADLINE_MS, Write};
 use crate::views::account::Watchlist;
 
 statements! {

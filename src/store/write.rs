@@ -1,5 +1,6 @@
 //! Deadlines of the store's operations, and the properties of a write.
 
+use crate::store::account_id::AccountId;
 use std::fmt;
 
 use crate::store::errors::Failure;
@@ -32,10 +33,6 @@ pub(crate) struct Write {
 
 /// A check within a transaction.
 pub(crate) type Check = Box<dyn Fn(&dyn Tx) -> Result<(), Failure> + Send>;
-
-/// A user's id: positive, never used twice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct AccountId(pub i64);
 
 /// The number of a leadership: each new leader has a higher one than all before it. Whoever has
 /// seen a higher epoch refuses what comes with a lower one.

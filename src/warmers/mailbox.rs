@@ -48,7 +48,7 @@ pub(super) enum Event {
     /// A call for daily candles ended.
     Candles(Source, Option<Box<fetch::Answer>>),
     /// A job of the signals task ended.
-    Signals(Option<Box<signal_jobs::Outcome>>),
+    Signals(Option<Box<signal_jobs::done::Outcome>>),
     /// A check of the store ended. Its result is in the store's health.
     StoreChecked,
     /// The operator's market files were read again.

@@ -31,7 +31,7 @@ use crate::warmers::persist::{PersistTask, StoreCheck};
 use crate::warmers::quotes::apply::QuoteSinks;
 use crate::warmers::quotes::feed_state::{Answer, FeedState};
 use crate::warmers::quotes::feeds::Standing;
-use crate::warmers::quotes::known_closes::{index_stands, judge};
+use crate::warmers::quotes::judged_close::{index_stands, judge};
 use crate::warmers::quotes::market_phase::MarketPhase;
 use crate::warmers::quotes::poll::QuotesTask;
 use crate::warmers::quotes::snapshot::{Beside, SnapshotTask};

@@ -8,6 +8,7 @@
 //! belongs to the scheduler's thread. Feeds are called on their lanes; store access and computation
 //! run on the lane `signals`. Must never delay a poll of quotes.
 
+use crate::warmers::signals::done::{Done, Outcome};
 use std::sync::Arc;
 
 use jiff::civil::Date;
@@ -29,7 +30,7 @@ use crate::warmers::signals::fetch::{
     Answer, CandleCalls, DueDate, availability, running_date, settled_date,
 };
 use crate::warmers::signals::histories::Histories;
-use crate::warmers::signals::look::{LookOrder, Prepared, adopt, look, prepare, withdraw};
+use crate::warmers::signals::look::{LookOrder, adopt, look, prepare, withdraw};
 use crate::warmers::signals::outcomes::Expected;
 use crate::warmers::signals::provisional::Provisional;
 use crate::warmers::signals::publication::{Shown, ShownProvisional};
@@ -37,13 +38,14 @@ use crate::warmers::signals::rebuild::{RebuildOrder, load, rebuild};
 use crate::warmers::signals::symbol::{Availability, TrackedSymbol};
 
 pub(super) mod arrivals;
+pub(super) mod done;
 pub(crate) mod fetch;
 mod histories;
 pub(crate) mod look;
 mod outcomes;
 pub(crate) mod provisional;
 pub(crate) mod publication;
-pub(super) mod rebuild;
+mod rebuild;
 mod symbol;
 
 pub(super) use fetch::Turn;
@@ -529,24 +531,6 @@ fn trusted(tracked: &TrackedSymbol) -> Option<(Symbol, Source, bool)> {
 // ---- Jobs
 //
 // Results of jobs of the lane `signals`.
-
-pub(super) type Outcome = Result<Done, StoreError>;
-
-pub(crate) enum Done {
-    /// The histories, what is shown, and the symbols that users hold.
-    Loaded(Vec<CandleHistory>, Shown, Vec<Symbol>),
-    Taken(Taken),
-    /// What is shown, and the symbols that users hold.
-    Rebuilt(Shown, Vec<Symbol>),
-    /// Running candles can be searched.
-    Prepared(Prepared),
-    /// Running candles were searched, and their signals published.
-    Found(Shown),
-    /// The found signals could not be recorded in the store, so they are not published.
-    Refused(Shown, StoreError),
-    /// Nothing provisional is shown any more.
-    Withdrawn(Shown),
-}
 
 #[cfg(test)]
 #[path = "signals_tests.rs"]

@@ -16,9 +16,11 @@ const CRATES_MAX: usize = 400;
 const SETTINGS_MAX: usize = 105;
 /// Places that start an OS thread.
 const THREADS_MAX: usize = 30;
+/// Lines from which a section of another subject is a file that was not made.
+const SECTION_LINES_MAX: usize = 60;
 
 /// The files of the product, without those that are tests.
-fn product() -> Vec<Source> {
+pub(super) fn product() -> Vec<Source> {
     let is_test = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);
         let stem = name.trim_end_matches(".rs");
@@ -70,6 +72,75 @@ fn a_small_file_has_more_than_one_reader() {
         }
     }
     expect_none(&lonely);
+}
+
+/// The words of a name or a heading, without endings of the plural and without small words.
+fn words_of(text: &str) -> BTreeSet<String> {
+    const SMALL: [&str; 12] =
+        ["the", "a", "of", "and", "in", "to", "for", "on", "by", "with", "what", "its"];
+    let words = text.split(|letter: char| !letter.is_alphabetic());
+    let words = words.map(str::to_lowercase).filter(|word| !word.is_empty());
+    let words = words.filter(|word| !SMALL.contains(&word.as_str()));
+    words.map(|word| word.trim_end_matches('s').to_owned()).collect()
+}
+
+/// The headings of a file whose section is long and shares no word with the file's name.
+fn foreign_sections(source: &Source) -> Vec<String> {
+    let name = source.path.trim_end_matches("/mod.rs").trim_end_matches(".rs");
+    let own = words_of(name.rsplit('/').next().unwrap_or(name));
+    let mut sections: Vec<(&str, usize)> = Vec::new();
+    for line in source.text.lines() {
+        let code = line.trim();
+        if let Some(heading) = code.strip_prefix("// ----") {
+            sections.push((heading.trim_matches(['-', ' ']), 0));
+        } else if !code.is_empty()
+            && !code.starts_with("//")
+            && let Some((_, lines)) = sections.last_mut()
+        {
+            *lines += 1;
+        }
+    }
+    let is_foreign = |(heading, lines): &&(&str, usize)| {
+        *lines >= SECTION_LINES_MAX && words_of(heading).is_disjoint(&own)
+    };
+    let foreign = sections.iter().filter(is_foreign);
+    foreign.map(|(heading, lines)| format!("{}: {heading}, {lines} lines", source.path)).collect()
+}
+
+#[test]
+fn a_long_section_of_another_subject_is_a_file() {
+    let found: Vec<String> = product().iter().flat_map(foreign_sections).collect();
+    expect_none(&found);
+    let long = "let a = 1;\n".repeat(SECTION_LINES_MAX);
+    let text = format!("// ---- Readers\n\n{long}\n// ---- Writer\n\n{long}");
+    let source = Source { path: "src/store/writer.rs".into(), text };
+    assert_eq!(foreign_sections(&source), ["src/store/writer.rs: Readers, 60 lines"]);
+}
+
+/// Whether a statement binds several names, each to a value of its own, in one tuple.
+fn binds_a_tuple(line: &str) -> bool {
+    let Some((names, _)) =
+        line.trim().strip_prefix("let (").and_then(|rest| rest.split_once(") = ("))
+    else {
+        return false;
+    };
+    let is_name = |name: &str| {
+        let name = name.trim().trim_start_matches("mut ");
+        name.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
+    };
+    names.contains(',') && names.split(',').all(is_name)
+}
+
+#[test]
+fn each_value_is_bound_on_a_line_of_its_own() {
+    let mut found = Vec::new();
+    for source in rust(&["src"]) {
+        let lines = source.text.lines().enumerate().filter(|(_, line)| binds_a_tuple(line));
+        found.extend(lines.map(|(at, line)| format!("{}:{}: {line}", source.path, at + 1)));
+    }
+    expect_none(&found);
+    assert!(binds_a_tuple("    let (a, mut b) = (one(), 2);"));
+    assert!(!binds_a_tuple("let (a, b) = pair();") && !binds_a_tuple("let (a,) = (1,);"));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Rules of the repository that a machine can check.
 
 mod budget;
+mod circles;
 mod dependencies;
 mod documentation;
 mod layers;

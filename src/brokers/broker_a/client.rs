@@ -33,9 +33,11 @@ use crate::brokers::call::gate::{ClassReading, Gate, Penalty, RouteChoice};
 use crate::brokers::call::transport::{
     BadUrl, CallLimits, Redirects, Reply, Transport, push_query,
 };
-use crate::brokers::feed::{Batch, CallTimes, MarketFeed, Push, Readiness};
+use crate::brokers::feed::{Batch, MarketFeed, Push};
 use crate::brokers::portfolio::{DailyCandles, Days};
+use crate::brokers::quote_checks::CallTimes;
 use crate::brokers::quote_checks::Kind;
+use crate::brokers::readiness::Readiness;
 use crate::brokers::session::token::{SharedToken, Token, TokenStatus, expiry};
 use crate::brokers::settings::{AppKeys, BrokerASettings, UpstreamSettings};
 use crate::brokers::{BrokerError, BrokerErrorKind, Credentials, SyncCounts, portfolio};

@@ -23,7 +23,8 @@ use crate::brokers::broker_a::wire::{API_VERSION, Envelope, NAME, failed, malfor
 use crate::brokers::call::transport::{CallLimits, Redirects, Reply, Transport};
 use crate::brokers::feed::Number;
 use crate::brokers::settings::UpstreamSettings;
-use crate::brokers::sync::{SyncGate, SyncGuard, SyncRates};
+use crate::brokers::sync::{SyncGate, SyncGuard};
+use crate::brokers::sync_limits::SyncRates;
 use crate::brokers::{BrokerError, BrokerErrorKind as Kind, Credentials, portfolio};
 use crate::ops::counter::Counts;
 

@@ -23,7 +23,8 @@ use crate::brokers::call::transport::{BadUrl, Redirects, Reply, Transport};
 use crate::brokers::portfolio::CREDENTIAL_BYTES_MAX;
 use crate::brokers::session::token::{SharedToken, TokenStatus};
 use crate::brokers::settings::{AppKeys, BrokerBSettings, UpstreamSettings};
-use crate::brokers::sync::{SyncCounts, SyncGate, SyncGuard, SyncRates};
+use crate::brokers::sync::{SyncCounts, SyncGate, SyncGuard};
+use crate::brokers::sync_limits::SyncRates;
 use crate::brokers::{BrokerError, BrokerErrorKind, Credentials, Readiness, portfolio};
 
 /// The documented limits of each API key (`wire` documentation, 11). No limit per address is

@@ -11,7 +11,7 @@ use crate::base::limiter::{Limiter, Rate};
 use crate::base::{Clock, rng};
 use crate::brokers::call::breaker::{Breaker, CircuitState};
 use crate::brokers::error::{Health, Outcome};
-use crate::brokers::feed::Readiness;
+use crate::brokers::readiness::Readiness;
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{BrokerError, BrokerErrorKind};
 use crate::ops::counter::Counts;

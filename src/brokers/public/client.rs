@@ -17,12 +17,14 @@ use crate::brokers::call::gate::{ClassReading, Gate, Penalty, RouteChoice};
 use crate::brokers::call::transport::{
     BadUrl, CallLimits, Redirects, Reply, Transport, push_encoded,
 };
-use crate::brokers::feed::{Batch, CallTimes, MarketFeed, Readiness};
+use crate::brokers::feed::{Batch, MarketFeed};
 use crate::brokers::portfolio::{DailyCandles, Days};
 use crate::brokers::public::candles::{parse, query};
 use crate::brokers::public::wire;
 use crate::brokers::public::wire::{NAME, RANGE, Said, Spark, SymbolMap, malformed};
+use crate::brokers::quote_checks::CallTimes;
 use crate::brokers::quote_checks::Kind;
+use crate::brokers::readiness::Readiness;
 use crate::brokers::settings::{PublicSettings, UpstreamSettings};
 use crate::brokers::{BrokerError, BrokerErrorKind};
 

@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 
 use crate::base::{Broker, clock};
 use crate::brokers::call::transport::push_query;
-use crate::brokers::feed::Readiness;
+use crate::brokers::readiness::Readiness;
 use crate::brokers::settings::BrokerASettings;
 use crate::rt::News;
 pub(crate) use crate::views::states::TokenOrigin as Origin;

@@ -1,6 +1,7 @@
 //! Everything that `bhav status` shows, as one value. The screen and the JSON are both made from
 //! it, so they cannot disagree. Pure.
 
+use crate::cli::status::report::{BackupFacts, ServiceReport, TokenFacts, backed_up};
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
@@ -10,7 +11,7 @@ use crate::cli::status::troubles::find_troubles;
 use crate::config::Config;
 use crate::market::{MarketCalendar, Phase};
 use crate::views::account::BrokerBStatus;
-use crate::views::health::{Feed, Health, HealthBackup, LaneReport};
+use crate::views::health::{Feed, Health, LaneReport};
 use crate::views::states::{FeedState, ServiceState, TokenOrigin};
 use crate::views::values::{Delay, Instant};
 
@@ -35,37 +36,6 @@ pub(super) struct Service {
     pub tokens: Vec<TokenFacts>,
     /// `None` where none was ever tried.
     pub backup: Option<BackupFacts>,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct TokenFacts {
-    pub broker: &'static str,
-    /// `valid`, `dead` or `none`.
-    pub state: &'static str,
-    pub expires_at: Option<Instant>,
-    pub left_s: Option<i64>,
-    /// Another node was given it.
-    pub of_other_node: bool,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct BackupFacts {
-    /// Of the last good one.
-    pub succeeded_ist: Option<Instant>,
-    pub age_s: Option<i64>,
-    /// Whether the last attempt failed.
-    pub failed: bool,
-}
-
-/// The service's own reports, and the time by its clock and ours.
-pub(super) struct ServiceReport {
-    pub health: Health,
-    /// Broker A's has a member more, which is not shown.
-    pub token_a: BrokerBStatus,
-    pub token_b: BrokerBStatus,
-    /// The service's clock and this machine's at the same moment.
-    pub service_now: Option<Timestamp>,
-    pub here_now: Timestamp,
 }
 
 impl Facts {
@@ -229,16 +199,6 @@ fn token(
         expires_at: token.expires_at,
         left_s: expires.map(|at| at.0.duration_since(now).as_secs()),
         of_other_node: origin == Some(TokenOrigin::OtherNode),
-    }
-}
-
-/// Backups are dated by the machine's clock, whatever the service's reads.
-pub(super) fn backed_up(backup: &HealthBackup, here_now: Timestamp) -> BackupFacts {
-    let age_s = |at: Instant| here_now.duration_since(at.0).as_secs().max(0);
-    BackupFacts {
-        succeeded_ist: backup.succeeded_ist,
-        age_s: backup.succeeded_ist.map(age_s),
-        failed: backup.failed,
     }
 }
 

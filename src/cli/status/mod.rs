@@ -7,6 +7,7 @@
 mod command;
 mod facts;
 mod healthcheck;
+mod report;
 mod screen;
 mod troubles;
 

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use crate::cli::diagnoses::{Severity, Trouble};
 use crate::cli::operator::{plain, span};
-use crate::cli::status::facts::{BackupFacts, Facts, Service, TokenFacts, has_trouble};
+use crate::cli::status::facts::{Facts, Service, has_trouble};
+use crate::cli::status::report::{BackupFacts, TokenFacts};
 use crate::cli::status::troubles::{in_words, minute};
 use crate::views::health::{Feed, Health, HealthTicker, HealthWarmers};
 use crate::views::states::{RelayState, Role, ServiceState, TickerState, Warmer, WarmerState};

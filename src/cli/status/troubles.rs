@@ -9,7 +9,7 @@ use secrecy::SecretString;
 use crate::base::{Broker, Source, clock};
 use crate::cli::diagnoses::{Severity, Trouble};
 use crate::cli::operator::{STATE_DIR, span};
-use crate::cli::status::facts::{BackupFacts, ServiceReport, TokenFacts, backed_up};
+use crate::cli::status::report::{BackupFacts, ServiceReport, TokenFacts, backed_up};
 use crate::cli::{diagnoses, token};
 use crate::config::Config;
 use crate::views::health::{Feed, Health, HealthClock, HealthLog, LaneReport};

@@ -2,7 +2,7 @@
 //!
 //! Pure. Extensions and trailers are read and dropped, each within a limit.
 
-use crate::http::message::head::is_of_token;
+use crate::http::message::codings::is_of_token;
 
 /// Longest chunk-size line, including extensions, and longest trailer line.
 const LINE_BYTES_MAX: usize = 1024;

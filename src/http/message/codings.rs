@@ -3,7 +3,7 @@
 //! The end of the body is known only if the last coding is `chunked`. Other codings before it are
 //! not implemented (501). Anything else is malformed (400).
 
-use crate::http::message::head::{HeadFault, is_of_token};
+use crate::http::message::head_fault::HeadFault;
 
 /// The codings in the lines read so far.
 #[derive(Default)]
@@ -115,5 +115,22 @@ impl<'a> Rest<'a> {
         }
         self.0 = &self.0[at + 1..];
         Some(())
+    }
+}
+
+/// Whether `byte` may be part of a token.
+pub(crate) fn is_of_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn separators_blanks_and_bytes_above_ascii_are_no_token() {
+        let refused = (0..=u8::MAX).filter(|byte| !is_of_token(*byte) && byte.is_ascii_graphic());
+        assert_eq!(refused.collect::<Vec<_>>(), b"\"(),/:;<=>?@[\\]{}");
+        assert!(![b' ', b'\t', 0, 0x7f, 0x80, 0xff].into_iter().any(is_of_token));
     }
 }

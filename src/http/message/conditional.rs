@@ -4,8 +4,8 @@
 //! response and must never allocate or panic, whatever the bytes are. Preconditions by date are
 //! ignored, because no response has a `Last-Modified`.
 
+use crate::http::message::head::named;
 use crate::http::message::head::{Head, Lines, Span, trimmed};
-use crate::http::message::request::named;
 
 /// `If-Match` and `If-None-Match` of a request.
 #[derive(Clone, Copy)]

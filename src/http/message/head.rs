@@ -5,6 +5,7 @@
 //! refused, because a proxy in front may read it differently, and then a request could be smuggled
 //! past the proxy.
 
+use crate::http::message::head_fault::HeadFault;
 use std::cell::Cell;
 
 use zeroize::Zeroizing;
@@ -552,66 +553,6 @@ impl Head {
 //
 // The reasons for refusing a head, each with its response. Pure data.
 
-/// The reason for refusing a head. The connection is closed after the response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeadFault {
-    Malformed,
-    BareLineFeed,
-    BadTarget,
-    BadHost,
-    BadLength,
-    BadTransferEncoding,
-    UnknownCoding,
-    TargetTooLong,
-    TooManyHeaders,
-    HeadTooLarge,
-    UnknownMethod,
-    BadExpectation,
-    Version,
-}
-
-impl HeadFault {
-    /// Status, error code and detail of the response.
-    pub(crate) fn told(self) -> (u16, &'static str, &'static str) {
-        let malformed = |detail| (400, "malformed_request", detail);
-        match self {
-            Self::Malformed => {
-                malformed("The request line or a header line is not valid HTTP/1.1.")
-            }
-            Self::BareLineFeed => malformed(
-                "A line of the request ends in a line feed alone; lines of HTTP/1.1 end in CR LF.",
-            ),
-            Self::BadTarget => malformed("The request target is not a path or an http URI."),
-            Self::BadHost => {
-                malformed("HTTP/1.1 needs exactly one Host header, with a host and at most a port.")
-            }
-            Self::BadLength => malformed("Content-Length is not one plain decimal number."),
-            Self::BadTransferEncoding => malformed(
-                "Transfer-Encoding must end in 'chunked', in HTTP/1.1, without Content-Length.",
-            ),
-            Self::TargetTooLong => {
-                (414, "target_too_long", "The request target is longer than 8 KiB.")
-            }
-            Self::BadExpectation => {
-                (417, "expectation_failed", "The only supported expectation is 100-continue.")
-            }
-            Self::TooManyHeaders => {
-                (431, "head_too_large", "The request has too many header lines.")
-            }
-            Self::HeadTooLarge => (431, "head_too_large", "The request head is too large."),
-            Self::UnknownMethod => {
-                (501, "method_not_implemented", "This method is not implemented.")
-            }
-            Self::UnknownCoding => (
-                501,
-                "transfer_coding_not_implemented",
-                "The only transfer coding that is implemented is 'chunked'.",
-            ),
-            Self::Version => (505, "http_version_not_supported", "Only HTTP/1 is spoken here."),
-        }
-    }
-}
-
 // ---- Version
 //
 // HTTP versions that httparse does not know. Pure.
@@ -712,22 +653,17 @@ pub(crate) fn trimmed(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// Whether `byte` may be part of a token.
-pub(crate) fn is_of_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+/// The values of all headers of this name, in order.
+pub(super) fn named<'a, 'n>(
+    headers: &'a [(Span, Span)],
+    bytes: &'a [u8],
+    name: &'n str,
+) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
+    let named = move |(key, value): &(Span, Span)| {
+        key.of(bytes).eq_ignore_ascii_case(name.as_bytes()).then(|| value.of(bytes))
+    };
+    headers.iter().filter_map(named)
 }
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod token_tests {
-    use super::*;
-
-    #[test]
-    fn separators_blanks_and_bytes_above_ascii_are_no_token() {
-        let refused = (0..=u8::MAX).filter(|byte| !is_of_token(*byte) && byte.is_ascii_graphic());
-        assert_eq!(refused.collect::<Vec<_>>(), b"\"(),/:;<=>?@[\\]{}");
-        assert!(![b' ', b'\t', 0, 0x7f, 0x80, 0xff].into_iter().any(is_of_token));
-    }
-}

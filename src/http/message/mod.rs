@@ -5,6 +5,7 @@ pub mod chunked;
 pub mod codings;
 pub mod conditional;
 pub mod head;
+pub(crate) mod head_fault;
 pub mod problem;
 pub mod request;
 pub mod response;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::http::document::prepared::reason;
 use crate::http::message::conditional::PreconditionFailed;
-use crate::http::message::head::HeadFault;
+use crate::http::message::head_fault::HeadFault;
 
 /// One field that failed validation.
 #[derive(Debug, Clone, Serialize)]

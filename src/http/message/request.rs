@@ -1,6 +1,7 @@
 //! A request as handlers see it. It borrows from the connection's buffers, so it cannot outlive the
 //! handler.
 
+use crate::http::message::head::named;
 use std::net::{IpAddr, Ipv4Addr};
 
 use crate::base::Network;
@@ -172,18 +173,6 @@ impl<'a> Request<'a> {
     fn part(&self, span: Option<Span>) -> Option<&'a [u8]> {
         span.map(|span| span.of(self.bytes))
     }
-}
-
-/// The values of all headers of this name, in order.
-pub(super) fn named<'a, 'n>(
-    headers: &'a [(Span, Span)],
-    bytes: &'a [u8],
-    name: &'n str,
-) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
-    let named = move |(key, value): &(Span, Span)| {
-        key.of(bytes).eq_ignore_ascii_case(name.as_bytes()).then(|| value.of(bytes))
-    };
-    headers.iter().filter_map(named)
 }
 
 fn normal(path: &[u8]) -> Vec<u8> {

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::sim::broker_a::{error, stamp, success};
+use crate::sim::broker_a::responses::{error, stamp, success};
 use crate::sim::exchange::day::Tick;
 use crate::sim::exchange::universe;
 use crate::sim::exchange::universe::Instrument;

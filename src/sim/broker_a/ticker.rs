@@ -16,8 +16,8 @@ use tungstenite::protocol::{Role, WebSocketConfig};
 use tungstenite::{Error, Message, WebSocket};
 
 use crate::base::Clock;
-use crate::sim::broker_a::error;
 use crate::sim::broker_a::packets::{Mode, message, packet};
+use crate::sim::broker_a::responses::error;
 use crate::sim::fault_kinds::{Kind, Upstream};
 use crate::sim::faults::Effects;
 use crate::sim::limits::Sent;

@@ -6,6 +6,9 @@
 //! next trading date calls its previous close. Any thread; the only state is a bounded cache of the
 //! minutes of a day, and one of daily bars for the whole process.
 
+use crate::sim::exchange::minutes::day_number;
+use crate::sim::exchange::minutes::instant;
+use crate::sim::exchange::scale::Scale;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -521,18 +524,8 @@ impl Span {
     }
 }
 
-pub(crate) fn day_number(date: Date) -> i64 {
-    instant(date, 0).as_second().div_euclid(86_400)
-}
-
 pub(crate) fn second_of_day(at: Timestamp) -> i64 {
     (at.as_second() + i64::from(clock::OFFSET_S)).rem_euclid(86_400)
-}
-
-/// The instant `second` seconds after midnight IST of `date`.
-pub(crate) fn instant(date: Date, second: i64) -> Timestamp {
-    let midnight = clock::instant(date.at(0, 0, 0, 0)).as_second();
-    Timestamp::from_second(midnight + second).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
 // ---- Splits
@@ -542,26 +535,6 @@ pub(crate) fn instant(date: Date, second: i64) -> Timestamp {
 
 /// Most shares given for one, or taken for one.
 const SHARES_MAX: i64 = 100;
-
-/// `new` shares for `old` ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Scale {
-    new: i64,
-    old: i64,
-}
-
-impl Scale {
-    /// No split.
-    pub(crate) const ONE: Self = Self { new: 1, old: 1 };
-
-    pub(crate) fn price(self, paise: i64) -> i64 {
-        paise * self.old / self.new
-    }
-
-    pub(crate) fn volume(self, shares: i64) -> i64 {
-        shares * self.new / self.old
-    }
-}
 
 /// A split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,11 @@
 //! Prices made of noise: a day's closing level and the minutes that lead to it. Pure functions; any
 //! thread.
 
+use crate::base::clock;
+use jiff::Timestamp;
 use jiff::civil::Date;
 
-use crate::sim::exchange::day::{Scale, day_number};
+use crate::sim::exchange::scale::Scale;
 use crate::sim::exchange::universe;
 use crate::sim::exchange::universe::Instrument;
 
@@ -91,4 +93,14 @@ fn priced(instrument: &Instrument, level_ppm: i64, scale: Scale) -> i64 {
 /// The nearest price that can be traded at.
 pub(crate) fn on_tick(paise: i64, tick_paise: i64) -> i64 {
     (paise + tick_paise / 2) / tick_paise * tick_paise
+}
+
+pub(crate) fn day_number(date: Date) -> i64 {
+    instant(date, 0).as_second().div_euclid(86_400)
+}
+
+/// The instant `second` seconds after midnight IST of `date`.
+pub(crate) fn instant(date: Date, second: i64) -> Timestamp {
+    let midnight = clock::instant(date.at(0, 0, 0, 0)).as_second();
+    Timestamp::from_second(midnight + second).unwrap_or(Timestamp::UNIX_EPOCH)
 }

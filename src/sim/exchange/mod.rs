@@ -2,5 +2,6 @@
 
 pub(crate) mod day;
 pub(crate) mod minutes;
+mod scale;
 pub(crate) mod trading;
 pub(crate) mod universe;

@@ -1,6 +1,7 @@
 //! The schema: made and migrated in one transaction, under a lock of the transaction, so that
 //! several nodes may start at once.
 
+use crate::store::postgres::schema::{MIGRATIONS, known_version};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
@@ -13,29 +14,6 @@ type Result<T, E = OpenError> = std::result::Result<T, E>;
 
 /// The lock's key: `bhav` in ASCII.
 const LOCK_KEY: i64 = 0x6268_6176;
-
-/// The migrations, append-only like their files, each with the lowest version that a program must
-/// know to work with the database afterwards. Only a migration that removes or renames something
-/// raises it.
-const MIGRATIONS: &[(&str, i64)] = &[
-    (include_str!("../../../sql/postgres/0001_store.sql"), 1),
-    (include_str!("../../../sql/postgres/0002_portfolios.sql"), 2),
-    (include_str!("../../../sql/postgres/0003_journal.sql"), 3),
-    (include_str!("../../../sql/postgres/0004_signals.sql"), 4),
-    (include_str!("../../../sql/postgres/0005_leases.sql"), 4),
-    (include_str!("../../../sql/postgres/0006_changes.sql"), 6),
-    // Counts up with each write of what a user's finished responses show, so that other nodes see
-    // that theirs are old. A program that does not count its writes would leave them with these.
-    ("ALTER TABLE users ADD COLUMN portfolio_version bigint NOT NULL DEFAULT 0;", 7),
-    (include_str!("../../../sql/postgres/0008_turns.sql"), 7),
-    (include_str!("../../../sql/postgres/0009_incarnation.sql"), 7),
-    (include_str!("../../../sql/postgres/0010_login_networks.sql"), 7),
-    (include_str!("../../../sql/postgres/0011_figures.sql"), 7),
-    (include_str!("../../../sql/postgres/0012_leases.sql"), 7),
-    (include_str!("../../../sql/postgres/0013_api_keys.sql"), 7),
-    (include_str!("../../../sql/postgres/0014_watchlists.sql"), 7),
-    (include_str!("../../../sql/postgres/0015_base_prices.sql"), 7),
-];
 
 const BEGIN: &str = "BEGIN";
 const LOCK: &str = "SELECT pg_advisory_xact_lock($1)";
@@ -64,11 +42,6 @@ UPDATE identity SET
     secret_check = NULL,
     place = own_place()
 WHERE id = 1 AND place IS DISTINCT FROM own_place()";
-
-/// The version that this program writes.
-pub(super) fn known_version() -> i64 {
-    MIGRATIONS.len() as i64
-}
 
 impl Connections {
     fn ask(

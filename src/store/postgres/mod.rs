@@ -14,6 +14,7 @@ mod copy_tests;
 mod faults_tests;
 pub(super) mod lease;
 mod migrations;
+mod schema;
 mod store;
 #[cfg(test)]
 pub(super) mod test_server;

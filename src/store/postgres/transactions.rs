@@ -7,15 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 use crate::base::Clock;
+use crate::store::account_id::AccountId;
 use crate::store::condition::State;
 use crate::store::errors::{BadStoreUrl, MaintenanceError, OpenError, Result, StoreError};
 use crate::store::postgres::condition::Condition;
 use crate::store::postgres::connection::{Connection, Deadline, Meaning, Target, meaning};
-use crate::store::postgres::migrations::known_version;
+use crate::store::postgres::schema::known_version;
 use crate::store::postgres::tx::{Opening, PostgresTx};
 use crate::store::settings::{StoreSettings, StoreUrl};
 use crate::store::tx::{Failure, Tx};
-use crate::store::write::{AccountId, WRITE_DEADLINE_MS};
+use crate::store::write::WRITE_DEADLINE_MS;
 
 /// Attempts of a transaction that the server ended, or whose connection was lost.
 const ATTEMPTS_MAX: usize = 2;

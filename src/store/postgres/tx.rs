@@ -10,11 +10,11 @@ use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Column, Row};
 
 use super::connection::Connection;
+use crate::store::account_id::AccountId;
 use crate::store::arg::Arg;
 use crate::store::cells::{Cells, another_type};
 use crate::store::postgres::connection::Deadline;
 use crate::store::tx::{Failure, ReadRow, Sql, Tx};
-use crate::store::write::AccountId;
 
 /// Locks the users whose data a write compares, always in the same order.
 const LOCK_USERS: &str = "SELECT id FROM users WHERE id = ANY($1) ORDER BY id FOR UPDATE";

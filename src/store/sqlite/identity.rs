@@ -27,7 +27,8 @@ use serde::{Deserialize, Serialize};
 use crate::base::clock;
 use crate::base::paths::beside;
 use crate::store::arg::args;
-use crate::store::changes::{self, Continuity, LastRead};
+use crate::store::change_log;
+use crate::store::change_log::{Continuity, LastRead};
 use crate::store::condition::IDENTITY;
 use crate::store::small_file;
 use crate::store::tx::{Failure, Tx, statements};
@@ -151,7 +152,7 @@ fn compare(
     let Some((id, mark)) = found.zip(mark) else { return Ok(Err(Difference::New)) };
     let lacks_change = || -> Result<bool, Failure> {
         let Some(MarkedChange { number, mark }) = mark.change else { return Ok(false) };
-        let page = changes::changes_after(tx, number)?;
+        let page = change_log::changes_after(tx, number)?;
         Ok(page.continuity(LastRead { number, mark }) == Continuity::WentBack)
     };
     Ok(if mark.database_id != id {
@@ -238,7 +239,7 @@ pub(crate) fn write_mark(
 
 /// The last change of accounts in the database.
 pub(crate) fn last_change(connection: &Connection) -> Result<LastRead, Failure> {
-    Ok(changes::counts(connection)?.0)
+    Ok(change_log::counts(connection)?.0)
 }
 
 /// Whether a service has this file open, or was killed while it had.

@@ -10,7 +10,7 @@ use crate::market::InstrumentList;
 use crate::warmers::context::WarmerContext;
 use crate::warmers::persist::PersistTask;
 use crate::warmers::quotes::feed_state::{FeedState, MarketView};
-use crate::warmers::quotes::known_closes::{index_stands, judge};
+use crate::warmers::quotes::judged_close::{index_stands, judge};
 use crate::warmers::quotes::snapshot::{Beside, SnapshotTask};
 use crate::warmers::tell::TellTask;
 

@@ -8,6 +8,7 @@ pub(crate) mod evidence;
 pub(crate) mod feed_state;
 pub(crate) mod feed_time;
 pub(crate) mod feeds;
+pub(crate) mod judged_close;
 pub(crate) mod known_closes;
 pub(crate) mod market_phase;
 pub(crate) mod poll;

@@ -9,9 +9,9 @@ use crate::signals::ListedSignal;
 use crate::signals::backtest::{History, Universe as RebuildUniverse};
 use crate::store::{PricedSignal, Store, StoreError};
 use crate::warmers::quotes::known_closes::{DATES_KEPT, KnownCloses};
+use crate::warmers::signals::done::{Done, Outcome};
 use crate::warmers::signals::outcomes::{Closes, Expected, walk};
 use crate::warmers::signals::publication::{Publication, Shown, show};
-use crate::warmers::signals::{Done, Outcome};
 
 /// Reads the stored histories, and publishes the last published signals again.
 pub(super) fn load(

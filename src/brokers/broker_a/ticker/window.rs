@@ -9,7 +9,8 @@ use crate::base::clock::zoned;
 use crate::base::{Clock, Source, Symbol};
 use crate::brokers::broker_a::ticker::subscriptions::Subscriptions;
 use crate::brokers::broker_a::ticker::ticks::{Day, Tick};
-use crate::brokers::feed::{Batch, CallTimes};
+use crate::brokers::feed::Batch;
+use crate::brokers::quote_checks::CallTimes;
 use crate::brokers::quote_checks::{Claim, Kind};
 
 /// Time for which ticks are gathered, the interval of snapshots. Index times are whole seconds, and
