@@ -1,7 +1,8 @@
 //! Recognises the administrator, and runs the activations that one asks for.
 //!
-//! An activation runs on the lane for users' calls to that broker, which is separate from the feed's,
-//! and the handler parks. The code and the secret are in wiped memory for the length of the call.
+//! An activation runs on the lane for users' calls to that broker, which is separate from the
+//! feed's, and the handler parks. The code and the secret are in wiped memory for the length of the
+//! call.
 
 use arc_swap::ArcSwap;
 use secrecy::{ExposeSecret, SecretString};

@@ -1,5 +1,5 @@
-//! Converts the preconditions of a request to those of the store. An `ETag` of ours is a revision in
-//! quotes. Pure.
+//! Converts the preconditions of a request to those of the store. An `ETag` of ours is a revision
+//! in quotes. Pure.
 
 use crate::api::body::Fields;
 use crate::http::{EntityTag, Named, Request};

@@ -1,4 +1,5 @@
-//! State of the event streams: the snapshot's and the chosen quotes' events, the same for all clients.
+//! State of the event streams: the snapshot's and the chosen quotes' events, the same
+//! for all clients.
 //!
 //! The thread `fan-out` makes the events; those that write streams clone an `Arc` of each.
 

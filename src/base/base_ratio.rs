@@ -1,4 +1,5 @@
-//! An exchange's base price as a part of the close before it, and how long a quantity is waited for.
+//! An exchange's base price as a part of the close before it, and how long a quantity is
+//! waited for.
 
 use rust_decimal::Decimal;
 

@@ -11,10 +11,10 @@ use crate::config::composed::{Config, Loaded};
 use crate::config::env_file::{Environment, Flags, NotText};
 use crate::config::fault::{Fault, Origin};
 use crate::config::outside::{Bare, Kind};
+use crate::config::refused::Refused;
 use crate::config::secrets::{FILE_SUFFIX, SECRETS, SHARED_PREFIX};
 use crate::config::settings::{REMOVED, SETTINGS, Setting, is_known};
-use crate::config::value::Refused;
-use crate::config::{check, env_file, outside, secrets, slips};
+use crate::config::{check, env_file, outside, refused, secrets};
 
 /// Longest part of a wrong value that is shown.
 const SHOWN_CHARS_MAX: usize = 200;
@@ -102,7 +102,7 @@ fn read_setting(
         None => (setting.set)(&mut loaded.config, text),
     };
     set.map_err(|refused| {
-        let Refused { problem, cure } = slips::explained(text, setting.unit, refused);
+        let Refused { problem, cure } = refused::explained(text, setting.unit, refused);
         let value = without_user(text).chars().take(SHOWN_CHARS_MAX).collect();
         let cure = format!("{cure} ({})", setting.unit);
         let origin = Some(origin.to_string());

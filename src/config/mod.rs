@@ -13,9 +13,9 @@ pub mod env_file;
 pub mod fault;
 pub mod load;
 pub(crate) mod outside;
+mod refused;
 pub mod secrets;
 pub mod settings;
-mod slips;
 pub mod value;
 
 pub use composed::{Config, Loaded, Reread, SimSettings};

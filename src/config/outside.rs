@@ -17,7 +17,7 @@
 use std::fmt::Display;
 
 use crate::base::visible;
-use crate::config::value::Refused;
+use crate::config::refused::Refused;
 
 /// Longest setting accepted: some hundred origins.
 pub(crate) const SETTING_BYTES_MAX: usize = 16 * 1024;

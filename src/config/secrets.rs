@@ -21,7 +21,8 @@ use crate::config::env_file::{Environment, NotText};
 use crate::config::fault::{Fault, Origin};
 use crate::config::outside;
 use crate::config::outside::{Bare, Kind, SECRET_BYTES_MAX};
-use crate::config::value::{self, Refused};
+use crate::config::refused::Refused;
+use crate::config::value;
 use crate::ops::state_lock;
 
 /// A prefix that other programs use too: an unknown name with it is taken for a typing error only

@@ -7,8 +7,9 @@ use std::fmt::Write as _;
 
 use crate::base::words;
 use crate::config::composed::Config;
+use crate::config::refused::Refused;
 use crate::config::secrets::{FILE_SUFFIX, SECRETS};
-use crate::config::value::{self, Refused, Show};
+use crate::config::value::{self, Show};
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;

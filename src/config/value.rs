@@ -2,6 +2,7 @@
 //!
 //! Pure functions. An error never repeats the value; the caller shows it, masked if it is a secret.
 
+use crate::config::refused::{NOT_WHOLE, Refused};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -18,13 +19,6 @@ use crate::nodes::lease::Holder;
 use crate::nodes::valkey::{Address, BadAddress, Namespace};
 use crate::ops::log::LogFormat;
 use crate::store::settings::StoreUrl;
-
-/// Why a text is not a valid value, and what to give instead.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
-    pub problem: String,
-    pub cure: String,
-}
 
 fn refused<T>(problem: impl Into<String>, cure: impl Into<String>) -> Result<T, Refused> {
     Err(Refused { problem: problem.into(), cure: cure.into() })
@@ -370,9 +364,6 @@ impl Show for AdminListen {
         self.address().unwrap_or(Self::OFF).to_owned()
     }
 }
-
-/// What is no whole number; see [`super::value::number`].
-pub(super) const NOT_WHOLE: &str = "is not a whole number in range";
 
 #[cfg(test)]
 mod tests {

@@ -36,7 +36,8 @@ const GRANTED: fn(u64) -> Result<Grant, AuthorityError> = |epoch| Ok(Grant::Gran
 fn one_holder_has_the_claim_until_it_runs_out_or_is_given_back() {
     let name = "one_holder_has_the_claim_until_it_runs_out_or_is_given_back";
     let Some(server) = TestServer::start(name) else { return };
-    let (claim, other_node) = (claim(&server), claim(&server));
+    let other_node = claim(&server);
+    let claim = claim(&server);
     let a = Holder::new("a", 1);
     let b = Holder::new("b", 2);
     assert_eq!(claim.take(&a, Epoch(1)), Ok(Grant::Refused), "the server is young");

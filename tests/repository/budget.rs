@@ -89,12 +89,11 @@ fn foreign_sections(source: &Source) -> Vec<String> {
     let name = source.path.trim_end_matches("/mod.rs").trim_end_matches(".rs");
     let own = words_of(name.rsplit('/').next().unwrap_or(name));
     let mut sections: Vec<(&str, usize)> = Vec::new();
+    let mut code = source.code_lines().into_iter().peekable();
     for line in source.text.lines() {
-        let code = line.trim();
-        if let Some(heading) = code.strip_prefix("// ----") {
+        if let Some(heading) = line.trim().strip_prefix("// ----") {
             sections.push((heading.trim_matches(['-', ' ']), 0));
-        } else if !code.is_empty()
-            && !code.starts_with("//")
+        } else if code.next_if(|next| std::ptr::eq(*next, line)).is_some()
             && let Some((_, lines)) = sections.last_mut()
         {
             *lines += 1;
@@ -126,7 +125,7 @@ fn binds_a_tuple(line: &str) -> bool {
     };
     let is_name = |name: &str| {
         let name = name.trim().trim_start_matches("mut ");
-        name.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
+        !name.is_empty() && name.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
     };
     names.contains(',') && names.split(',').all(is_name)
 }

@@ -116,6 +116,8 @@ impl<'ast> Visit<'ast> for Names {
         }
     }
 
+    fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
+
     fn visit_path(&mut self, path: &'ast syn::Path) {
         let parts = path.segments.iter().map(|segment| segment.ident.to_string());
         self.inline.push(parts.collect());

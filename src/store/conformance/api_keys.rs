@@ -43,13 +43,8 @@ pub(crate) fn a_key_is_kept_until_it_is_removed_and_each_change_is_told<E: Engin
     assert_eq!(read.keys[0], key(1, one));
     assert_eq!(store.auth_state().unwrap().keys.len(), 3);
 
-    // A use is no change, and the latest one stays.
-    for used_ms in [120_000, 60_000] {
-        let used_from = Some(format!("{used_ms}/24"));
-        store.note_key_uses(vec![KeyUse { id: key(1, one).id, used_ms, used_from }]).unwrap();
-    }
-    let used = &store.keys_of(vec![one]).unwrap().keys[0];
-    assert_eq!((used.used_ms, used.used_from.as_deref()), (Some(120_000), Some("120000/24")));
+    // A use is no change.
+    expect_latest_use_kept(&store, one);
     assert_eq!(told(registered + 3), []);
 
     // A disabled user's are not good meanwhile.
@@ -89,6 +84,15 @@ pub(crate) fn a_key_is_kept_until_it_is_removed_and_each_change_is_told<E: Engin
     assert_eq!(people.keys("", 9).unwrap(), []);
     assert_eq!(told(before), [Change::Erased { id: one }]);
     assert!(store.add_key(key(6, one), 9).is_err(), "of nobody");
+}
+
+fn expect_latest_use_kept(store: &Store, user: AccountId) {
+    for used_ms in [120_000, 60_000] {
+        let used_from = Some(format!("{used_ms}/24"));
+        store.note_key_uses(vec![KeyUse { id: key(1, user).id, used_ms, used_from }]).unwrap();
+    }
+    let used = &store.keys_of(vec![user]).unwrap().keys[0];
+    assert_eq!((used.used_ms, used.used_from.as_deref()), (Some(120_000), Some("120000/24")));
 }
 
 pub(crate) fn an_account_s_keys_are_bounded<E: Engine>() {

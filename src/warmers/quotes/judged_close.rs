@@ -1,5 +1,5 @@
-//! Judges the previous close of an arriving quote by what is known of its symbol, its session and its
-//! index.
+//! Judges the previous close of an arriving quote by what is known of its symbol, its session and
+//! its index.
 
 use jiff::Timestamp;
 

@@ -1,8 +1,6 @@
-//! Usual slips in a value that was refused: a unit after a number, separators within it, a comment
-//! after it. The cure then says exactly what to write. Pure.
-
-use crate::config::value::NOT_WHOLE;
-use crate::config::value::Refused;
+//! A value of a setting that was refused: what is wrong with it, and the cure. Of usual slips (a
+//! unit after a number, separators within it, a comment after it) the cure says exactly what to
+//! write. Pure.
 
 /// Units that people write, with what each is in the smallest of its kind.
 const TIMES_MS: [(&[&str], u64); 5] = [
@@ -59,6 +57,16 @@ fn converted(count: u64, word: &str, unit: &str) -> Option<u64> {
     let smallest = count.checked_mul(*factor)?;
     (smallest % own == 0).then_some(smallest / own)
 }
+
+/// Why a text is not a valid value, and what to give instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    pub problem: String,
+    pub cure: String,
+}
+
+/// What is no whole number; see [`super::value::number`].
+pub(super) const NOT_WHOLE: &str = "is not a whole number in range";
 
 #[cfg(test)]
 mod tests {
