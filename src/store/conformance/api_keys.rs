@@ -86,7 +86,7 @@ pub(crate) fn a_key_is_kept_until_it_is_removed_and_each_change_is_told<E: Engin
     assert!(store.add_key(key(6, one), 9).is_err(), "of nobody");
 }
 
-fn expect_latest_use_kept(store: &Store, user: AccountId) {
+fn expect_latest_use_kept(store: &crate::store::Store, user: AccountId) {
     for used_ms in [120_000, 60_000] {
         let used_from = Some(format!("{used_ms}/24"));
         store.note_key_uses(vec![KeyUse { id: key(1, user).id, used_ms, used_from }]).unwrap();
