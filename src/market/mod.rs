@@ -18,14 +18,16 @@ mod phase;
 pub mod search;
 pub mod sectors;
 pub(crate) mod snapshot;
+mod universe;
 mod universe_entry;
 
+pub use crate::market::universe::Universe;
 pub use calendar::MarketCalendar;
 pub(crate) use data_file::DataError;
 pub(crate) use derivatives::{Derivatives, Underlyings};
 pub use indices::{Index, IndexList, MarketSettings};
 pub(crate) use instruments::InstrumentList;
-pub use instruments::{Origin, Universe};
+pub use instruments::Origin;
 pub(crate) use market_day::{LastClose, Seen};
 pub(crate) use phase::{MarketStatus, Phase, Trading};
 pub use sectors::Sectors;
