@@ -120,7 +120,8 @@ fn what_a_leader_of_another_version_kept_is_counted_and_this_node_goes_on() {
     let name = "what_a_leader_of_another_version_kept_is_counted_and_this_node_goes_on";
     let Some(mut scene) = Scene::start(name) else { return };
     let room = scene.installation.room().unwrap();
-    let (relay, quotes) = (scene.key(Key::Relay), scene.key(Key::RelayQuotes));
+    let relay = scene.key(Key::Relay);
+    let quotes = scene.key(Key::RelayQuotes);
     let mut unreadable = 0;
     for version in OTHERS {
         scene.goes_on("a price before");
