@@ -92,7 +92,7 @@ impl Admin {
         &self.lane
     }
 
-    fn answer(&self, request: &Request<'_>, reply: &mut Response<'_>) -> Result<(), Problem> {
+    fn answer(&self, request: &Request<'_>, response: &mut Response<'_>) -> Result<(), Problem> {
         let path = request.path();
         if !PATHS.iter().any(|known| known.as_bytes() == path) {
             let detail = "There are /metrics, /livez and /readyz.";
@@ -107,23 +107,23 @@ impl Admin {
         let verdict = match path {
             b"/livez" => status::alive(watched.heartbeat_age_ms(), watched.fan_out_age_ms()),
             b"/readyz" => watched.readiness(),
-            _ => return self.metrics(reply),
+            _ => return self.metrics(response),
         };
         let probed = Probed { verdict: &verdict, of: &watched.service_address };
         let body = sonic_rs::to_vec(&probed).expect("names and text always serialise");
-        reply.body().extend_from_slice(&body);
+        response.body().extend_from_slice(&body);
         let status = if verdict.is_good { 200 } else { 503 };
-        reply.send(status, JSON, &[("Cache-Control", "no-store")]);
+        response.send(status, JSON, &[("Cache-Control", "no-store")]);
         Ok(())
     }
 
-    fn metrics(&self, reply: &mut Response<'_>) -> Result<(), Problem> {
+    fn metrics(&self, response: &mut Response<'_>) -> Result<(), Problem> {
         let watched = Arc::clone(&self.watched);
         let own = self.lane.stats();
         let ticket = self.lane.submit(SCRAPE_DEADLINE_MS, move || metrics::gather(&watched, own));
         let text = ticket.map_err(too_busy).and_then(|ticket| ticket.wait().map_err(too_busy))?;
-        reply.body().extend_from_slice(text.as_bytes());
-        reply.send(200, exposition::CONTENT_TYPE, &[("Cache-Control", "no-store")]);
+        response.body().extend_from_slice(text.as_bytes());
+        response.send(200, exposition::CONTENT_TYPE, &[("Cache-Control", "no-store")]);
         Ok(())
     }
 }
@@ -147,9 +147,9 @@ impl Serve for Admin {
         true
     }
 
-    fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Response<'a>) {
-        if let Err(problem) = self.answer(request, reply) {
-            let request_id = reply.problem(&problem);
+    fn serve<'a>(&'a self, request: &Request<'_>, response: &mut Response<'a>) {
+        if let Err(problem) = self.answer(request, response) {
+            let request_id = response.problem(&problem);
             let status = problem.status;
             let code = problem.code;
             // One limit with the service's own listener, whose summaries count these lines too.

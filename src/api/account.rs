@@ -27,7 +27,7 @@ use crate::views::values::{self, Instant};
 use crate::web::Site;
 
 /// `POST /api/auth/register`.
-pub(super) fn register(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(super) fn register(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let mut fields = Fields::of(call.request)?;
     let email = fields.text("email", EMAIL_BYTES_MAX * 2);
     let parsed = Email::parse(&email);
@@ -45,12 +45,12 @@ pub(super) fn register(state: &State, call: &Call<'_>, reply: &mut Response<'_>)
     let client = call.request.client_address();
     let session = state.auth.register(&email, name, password, client);
     let session = session.map_err(|error| about(error, "password"))?;
-    logged_in(201, &session, cookie, reply);
+    logged_in(201, &session, cookie, response);
     Ok(())
 }
 
 /// `POST /api/auth/login`.
-pub(super) fn login(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(super) fn login(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let mut fields = Fields::of(call.request)?;
     let email = fields.text("email", EMAIL_BYTES_MAX * 2);
     let password = fields.password("password", PASSWORD_CHARS_MAX);
@@ -60,12 +60,12 @@ pub(super) fn login(state: &State, call: &Call<'_>, reply: &mut Response<'_>) ->
     // Text that is no e-mail address is answered like an unknown address.
     let email = Email::given(&email);
     let session = state.auth.login(&email, password, call.request)?;
-    logged_in(200, &session, cookie, reply);
+    logged_in(200, &session, cookie, response);
     Ok(())
 }
 
 /// `POST /api/auth/logout`.
-pub(crate) fn logout(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(crate) fn logout(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let (everywhere, keys) = match call.request.body {
         [] => (false, false),
         _ => {
@@ -103,12 +103,12 @@ pub(crate) fn logout(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -
     };
     // The browser's cookie is deleted even if the logout could not be stored.
     ended.map_err(|error| Problem::from(error).with("Set-Cookie", cleared.clone()))?;
-    reply_and_set(200, &Message { message }, &[cleared], reply);
+    reply_and_set(200, &Message { message }, &[cleared], response);
     Ok(())
 }
 
 /// `POST /api/auth/password`.
-pub(super) fn password(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(super) fn password(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let mut fields = Fields::of(call.request)?;
     let current = fields.password("current_password", PASSWORD_CHARS_MAX);
     let new = new_password(&mut fields, "new_password");
@@ -119,18 +119,18 @@ pub(super) fn password(state: &State, call: &Call<'_>, reply: &mut Response<'_>)
     let session = state.auth.change_password(call.caller(), current, new, client);
     let session = session.map_err(|error| about(error, "new_password"))?;
     match cookie {
-        Some(_) => logged_in(200, &session, cookie, reply),
+        Some(_) => logged_in(200, &session, cookie, response),
         // The cookie's token is among those that were revoked.
         None => {
             let cleared = cleared(call.request);
-            reply_and_set(200, &view(&session, false), &[cleared], reply);
+            reply_and_set(200, &view(&session, false), &[cleared], response);
         }
     }
     Ok(())
 }
 
 /// `DELETE /api/auth/account`.
-pub(super) fn erase(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(super) fn erase(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let mut fields = Fields::of(call.request)?;
     let password = fields.password("password", PASSWORD_CHARS_MAX);
     fields.done()?;
@@ -140,7 +140,7 @@ pub(super) fn erase(state: &State, call: &Call<'_>, reply: &mut Response<'_>) ->
     state.portfolio.answers.invalidate(call.caller().id.0);
     let message = "The account and everything stored for it are erased.";
     let cleared = [cleared(call.request), proof_cleared(call.request)];
-    reply_and_set(200, &AccountErased { message, deleted }, &cleared, reply);
+    reply_and_set(200, &AccountErased { message, deleted }, &cleared, response);
     Ok(())
 }
 
@@ -171,13 +171,13 @@ fn logged_in(
     status: u16,
     session: &Session,
     cookie: Option<LoginCookie>,
-    reply: &mut Response<'_>,
+    response: &mut Response<'_>,
 ) {
     match cookie {
         Some(cookie) => {
-            reply_and_set(status, &view(session, true), &cookie.set(session), reply);
+            reply_and_set(status, &view(session, true), &cookie.set(session), response);
         }
-        None => reply_with(status, &view(session, false), reply),
+        None => reply_with(status, &view(session, false), response),
     }
 }
 
@@ -192,11 +192,16 @@ fn view(session: &Session, by_cookie: bool) -> LoggedIn<'_> {
 }
 
 /// Sends `view` with a `Set-Cookie` for each of `cookies`.
-fn reply_and_set(status: u16, view: &impl Serialize, cookies: &[String], reply: &mut Response<'_>) {
-    values::write(reply.body(), view);
+fn reply_and_set(
+    status: u16,
+    view: &impl Serialize,
+    cookies: &[String],
+    response: &mut Response<'_>,
+) {
+    values::write(response.body(), view);
     let mut headers = vec![NO_STORE];
     headers.extend(cookies.iter().map(|cookie| ("Set-Cookie", cookie.as_str())));
-    reply.send(status, JSON, &headers);
+    response.send(status, JSON, &headers);
 }
 
 // ---- Cookie
@@ -279,7 +284,7 @@ fn written(name: &str, value: &str, path: &str, life_s: i64, secure: bool) -> St
 // a valid token from the store.
 
 /// `GET /api/auth/session`.
-pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(super) fn read(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let caller = match &call.caller {
         Some(owner) => Some(owner.clone()),
         None => caller(state, call)?,
@@ -312,7 +317,7 @@ pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
         web: state.site.map(Site::version),
         login_pages: state.login_pages.as_ref().map(|[a, b]| LoginPages { a, b }),
     };
-    show(&view, call, reply)
+    show(&view, call, response)
 }
 
 /// `None` for a guest, and for a token that is refused.

@@ -23,7 +23,7 @@ use crate::views::values::Instant;
 const PACE_WAIT_MS_MAX: u64 = 1_000;
 
 /// `POST /brokera/activate` with `request_token`.
-pub(crate) fn broker_a(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(crate) fn broker_a(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let administration = &state.administration;
     let broker = Arc::clone(&state.broker_a);
     let secrets = administration.secrets.load_full();
@@ -32,12 +32,12 @@ pub(crate) fn broker_a(state: &State, call: &Call<'_>, reply: &mut Response<'_>)
     let status = administration.activate(call.request, Broker::A, secret, lane, move |code| {
         with_rate_limit_retries(|| broker.activate(code))
     })?;
-    reply_with(200, &of_broker_a(&status), reply);
+    reply_with(200, &of_broker_a(&status), response);
     Ok(())
 }
 
 /// `POST /brokerb/activate` with `api_session`.
-pub(crate) fn broker_b(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(crate) fn broker_b(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let administration = &state.administration;
     let broker = Arc::clone(&state.broker_b);
     let secrets = administration.secrets.load_full();
@@ -45,7 +45,7 @@ pub(crate) fn broker_b(state: &State, call: &Call<'_>, reply: &mut Response<'_>)
     let lane = &state.broker_b_lane;
     let status = administration
         .activate(call.request, Broker::B, secret, lane, move |code| broker.activate(code))?;
-    reply_with(200, &of_broker_b(&status), reply);
+    reply_with(200, &of_broker_b(&status), response);
     Ok(())
 }
 
@@ -78,13 +78,21 @@ fn with_rate_limit_retries<T>(
 
 /// `GET /brokera/status`. Computed from the current state of the token, so that a refusal by the
 /// broker, or its expiry at 06:00, shows at once.
-pub(crate) fn broker_a_status(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    show(&of_broker_a(&state.broker_a_token.status(state.clock.now())), call, reply)
+pub(crate) fn broker_a_status(
+    state: &State,
+    call: &Call<'_>,
+    response: &mut Response<'_>,
+) -> Handled {
+    show(&of_broker_a(&state.broker_a_token.status(state.clock.now())), call, response)
 }
 
 /// `GET /brokerb/status`, of broker B's session, which has no token type.
-pub(crate) fn broker_b_status(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    show(&of_broker_b(&state.broker_b.status()), call, reply)
+pub(crate) fn broker_b_status(
+    state: &State,
+    call: &Call<'_>,
+    response: &mut Response<'_>,
+) -> Handled {
+    show(&of_broker_b(&state.broker_b.status()), call, response)
 }
 
 fn of_broker_a(status: &TokenStatus) -> BrokerAStatus {

@@ -22,7 +22,7 @@ const CODE_BYTES_MAX: usize = 512;
 pub(crate) fn send_broker_return(
     broker: Broker,
     request: &Request<'_>,
-    reply: &mut Response<'_>,
+    response: &mut Response<'_>,
 ) -> Handled {
     let code = match request.method() {
         Method::Post => code(broker, form(request)?)?,
@@ -35,8 +35,8 @@ pub(crate) fn send_broker_return(
         ("Cache-Control", "no-store"),
         ("Referrer-Policy", "no-referrer"),
     ];
-    reply.body();
-    reply.send(303, "text/plain; charset=utf-8", &headers);
+    response.body();
+    response.send(303, "text/plain; charset=utf-8", &headers);
     Ok(())
 }
 

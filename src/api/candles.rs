@@ -38,7 +38,7 @@ const POLICY: CachePolicy = CachePolicy {
 const COMPRESSED_FROM_BYTES: usize = 1_024;
 
 /// Parks for a symbol that is not in memory, or was not compressed yet.
-pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(super) fn read(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let (symbol, days) = asked(call.query())?;
     let document = document(state, &symbol)?.ok_or_else(not_stored)?;
     let request = call.request;
@@ -46,12 +46,12 @@ pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
         && let Some(compressed) = compressed(state, &symbol, &document, days)
     {
         let chosen = compressed.select(request.accept_encoding(), request.preconditions())?;
-        reply.send_document(chosen);
+        response.send_document(chosen);
         return Ok(());
     }
-    document.write(days, reply.body());
+    document.write(days, response.body());
     let etag = format!("\"{}\"", document.tag(days));
-    send_tagged(call, &etag, &[("Cache-Control", PUBLIC), ("Vary", POLICY.vary)], reply)
+    send_tagged(call, &etag, &[("Cache-Control", PUBLIC), ("Vary", POLICY.vary)], response)
 }
 
 /// The document with the newest `days` candles in all codings. `None` if it is small or the lane is

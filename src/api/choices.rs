@@ -292,7 +292,7 @@ const USERS_PART: usize = 4;
 
 /// The client of a stream, for the limits of choices.
 #[derive(Clone, Copy)]
-pub(super) struct Asker {
+pub(super) struct StreamClient {
     /// Its network, as other limits count it; `None` if it is not known.
     pub(super) client: Option<IpAddr>,
     /// The wider network whose share is limited; `None` if it is not limited.
@@ -349,7 +349,7 @@ impl Choices {
         self: &Arc<Self>,
         source: QuoteSource<'_>,
         symbols: Vec<Symbol>,
-        asker: Asker,
+        asker: StreamClient,
         choices_max: usize,
     ) -> Result<Member, StreamsFull> {
         let name = symbols.iter().map(Symbol::as_str).collect::<Vec<_>>().join(",");
@@ -373,7 +373,7 @@ impl Choices {
         &self,
         name: &str,
         made: Option<&Arc<Choice>>,
-        asker: Asker,
+        asker: StreamClient,
         choices_max: usize,
     ) -> Result<Option<Arc<Choice>>, StreamsFull> {
         let mut by_name = self.by_name.lock();

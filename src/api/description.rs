@@ -21,7 +21,7 @@ pub(crate) fn description() -> &'static File {
 }
 
 /// `GET /api/openapi.json`. Waits once in the life of a process, while the document is compressed.
-pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(super) fn read(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let request = call.request;
-    pages::send(state, state.description, request.preconditions(), request, reply)
+    pages::send(state, state.description, request.preconditions(), request, response)
 }

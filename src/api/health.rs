@@ -6,7 +6,7 @@ use crate::api::state::State;
 use crate::http::{Problem, Response, Verdict};
 
 /// Never waits.
-pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(super) fn read(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let report = state.health.load();
     let Some(report) = report.as_deref() else {
         return Err(Problem::unavailable("starting", "The service is starting.", 1));
@@ -15,9 +15,9 @@ pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
     // The report has no `ETag`, because it changes each second. If the service is down the answer
     // is no success, so preconditions do not apply.
     if report.status() == 200 && given.judge(None)? == Verdict::NotModified {
-        reply.send(304, "", &[NO_STORE]);
+        response.send(304, "", &[NO_STORE]);
     } else {
-        reply.send_document(report);
+        response.send_document(report);
     }
     Ok(())
 }

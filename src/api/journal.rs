@@ -41,7 +41,7 @@ const FIRST_DATE: Date = jiff::civil::date(1990, 1, 1);
 
 /// `GET /api/journal`: a page, newest trading date first, then newest entry. Long entries make a
 /// page shorter than was asked for; only the cursor shows whether there are more.
-pub(super) fn list(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(super) fn list(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let id = call.caller().id;
     let (after, limit) = page_of(call)?;
     // The store bounds the page in bytes, so that hashing and writing it on the edge is quick.
@@ -50,8 +50,8 @@ pub(super) fn list(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
         entries: page.entries.iter().map(entry_view).collect(),
         next_cursor: page.next().map(|position| seal(id, position)),
     };
-    values::write(reply.body(), &view);
-    send_tagged(call, &etag_of(&page.revision()), &KEPT, reply)
+    values::write(response.body(), &view);
+    send_tagged(call, &etag_of(&page.revision()), &KEPT, response)
 }
 
 /// The page that the query asks for: its cursor and its limit.
@@ -66,7 +66,7 @@ pub(super) fn page_of(call: &Call<'_>) -> Result<(Option<JournalCursor>, usize),
 }
 
 /// `POST /api/journal`. Preconditions apply to the page that a GET of the same target would return.
-pub(super) fn add(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(super) fn add(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let now = state.clock.now();
     let mut fields = Fields::of(call.request)?;
     // A new entry may be a copy of another, which has one.
@@ -82,25 +82,25 @@ pub(super) fn add(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> H
     state.admit_write(call.caller())?;
     let user = call.caller().id;
     let entry = state.store.add_entry(user, fields, now.as_millisecond(), page)?;
-    values::write(reply.body(), &entry_view(&entry));
+    values::write(response.body(), &entry_view(&entry));
     let location = format!("/api/journal/{}", entry.id);
     let etag = etag_of(&entry.revision());
-    reply.send(201, JSON, &[("Location", &location), ("ETag", &etag), NO_STORE]);
+    response.send(201, JSON, &[("Location", &location), ("ETag", &etag), NO_STORE]);
     Ok(())
 }
 
 /// `GET /api/journal/{id}`.
-pub(super) fn show(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(super) fn show(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let found = state.store.entry(call.caller().id, entry_id(call))?;
     let entry = found.ok_or_else(entry_not_found)?;
-    values::write(reply.body(), &entry_view(&entry));
-    send_tagged(call, &etag_of(&entry.revision()), &KEPT, reply)
+    values::write(response.body(), &entry_view(&entry));
+    send_tagged(call, &etag_of(&entry.revision()), &KEPT, response)
 }
 
 /// `PUT /api/journal/{id}`: replaces the whole entry, so fields that are left out are deleted. The
 /// answer has no `ETag`, because the stored entry is not byte for byte what was sent (RFC 9110
 /// 9.3.4).
-pub(super) fn replace(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(super) fn replace(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let now = state.clock.now();
     let mut fields = Fields::of(call.request)?;
     let expected = expected_with(call.request, &mut fields);
@@ -111,19 +111,19 @@ pub(super) fn replace(state: &State, call: &Call<'_>, reply: &mut Response<'_>) 
     state.admit_write(call.caller())?;
     let replaced = state.store.replace_entry(user, entry, fields, now_ms, expected)?;
     let entry = replaced.ok_or_else(entry_not_found)?;
-    reply_with(200, &entry_view(&entry), reply);
+    reply_with(200, &entry_view(&entry), response);
     Ok(())
 }
 
 /// `DELETE /api/journal/{id}`: 200 with a message, because every answer of this API is JSON.
-pub(super) fn delete(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(super) fn delete(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let user = call.caller().id;
     let entry = entry_id(call);
     state.admit_write(call.caller())?;
     if !state.store.delete_entry(user, entry, expected(call.request))? {
         return Err(entry_not_found());
     }
-    reply_with(200, &Message { message: "The journal entry has been deleted." }, reply);
+    reply_with(200, &Message { message: "The journal entry has been deleted." }, response);
     Ok(())
 }
 

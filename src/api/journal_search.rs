@@ -42,15 +42,15 @@ struct Filters {
 
 /// `GET /api/journal/search`. Parks for the store once for each thousand entries, and then for the
 /// lane that computes.
-pub(super) fn search(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(super) fn search(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let user = call.caller().id;
     let (after, limit) = page_of(call)?;
     let filters = Filters::of(call.query())?;
     let entries = all_entries(state, user)?;
     let body =
         compute(&state.portfolio.lane, move || Ok(found(user, &entries, &filters, after, limit)))?;
-    reply.body().extend_from_slice(&body);
-    send_tagged(call, &etag(&body), &KEPT, reply)
+    response.body().extend_from_slice(&body);
+    send_tagged(call, &etag(&body), &KEPT, response)
 }
 
 /// Newest first.

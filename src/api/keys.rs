@@ -24,13 +24,13 @@ const NAME_CHARS_MAX: usize = 60;
 const TIME_CHARS_MAX: usize = 40;
 
 /// `GET /api/keys`.
-pub(super) fn list(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(super) fn list(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let keys = state.auth.list_keys(call.caller().id)?;
-    show(&view(&keys), call, reply)
+    show(&view(&keys), call, response)
 }
 
 /// `POST /api/keys`.
-pub(super) fn make(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(super) fn make(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let mut fields = Fields::of(call.request)?;
     let name = fields.name("name", NAME_CHARS_MAX);
     let scopes = scopes(&mut fields);
@@ -60,19 +60,19 @@ pub(super) fn make(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
     let new = NewKey { name, scopes, expires_ms };
     let client = call.request.client_address();
     let (key, text) = state.auth.make_key(call.caller(), new, password, client)?;
-    reply_with(201, &NewApiKey { key: &text, about: of(&key) }, reply);
+    reply_with(201, &NewApiKey { key: &text, about: of(&key) }, response);
     Ok(())
 }
 
 /// `DELETE /api/keys/{id}`.
-pub(super) fn revoke(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(super) fn revoke(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     state.admit_write(call.caller())?;
     let id = id_text(call.path_id.unwrap_or_default().cast_unsigned());
     if !state.auth.revoke_key(call.caller(), &id)? {
         return Err(Problem::new(404, "key_not_found", "You have no API key with this id."));
     }
-    reply.body();
-    reply.send(204, "", &[NO_STORE]);
+    response.body();
+    response.send(204, "", &[NO_STORE]);
     Ok(())
 }
 

@@ -12,8 +12,8 @@ use crate::http::document::coding::etag;
 
 /// Never waits: prices that are missing are asked for and come later. The first request in a minute
 /// makes its own document.
-pub(crate) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    if send_published(state.movers.asked_for(), call, reply)? {
+pub(crate) fn read(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
+    if send_published(state.movers.asked_for(), call, response)? {
         return Ok(());
     }
     let universe = state.universe.load_full();
@@ -28,6 +28,6 @@ pub(crate) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
     };
     let (json, _) = moment.document(true);
     let tag = etag(&json);
-    reply.body().extend_from_slice(&json);
-    send_tagged(call, &tag, &OF_ALL_CODINGS, reply)
+    response.body().extend_from_slice(&json);
+    send_tagged(call, &tag, &OF_ALL_CODINGS, response)
 }

@@ -57,7 +57,7 @@ impl Place {
         self,
         state: &State,
         request: &Request<'_>,
-        reply: &mut Response<'_>,
+        response: &mut Response<'_>,
     ) -> Handled {
         if !self.takes(request.method()) {
             let detail = "This path does not take this method; see the Allow header.";
@@ -65,9 +65,9 @@ impl Place {
             return Err(problem.with("Allow", self.allowed_methods()));
         }
         match self {
-            Self::File(file) => send(state, file, request.preconditions(), request, reply),
-            Self::Missing(file) => send(state, file, Preconditions::NONE, request, reply),
-            Self::Return(broker) => send_broker_return(broker, request, reply),
+            Self::File(file) => send(state, file, request.preconditions(), request, response),
+            Self::Missing(file) => send(state, file, Preconditions::NONE, request, response),
+            Self::Return(broker) => send_broker_return(broker, request, response),
         }
     }
 }
@@ -79,7 +79,7 @@ pub(super) fn send(
     file: &'static File,
     preconditions: Preconditions<'_>,
     request: &Request<'_>,
-    reply: &mut Response<'_>,
+    response: &mut Response<'_>,
 ) -> Handled {
     let variants = match preferred_coding(request.accept_encoding()) {
         Coding::Identity => file.plain(),
@@ -88,6 +88,6 @@ pub(super) fn send(
                 .unwrap_or_else(|_busy| file.plain())
         }),
     };
-    reply.send_document(variants.select(request.accept_encoding(), preconditions)?);
+    response.send_document(variants.select(request.accept_encoding(), preconditions)?);
     Ok(())
 }

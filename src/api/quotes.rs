@@ -25,20 +25,20 @@ const RETRY_AFTER_S: u64 = 5;
 const HEADERS: &[(&str, &str)] = &[("Cache-Control", "no-cache")];
 
 /// Parks only for symbols without a fresh quote, for at most `miss_wait_ms`.
-pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(super) fn read(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let query = call.query();
-    let mut first = join(state, query, reply.body(), PassKind::First)?;
+    let mut first = join(state, query, response.body(), PassKind::First)?;
     if first.missing.is_empty() && first.cold.is_empty() {
-        return finish(&first, call, reply);
+        return finish(&first, call, response);
     }
     let client = call.request.client_address().map(network);
     first.missing.append(&mut first.cold);
     let unsettled = fetch(state, client, &first.missing);
-    let second = join(state, query, reply.body(), PassKind::AfterWait)?;
+    let second = join(state, query, response.body(), PassKind::AfterWait)?;
     if second.quotes == 0 && !second.missing.is_empty() && unsettled {
         return Err(unavailable(state.answer_in_ms.load(Ordering::Relaxed)));
     }
-    finish(&second, call, reply)
+    finish(&second, call, response)
 }
 
 /// Result of a pass over the symbols, besides the quotes, which are in the body.
@@ -62,14 +62,14 @@ enum PassKind {
 }
 
 /// Closes the array of quotes and sends.
-fn finish(pass: &Pass, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    let body = reply.written();
+fn finish(pass: &Pass, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
+    let body = response.written();
     body.extend_from_slice(b"],\"unavailable\":[");
     name(body, pass.unavailable.iter());
     body.extend_from_slice(b"]}");
     // The answer has no `ETag`: each combination of symbols would need its own, each time.
     let verdict = call.request.preconditions().judge(None)?;
-    reply.send(verdict.status(), JSON, HEADERS);
+    response.send(verdict.status(), JSON, HEADERS);
     Ok(())
 }
 

@@ -19,20 +19,20 @@ pub(super) const KEPT: [(&str, &str); 2] =
     [("Cache-Control", "private, no-cache"), ("Vary", "Authorization, Cookie")];
 
 /// Sends `view` with `Cache-Control: no-store`.
-pub(super) fn reply_with(status: u16, view: &impl Serialize, reply: &mut Response<'_>) {
-    values::write(reply.body(), view);
-    reply.send(status, JSON, &[NO_STORE]);
+pub(super) fn reply_with(status: u16, view: &impl Serialize, response: &mut Response<'_>) {
+    values::write(response.body(), view);
+    response.send(status, JSON, &[NO_STORE]);
 }
 
-/// Sends the JSON in the body of `reply` with the `ETag` `etag`, after the request's preconditions.
+/// Sends the JSON in the body of `response` with the `ETag` `etag`, after the request's preconditions.
 pub(super) fn send_tagged(
     call: &Call<'_>,
     etag: &str,
     headers: &[(&str, &str)],
-    reply: &mut Response<'_>,
+    response: &mut Response<'_>,
 ) -> Handled {
     let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
-    reply.send(verdict.status(), JSON, &[&[("ETag", etag)], headers].concat());
+    response.send(verdict.status(), JSON, &[&[("ETag", etag)], headers].concat());
     Ok(())
 }
 
@@ -41,19 +41,19 @@ pub(super) fn send_tagged(
 pub(super) fn send_published(
     slot: &PublishedJson,
     call: &Call<'_>,
-    reply: &mut Response<'_>,
+    response: &mut Response<'_>,
 ) -> Result<bool, Problem> {
     let request = call.request;
     let published = slot.load();
     let Some(published) = published.as_deref() else { return Ok(false) };
-    reply.send_document(published.select(request.accept_encoding(), request.preconditions())?);
+    response.send_document(published.select(request.accept_encoding(), request.preconditions())?);
     Ok(true)
 }
 
 /// Sends `view` as of this instant, with its `ETag`.
-pub(super) fn show(view: &impl Serialize, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    values::write(reply.body(), view);
-    send_tagged(call, &etag(reply.written()), &[NO_STORE], reply)
+pub(super) fn show(view: &impl Serialize, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
+    values::write(response.body(), view);
+    send_tagged(call, &etag(response.written()), &[NO_STORE], response)
 }
 
 /// Headers of an answer that a request makes in place of a published document.

@@ -35,7 +35,7 @@ impl Api {
         &self.state
     }
 
-    fn dispatch(&self, request: &Request<'_>, reply: &mut Response<'_>) -> Handled {
+    fn dispatch(&self, request: &Request<'_>, response: &mut Response<'_>) -> Handled {
         if request.query().is_some_and(has_key) {
             self.state.auth.api_keys.refused.increment(KeyRefusal::Query);
             return Err(errors::key_refused(KeyRefusal::Query));
@@ -52,41 +52,41 @@ impl Api {
         let path = normal.as_deref().unwrap_or(sent);
         match place {
             Found::Route(number, path_id) => {
-                reply.is_of_kind(number + 1);
+                response.is_of_kind(number + 1);
                 let route = &ROUTES[number];
                 let caller = self.admitted(route, request)?;
                 let Route { access, method, .. } = *route;
                 if access == Access::Public && method == Method::Get && path_id.is_none() {
                     request.name_route(number);
                 }
-                self.run(number, &Call { request, caller, path_id }, reply)
+                self.run(number, &Call { request, caller, path_id }, response)
             }
             Found::Path if method == Method::Options => {
-                self.options(&allowed_methods(path), request, reply)
+                self.options(&allowed_methods(path), request, response)
             }
             Found::Path => Err(method_not_allowed(path)),
-            Found::Nothing => self.page(path, request, reply),
+            Found::Nothing => self.page(path, request, response),
         }
     }
 
     /// Answers a path that is not a route: a page of the dashboard, or 404.
-    fn page(&self, path: &[u8], request: &Request<'_>, reply: &mut Response<'_>) -> Handled {
+    fn page(&self, path: &[u8], request: &Request<'_>, response: &mut Response<'_>) -> Handled {
         let place = Place::at(&self.state, path);
         let Some(place) = place.or_else(|| Place::missing(&self.state, path, request)) else {
             return Err(Problem::new(404, "not_found", "There is nothing at this path."));
         };
-        reply.is_of_kind(PAGE_KIND);
+        response.is_of_kind(PAGE_KIND);
         match request.method() {
-            Method::Options => self.options(place.allowed_methods(), request, reply),
+            Method::Options => self.options(place.allowed_methods(), request, response),
             _ => {
                 self.state.auth.by_key(request).map_err(errors::no_key)?;
-                place.serve(&self.state, request, reply)
+                place.serve(&self.state, request, response)
             }
         }
     }
 
     #[inline]
-    fn run(&self, number: usize, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+    fn run(&self, number: usize, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
         let route = &ROUTES[number];
         if route.method != Method::Get {
             if self.state.is_read_only && !only_reads(route) {
@@ -95,16 +95,16 @@ impl Api {
             }
             refuse_unsupported_change(route, call.request)?;
         }
-        (route.run)(&self.state, call, reply)
+        (route.run)(&self.state, call, response)
     }
 
     /// Sends a refusal and logs it once, with the request id that the client sees.
-    fn refuse(&self, problem: &Problem, request: &Request<'_>, reply: &mut Response<'_>) {
+    fn refuse(&self, problem: &Problem, request: &Request<'_>, response: &mut Response<'_>) {
         let explained = (problem.status == 412).then(|| errors::altered_tag(request)).flatten();
         let problem = explained.as_ref().unwrap_or(problem);
         let request_id = match self.is_shown_to_a_person(request) {
-            true => reply.problem_page(problem),
-            false => reply.problem(problem),
+            true => response.problem_page(problem),
+            false => response.problem(problem),
         };
         log_refusal(&self.state, request, &request_id, problem);
     }
@@ -153,11 +153,11 @@ impl Api {
     }
 
     /// Answers OPTIONS, including CORS preflights. Never identifies the caller.
-    fn options(&self, allow: &str, request: &Request<'_>, reply: &mut Response<'_>) -> Handled {
-        reply.body();
+    fn options(&self, allow: &str, request: &Request<'_>, response: &mut Response<'_>) -> Handled {
+        response.body();
         match self.state.cors.load().preflight(request, allow) {
-            Some(headers) => reply.send(204, "", &headers),
-            None => reply.send(204, "", &[("Allow", allow)]),
+            Some(headers) => response.send(204, "", &headers),
+            None => response.send(204, "", &[("Allow", allow)]),
         }
         Ok(())
     }
@@ -186,17 +186,17 @@ impl Serve for Api {
 
     // Inlined into the exchange: what stands between a known head and its handler is short.
     #[inline]
-    fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Response<'a>) {
+    fn serve<'a>(&'a self, request: &Request<'_>, response: &mut Response<'a>) {
         let handled = match request.known_route() {
             // Nobody's, and without an API key: such a head is never known.
             Some(number) => {
-                reply.is_of_kind(number + 1);
-                self.run(number, &Call { request, caller: None, path_id: None }, reply)
+                response.is_of_kind(number + 1);
+                self.run(number, &Call { request, caller: None, path_id: None }, response)
             }
-            None => self.dispatch(request, reply),
+            None => self.dispatch(request, response),
         };
         if let Err(problem) = handled {
-            self.refuse(&problem, request, reply);
+            self.refuse(&problem, request, response);
         }
     }
 }

@@ -21,15 +21,15 @@ use crate::views::values::Day;
 pub(super) const RESULTS_MAX: usize = 20;
 
 /// Never waits.
-pub(crate) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(crate) fn read(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let text = one(call.query(), "q")?.unwrap_or_default();
     let query = Query::parse(&text).ok_or_else(unusable)?;
     let list = state.instruments.load_full();
     let instruments = found(&list, &state.portfolio.securities.load(), &query);
     let count = instruments.len();
     let results = SearchResults { as_of: Day(list.as_of()), count, instruments };
-    values::write(reply.body(), &results);
-    send_tagged(call, &etag(reply.written()), &[("Cache-Control", PUBLIC)], reply)
+    values::write(response.body(), &results);
+    send_tagged(call, &etag(response.written()), &[("Cache-Control", PUBLIC)], response)
 }
 
 pub(super) fn found<'a>(

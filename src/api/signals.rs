@@ -35,23 +35,23 @@ impl Filter {
 }
 
 /// Every signal of the last published date. Never waits.
-pub(super) fn list(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(super) fn list(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let Some(filter) = filter(call.query())? else {
-        return prepared(&state.signals, call, reply);
+        return prepared(&state.signals, call, response);
     };
     let list = state.signal_list.load();
     let list = list.as_deref().ok_or_else(not_ready)?;
-    SignalList::of(list, |signal| filter.keeps(signal)).write(reply.body());
-    send_tagged(call, &etag(reply.written()), &[("Cache-Control", PUBLIC)], reply)
+    SignalList::of(list, |signal| filter.keeps(signal)).write(response.body());
+    send_tagged(call, &etag(response.written()), &[("Cache-Control", PUBLIC)], response)
 }
 
 /// The record of published signals. Never waits.
-pub(super) fn record(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    prepared(&state.signals_record, call, reply)
+pub(super) fn record(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
+    prepared(&state.signals_record, call, response)
 }
 
-fn prepared(slot: &PublishedJson, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    if send_published(slot, call, reply)? { Ok(()) } else { Err(not_ready()) }
+fn prepared(slot: &PublishedJson, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
+    if send_published(slot, call, response)? { Ok(()) } else { Err(not_ready()) }
 }
 
 fn not_ready() -> Problem {

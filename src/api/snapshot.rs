@@ -10,16 +10,16 @@ use crate::http::document::coding::etag;
 use crate::http::{Problem, Response};
 
 /// Never waits, and allocates nothing once there is data.
-pub(crate) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(crate) fn read(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     if state.snapshot.is_outlived(call.request.arrived_mono_ms)
         && let Some(published) = state.snapshot.load().as_deref()
     {
         let json = aged(published.json());
         let tag = etag(&json);
-        reply.body().extend_from_slice(&json);
-        return send_tagged(call, &tag, &OF_ALL_CODINGS, reply);
+        response.body().extend_from_slice(&json);
+        return send_tagged(call, &tag, &OF_ALL_CODINGS, response);
     }
-    if send_published(&state.snapshot, call, reply)? {
+    if send_published(&state.snapshot, call, response)? {
         return Ok(());
     }
     let detail = "No index data has arrived yet.";

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::api::call::{Call, Handled};
-use crate::api::choices::{Asker, Member};
+use crate::api::choices::{Member, StreamClient};
 use crate::api::query::{Decoded, values};
 use crate::api::state::State;
 use crate::api::symbols::symbols;
@@ -29,7 +29,7 @@ const RETRY_AFTER_S: u64 = 10;
 const QUOTE_STREAM_PLACES: usize = 2;
 
 /// Never waits.
-pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(super) fn read(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let request = call.request;
     let query = call.query();
     let symbols = match values(query, b"symbols").next() {
@@ -38,8 +38,8 @@ pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
     };
     // A stream has no state for an `ETag`.
     if request.preconditions().judge(None)? == Verdict::NotModified {
-        reply.body();
-        reply.send(304, "", &[("Cache-Control", "no-store, no-transform")]);
+        response.body();
+        response.send(304, "", &[("Cache-Control", "no-store, no-transform")]);
         return Ok(());
     }
     let coding = stream_coding(request.accept_encoding());
@@ -54,17 +54,17 @@ pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> 
         key: call.key().map(|key| (Arc::clone(key), state.clock.clone())),
     };
     let places = if symbols.is_some() { QUOTE_STREAM_PLACES } else { 1 };
-    let choices_max = reply.settings.stream_choices_max;
-    let trusted = &reply.settings.trusted_proxies;
+    let choices_max = response.settings.stream_choices_max;
+    let trusted = &response.settings.trusted_proxies;
     let is_limited =
         |client: &IpAddr| !client.is_loopback() && !Network::any_contains(trusted, *client);
-    let asker = Asker {
+    let asker = StreamClient {
         client: address.map(network),
         site: address.filter(is_limited).map(site),
         is_user: symbols.is_some() && (call.key().is_some() || state.auth.recognises(request)),
     };
     let wanted = WantedStream { coding, address, places, opening: &streams.opening };
-    let opened = reply.stream(wanted, || {
+    let opened = response.stream(wanted, || {
         if let Some(symbols) = symbols {
             let member = streams.choices.join(state.quote_source(), symbols, asker, choices_max)?;
             events.quotes = Some((member, None));

@@ -28,17 +28,17 @@ pub(super) const LISTS_MAX: usize = 10;
 const NAME_CHARS_MAX: usize = 40;
 
 /// `GET /api/watchlists`.
-pub(super) fn read(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(super) fn read(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let found = state.store.watchlists(call.caller().id)?;
     let revision = found.revision();
     let view = Watchlists { watchlists: &found.lists, revision: &revision.0 };
-    values::write(reply.body(), &view);
-    send_tagged(call, &etag_of(&revision), &KEPT, reply)
+    values::write(response.body(), &view);
+    send_tagged(call, &etag_of(&revision), &KEPT, response)
 }
 
 /// `PUT /api/watchlists`. The answer has no `ETag`, because the ids of new lists are not in what
 /// was sent (RFC 9110 9.3.4); its `revision` is what a client sends with its next change.
-pub(super) fn replace(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(super) fn replace(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let mut fields = Fields::of(call.request)?;
     let expected = expected_with(call.request, &mut fields);
     let lists = lists(fields)?;
@@ -50,7 +50,7 @@ pub(super) fn replace(state: &State, call: &Call<'_>, reply: &mut Response<'_>) 
     })?;
     let revision = stored.revision();
     let view = Watchlists { watchlists: &stored.lists, revision: &revision.0 };
-    reply_with(200, &view, reply);
+    reply_with(200, &view, response);
     Ok(())
 }
 

@@ -77,9 +77,9 @@ enum NotTaken {
 }
 
 /// The tokens that the previous process left, still unread.
-pub(crate) struct Left([(Broker, Option<OwnedFd>); 2]);
+pub(crate) struct InheritedTokens([(Broker, Option<OwnedFd>); 2]);
 
-impl Left {
+impl InheritedTokens {
     /// Takes the tokens out of the passed descriptors.
     pub(super) fn claim(inherited: &mut Inherited) -> Self {
         Self(Broker::ALL.map(|broker| (broker, inherited.claim(name(broker)))))
@@ -98,7 +98,7 @@ pub(crate) struct Handover {
 impl Handover {
     /// Puts the left tokens in force, as far as the settings allow. Called before anything needs a
     /// token.
-    pub(crate) fn take_over(left: Left, config: &Config, state: &State) -> Self {
+    pub(crate) fn take_over(left: InheritedTokens, config: &Config, state: &State) -> Self {
         let slots = left.0.map(|(broker, file)| {
             let Some(file) = file else { return (broker, Stored::Nothing) };
             match taken_over(broker, file, config, state) {

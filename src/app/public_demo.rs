@@ -84,7 +84,7 @@ impl Day {
         // Nothing of a visitor outlives the day. What cannot be removed now is tried again when the
         // folder is used next.
         if let Err(error) = remove(&self.config.state_dir) {
-            tracing::warn!(%error, "a day of the demo is not removed yet");
+            tracing::warn!(%error, "cannot remove the previous demo's data; trying again");
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::admin::Admin;
 use crate::admin::listener::AdminListen;
 use crate::api::{Api, State};
 use crate::app::assemble::{Assembled, MembershipParts, assemble};
-use crate::app::handover::{Handover, Left};
+use crate::app::handover::{Handover, InheritedTokens};
 use crate::app::start_error::{StartError, cure};
 use crate::auth::{Auth, start_changes};
 use crate::base::{Clock, clock};
@@ -123,7 +123,7 @@ impl App {
         coroutines::configure(config.http.edge_threads);
         // Taken first, so that a second instance fails before it touches anything.
         let mut inherited = Inherited::take();
-        let left = Left::claim(&mut inherited);
+        let left = InheritedTokens::claim(&mut inherited);
         let listeners = Listener::open(&config.http.listen, inherited.rest())?;
         let (admin, admin_failure) = admin_listener(&config.admin.listen)?;
         make_state_dir(&config.state_dir)?;

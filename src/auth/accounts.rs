@@ -14,7 +14,7 @@ use crate::auth::endings::{Ending, is_unwritten};
 use crate::auth::identity::{Auth, Caller};
 use crate::auth::key_form;
 use crate::auth::keys::Registration;
-use crate::auth::passwords::{Asker, CryptoError, Weakness, Whose};
+use crate::auth::passwords::{CryptoError, HashClient, Weakness, Whose};
 use crate::auth::throttle::{Key, Throttle};
 use crate::auth::tokens::{TOKEN_LIFE_S, Unsigned};
 use crate::auth::{passwords, tokens};
@@ -102,7 +102,7 @@ impl Auth {
             return Err(StoreError::EmailTaken.into());
         }
         let attempt = self.registrations.shared_attempt(&keys);
-        let asker = Asker { whose: Whose::Stranger, attempt };
+        let asker = HashClient { whose: Whose::Stranger, attempt };
         let password_hash = self.passwords.hash(password, asker).inspect_err(|error| {
             count_refusal(error, &self.registrations);
         })?;
@@ -171,7 +171,7 @@ impl Auth {
         } else {
             self.throttle.admit(&keys[1..])?;
         }
-        let asker = Asker { whose, attempt: self.throttle.shared_attempt(&keys) };
+        let asker = HashClient { whose, attempt: self.throttle.shared_attempt(&keys) };
         let secrets = self.verify_password(found, password, asker).inspect_err(|error| {
             if matches!(error, AccountError::WrongPassword) {
                 self.wrong_passwords.increment();
@@ -412,7 +412,8 @@ impl Auth {
         let own = Key::User(caller.id.0);
         let keys = [Key::Address(client), own];
         self.throttle.admit(&keys)?;
-        let asker = Asker { whose: Whose::Known, attempt: self.throttle.shared_attempt(&keys) };
+        let asker =
+            HashClient { whose: Whose::Known, attempt: self.throttle.shared_attempt(&keys) };
         let secrets = self.verify_password(Some(found), password, asker)?;
         self.throttle.forgive(own);
         self.remember(&secrets.user, client);
@@ -425,7 +426,7 @@ impl Auth {
         &self,
         found: Option<UserSecrets>,
         password: SecretString,
-        asker: Asker,
+        asker: HashClient,
     ) -> Result<UserSecrets, AccountError> {
         let stored = found.as_ref().map(|secrets| secrets.password_hash.as_str());
         let checked = self.passwords.check(password, stored, asker).inspect_err(|error| {

@@ -46,7 +46,7 @@ thread_local! {
 pub enum CryptoError {
     #[error("too many hashes are waiting")]
     Busy,
-    #[error("the hash did not end: {0}")]
+    #[error("hashing did not finish in time: {0}")]
     Lost(#[from] LaneError),
     #[error("the hash cannot be made: {0}")]
     Failed(String),
@@ -65,13 +65,13 @@ pub(crate) enum Whose {
 }
 
 /// The client of a hash, and the attempt to count at all nodes.
-pub(crate) struct Asker {
+pub(crate) struct HashClient {
     pub whose: Whose,
     /// `None` if there are no other nodes, or no limit.
     pub attempt: Option<SharedAttempt>,
 }
 
-impl From<Whose> for Asker {
+impl From<Whose> for HashClient {
     fn from(whose: Whose) -> Self {
         Self { whose, attempt: None }
     }
@@ -157,7 +157,11 @@ impl Passwords {
     ///
     /// # Errors
     /// [`CryptoError`].
-    pub(crate) fn hash(&self, password: SecretString, asker: impl Into<Asker>) -> Result<String> {
+    pub(crate) fn hash(
+        &self,
+        password: SecretString,
+        asker: impl Into<HashClient>,
+    ) -> Result<String> {
         let params = self.params.clone();
         self.run(asker.into(), move |_| hashed(&composed(&password), &params))
     }
@@ -172,7 +176,7 @@ impl Passwords {
         &self,
         password: SecretString,
         stored: Option<&str>,
-        asker: impl Into<Asker>,
+        asker: impl Into<HashClient>,
     ) -> Result<Checked> {
         let params = self.params.clone();
         let known = stored.is_some();
@@ -205,7 +209,7 @@ impl Passwords {
     /// Runs a job on the lane, after the attempt was counted together with the other nodes.
     fn run<T: Send + 'static>(
         &self,
-        Asker { whose, attempt }: Asker,
+        HashClient { whose, attempt }: HashClient,
         job: impl FnOnce(Option<&SharedAttempt>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let place = match whose {

@@ -115,7 +115,7 @@ impl SyncGate {
         if result.as_ref().is_err_and(|error| error.kind.judged().blames_request) {
             self.limits.refused(caller);
         }
-        result.map_err(|error| self.told(error, caller, calls))
+        result.map_err(|error| self.with_wait(error, caller, calls))
     }
 
     /// Makes calls of the server itself. Syncs never hold them back.
@@ -129,7 +129,7 @@ impl SyncGate {
         work: impl FnOnce(&SyncGuard<'_>) -> Result<T, BrokerError>,
     ) -> Result<T, BrokerError> {
         let caller = self.limits.caller(None, None, api_key);
-        self.run(caller, api_key, calls, work).map_err(|error| self.told(error, caller, calls))
+        self.run(caller, api_key, calls, work).map_err(|error| self.with_wait(error, caller, calls))
     }
 
     /// The caller of a sync with these credentials.
@@ -177,7 +177,7 @@ impl SyncGate {
 
     /// `error` with the whole time to wait, because a limit of ours may last longer than the
     /// broker's wait.
-    fn told(&self, error: BrokerError, caller: Caller, calls: usize) -> BrokerError {
+    fn with_wait(&self, error: BrokerError, caller: Caller, calls: usize) -> BrokerError {
         let open = self.breaker.wait();
         let held = self.limits.wait(caller, calls).max(open);
         let own = error.retry_after();

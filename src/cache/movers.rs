@@ -146,7 +146,7 @@ mod tests {
 
     use super::*;
     use crate::base::{Clock, Source, testing};
-    use crate::cache::pending::{Class, Room};
+    use crate::cache::pending::{CallCapacity, Class};
     use crate::cache::{Limits, Vouched};
     use crate::http::Preconditions;
 
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn nobody_asks_for_a_minute_and_neither_it_nor_the_feeds_are_troubled() {
         let scene = Scene::new();
-        let room = Room { symbols: 10, unlisted: 0, held: 10 };
+        let room = CallCapacity { symbols: 10, unlisted: 0, held: 10 };
         let missing = || {
             let taken = scene.pending.take(room);
             taken.symbols().count()

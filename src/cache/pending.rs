@@ -43,7 +43,7 @@ words! {
 
 /// Room in one call to a feed, in symbols.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub struct CallCapacity {
     /// Room for all classes together. Unlisted symbols are taken first, then listed ones, then held
     /// ones.
     pub symbols: usize,
@@ -96,7 +96,7 @@ impl Pending {
 
     /// Takes the symbols for one call to a feed. They are in flight, and are not taken again, until
     /// they are settled or put back.
-    pub(crate) fn take(&self, room: Room) -> Taken {
+    pub(crate) fn take(&self, room: CallCapacity) -> Taken {
         let unlisted = self.unlisted.take_pending(room.unlisted.min(room.symbols));
         let left = room.symbols - unlisted.symbols().len();
         let listed = self.listed.take_pending(left);
@@ -202,12 +202,12 @@ mod tests {
         let unlisted = pending.join_unlisted(None, &symbols(&["U1", "U2"])).unwrap();
         assert!(pending.is_waited_for());
         let named = |taken: &Taken| taken.symbols().cloned().collect::<Vec<_>>();
-        let first = pending.take(Room { symbols: 4, unlisted: 1, held: 9 });
+        let first = pending.take(CallCapacity { symbols: 4, unlisted: 1, held: 9 });
         assert_eq!(named(&first), symbols(&["U1", "L1", "L2", "H1"]));
-        let second = pending.take(Room { symbols: 9, unlisted: 9, held: 1 });
+        let second = pending.take(CallCapacity { symbols: 9, unlisted: 9, held: 1 });
         assert_eq!(named(&second), symbols(&["U2", "H2"]));
         first.put_back();
-        let third = pending.take(Room { symbols: 2, unlisted: 0, held: 9 });
+        let third = pending.take(CallCapacity { symbols: 2, unlisted: 0, held: 9 });
         assert_eq!(named(&third), symbols(&["L1", "L2"]));
         drop((second, third));
         assert!(listed.is_settled() && !unlisted.is_settled());

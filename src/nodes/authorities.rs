@@ -18,8 +18,8 @@ use crate::base::Clock;
 use crate::nodes::lease::{Authority, AuthorityError, Grant, Holder, LeaseTimes, Look};
 use crate::nodes::valkey::keys::{FENCE, FENCE_MS, LEADER};
 use crate::nodes::valkey::{
-    Client, Connection, Deadlines, Distrust, Installation, KeptKey, Key, Room, Server, Signed,
-    looking_script, script,
+    Client, Connection, Deadlines, Distrust, Installation, KeptKey, Key, NamespaceKeys, Server,
+    Signed, looking_script, script,
 };
 use crate::store::{Epoch, PostgresLease};
 
@@ -162,7 +162,7 @@ impl ValkeyClaim {
 
     fn call<T>(
         &self,
-        work: impl FnOnce(&Room, &mut Connection) -> RedisResult<T>,
+        work: impl FnOnce(&NamespaceKeys, &mut Connection) -> RedisResult<T>,
     ) -> Result<T, AuthorityError> {
         let room = self.installation.sure_room().map_err(not_asked)?;
         self.client.call(|to| work(&room, to)).map_err(not_asked)
@@ -216,7 +216,7 @@ impl ValkeyClaim {
     }
 
     /// Judges what stands under the key of the claim.
-    fn standing(&self, room: &Room, claim: &[u8], now_ms: u64) -> Standing {
+    fn standing(&self, room: &NamespaceKeys, claim: &[u8], now_ms: u64) -> Standing {
         if claim.is_empty() {
             return Standing::Nothing;
         }
@@ -237,7 +237,7 @@ impl ValkeyClaim {
     }
 
     /// The highest epoch that a node has written in.
-    fn fenced(&self, room: &Room, fence: &[u8]) -> Option<Epoch> {
+    fn fenced(&self, room: &NamespaceKeys, fence: &[u8]) -> Option<Epoch> {
         let epoch = room.open(Signed::Fence, b"", fence).map(|opened| opened.epoch);
         if epoch.is_none() {
             self.distrust(Distrust::Forged, Signed::Fence, FENCE);

@@ -18,7 +18,7 @@ use sha2::Sha256;
 use crate::base::limiter::{Rate, SharedCounts, SharedTally, TooEarly};
 use crate::nodes::valkey::keys::BUCKETS;
 use crate::nodes::valkey::{
-    Client, Deadlines, Installation, Room, Server, ValkeyError, derive, script,
+    Client, Deadlines, Installation, NamespaceKeys, Server, ValkeyError, derive, script,
 };
 
 /// Deadline of the whole call. A login waits for it before its password is hashed.
@@ -92,7 +92,7 @@ impl SharedLimits {
         known.1.clone()
     }
 
-    fn bucket(&self, room: &Room, kind: &str, value: &[u8]) -> String {
+    fn bucket(&self, room: &NamespaceKeys, kind: &str, value: &[u8]) -> String {
         let mut hash = self.hash();
         // A kind has no zero byte, so no kind and value read as another.
         hash.update(kind.as_bytes());

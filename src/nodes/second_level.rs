@@ -21,8 +21,8 @@ use redis::{RedisResult, Script};
 use crate::cache::l2::{Kind, L2Error, L2Stats, Record, SecondLevel, check_sizes};
 use crate::nodes::valkey::keys::{FENCE, RECORDS_MS, rows_of};
 use crate::nodes::valkey::{
-    Client, Connection, Deadlines, Distrust, Installation, KeptKey, Key, Room, SIGNED_BYTES,
-    Server, Signed, ValkeyError, script,
+    Client, Connection, Deadlines, Distrust, Installation, KeptKey, Key, NamespaceKeys,
+    SIGNED_BYTES, Server, Signed, ValkeyError, script,
 };
 use crate::store::Epoch;
 
@@ -89,7 +89,7 @@ impl ValkeyL2 {
     }
 
     /// Removes a key of another type, whose commands would all fail.
-    fn check(&self, room: &Room, kind: Kind, to: &mut Connection) -> RedisResult<()> {
+    fn check(&self, room: &NamespaceKeys, kind: Kind, to: &mut Connection) -> RedisResult<()> {
         let foreign: Vec<usize> =
             self.check.prepare_invoke().key(room.keys.records(kind)).invoke(to)?;
         self.client.note_foreign(&rows_of(kind), &foreign);
@@ -97,7 +97,13 @@ impl ValkeyL2 {
     }
 
     /// The record that a node of ours stored under this key.
-    fn believed(&self, room: &Room, kind: Kind, key: &[u8], mut value: Vec<u8>) -> Option<Record> {
+    fn believed(
+        &self,
+        room: &NamespaceKeys,
+        kind: Kind,
+        key: &[u8],
+        mut value: Vec<u8>,
+    ) -> Option<Record> {
         let Some(opened) = room.open(Signed::Record(kind), key, &value) else {
             self.installation.distrust(Distrust::Forged, Signed::Record(kind));
             return None;
@@ -109,7 +115,7 @@ impl ValkeyL2 {
 
     /// Counts what the server uses for the kind. Access rules may forbid the command, which is sent
     /// after the store has succeeded.
-    fn measure(&self, room: &Room, kind: Kind, kept: u64) {
+    fn measure(&self, room: &NamespaceKeys, kind: Kind, kept: u64) {
         let mut ask = redis::cmd("MEMORY");
         ask.arg("USAGE").arg(room.keys.records(kind));
         let asked = self.client.call(|to| match ask.query::<Option<u64>>(to) {

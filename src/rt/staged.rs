@@ -151,7 +151,7 @@ impl Inner {
         }));
     }
 
-    /// Lets every task look whether it can go on.
+    /// Runs each task until it blocks again.
     fn round(&self) {
         self.went_on.set(false);
         self.due_mono_ms.set(u64::MAX);

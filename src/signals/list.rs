@@ -49,12 +49,12 @@ pub struct SignalList {
     pub as_of: Date,
     pub signals: Vec<ListedSignal>,
     /// When the provisional signals in the list were found; `None` if there are none.
-    pub look: Option<Look>,
+    pub look: Option<ScanTime>,
 }
 
 /// A look for patterns in the candles of a session that is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct ScanTime {
     pub date: Date,
     pub at: Timestamp,
 }
@@ -69,7 +69,7 @@ impl SignalList {
 
     /// The list with the provisional signals `found`, which replace earlier provisional ones. All
     /// are ranked together. Among equals a complete signal comes first.
-    pub(crate) fn with_provisional(&self, look: Look, found: Vec<ListedSignal>) -> Self {
+    pub(crate) fn with_provisional(&self, look: ScanTime, found: Vec<ListedSignal>) -> Self {
         let mut list = self.without_provisional();
         if !found.is_empty() {
             list.signals.extend(found);

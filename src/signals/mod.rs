@@ -16,7 +16,7 @@ pub mod performance;
 pub(crate) mod track_record;
 
 pub(crate) use list::{DISCLAIMER, MEANING, PROVISIONAL_MEANING};
-pub use list::{ListedSignal, Look, SignalList};
+pub use list::{ListedSignal, ScanTime, SignalList};
 pub use patterns::Direction;
 pub(crate) use patterns::HORIZON_SESSIONS;
 pub(crate) use track_record::{Fate, Reliability, Standing};

@@ -34,7 +34,7 @@ use crate::views::states::{
 use crate::views::values;
 use crate::views::values::{Day, Delay, Instant, Mark};
 use crate::warmers::{
-    EvidenceReason, PolledFeed, Reporter, Runs, Scheduler, Standing, WarmerContext,
+    EvidenceReason, PolledFeed, PriceOrigin, Reporter, Runs, Scheduler, WarmerContext,
 };
 
 /// Part of every document that a person reads (contract, section 1).
@@ -273,7 +273,7 @@ fn relay(seen: &Scheduler) -> Option<HealthRelay> {
 
 /// Whether this node receives its prices from the leader.
 fn is_told(seen: &Scheduler) -> bool {
-    seen.standing == Standing::Relayed
+    seen.standing == PriceOrigin::Relayed
 }
 
 fn lanes(context: &WarmerContext) -> Vec<LaneReport> {

@@ -5,7 +5,7 @@ use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use crate::base::Symbol;
 use crate::signals::list::TOP_MAX;
-use crate::signals::{Direction, ListedSignal, Look, SignalList};
+use crate::signals::{Direction, ListedSignal, ScanTime, SignalList};
 use crate::views::signals as views;
 use crate::views::values;
 
@@ -30,9 +30,9 @@ fn top_json(list: &SignalList) -> String {
     String::from_utf8(values::to_vec(&*views::ShownSignals::of(list).top)).unwrap()
 }
 
-fn look() -> Look {
+fn look() -> ScanTime {
     let at = "2026-11-23T11:05:07.4+05:30".parse().unwrap();
-    Look { date: Date::constant(2026, 11, 23), at }
+    ScanTime { date: Date::constant(2026, 11, 23), at }
 }
 
 fn provisional(symbol: &str, pattern: &str, confidence: f64) -> ListedSignal {

@@ -13,8 +13,8 @@ use crate::nodes::relay::{Evening, RunningSignals, Update, WANTED_MAX};
 use crate::rt::lanes::Outcomes;
 use crate::warmers::context::WarmerContext;
 use crate::warmers::persist;
+use crate::warmers::publish::{RelayPublisher, Sent};
 use crate::warmers::quotes::apply::{QuoteSinks, take_in};
-use crate::warmers::tell::{Sent, TellTask};
 
 /// The relay counts as working while the last message is younger than this. Two heartbeats may be
 /// lost.
@@ -231,7 +231,12 @@ impl WantedTask {
     /// Checks what followers want. A symbol in L1 counts as asked for, so that polls and the ticker
     /// go on with it; any other is fetched. A symbol that was not wanted at the last check is sent
     /// once more, because the follower that asks lacks it.
-    pub(crate) fn poll(&mut self, context: &WarmerContext, tell: &mut TellTask, now_mono_ms: u64) {
+    pub(crate) fn poll(
+        &mut self,
+        context: &WarmerContext,
+        publisher: &mut RelayPublisher,
+        now_mono_ms: u64,
+    ) {
         let Some(relay) = context.nodes.as_ref().and_then(Nodes::relay) else { return };
         let wanted = relay.wanted();
         let list = context.instruments.load();
@@ -243,10 +248,10 @@ impl WantedTask {
                 Peek::Known { .. } => {
                     context.l1.touch(name, now_mono_ms);
                     if is_new {
-                        tell.add_quote(symbol);
+                        publisher.add_quote(symbol);
                     }
                 }
-                Peek::Unknown if is_new => tell.add_unknown(symbol.clone()),
+                Peek::Unknown if is_new => publisher.add_unknown(symbol.clone()),
                 Peek::Unknown => {}
                 Peek::Missing if list.contains(name) => listed.push(symbol.clone()),
                 Peek::Missing => unlisted.push(symbol.clone()),

@@ -15,7 +15,7 @@ use crate::rt::lanes::Outcomes;
 use crate::warmers::close::jobs as close_jobs;
 use crate::warmers::quotes::feed_state as polled;
 use crate::warmers::signals::fetch;
-use crate::warmers::{follow, instruments, persist, signals as signal_jobs, tell};
+use crate::warmers::{follow, instruments, persist, publish, signals as signal_jobs};
 
 /// Capacity of the mailbox. Each job under way sends one event. Kicks, the pushes of each source,
 /// the leader's updates and the stop take one place each, so this is never reached.
@@ -30,9 +30,9 @@ pub(super) enum Event {
     /// An update of the leader arrived.
     Heard(Placed<Update>),
     /// Sending a message to the followers ended.
-    Told(Option<tell::Sent>),
+    Published(Option<publish::Sent>),
     /// Sending this node's wanted symbols to the leader ended.
-    WantTold,
+    WantPublished,
     /// A read of the leader's instrument list ended.
     List(Option<Box<follow::FoundList>>),
     /// A poll of a feed ended.

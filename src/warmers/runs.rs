@@ -55,8 +55,8 @@ impl WarmerStats {
             | Event::Kick(_)
             | Event::Pushed(..)
             | Event::Heard(_)
-            | Event::Told(_)
-            | Event::WantTold
+            | Event::Published(_)
+            | Event::WantPublished
             | Event::List(_)
             | Event::StoreChecked
             | Event::Files(_)

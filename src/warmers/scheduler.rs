@@ -28,17 +28,17 @@ use crate::warmers::instruments::InstrumentsTask;
 use crate::warmers::mailbox::{Event, EventSender, Mailbox, MarketFiles, Placed};
 use crate::warmers::persist;
 use crate::warmers::persist::{PersistTask, StoreCheck};
+use crate::warmers::publish::RelayPublisher;
 use crate::warmers::quotes::apply::QuoteSinks;
 use crate::warmers::quotes::feed_state::{Answer, FeedState};
-use crate::warmers::quotes::feeds::Standing;
+use crate::warmers::quotes::feeds::PriceOrigin;
 use crate::warmers::quotes::judged_close::{index_stands, judge};
 use crate::warmers::quotes::market_phase::MarketPhase;
 use crate::warmers::quotes::poll::QuotesTask;
-use crate::warmers::quotes::snapshot::{Beside, SnapshotTask};
+use crate::warmers::quotes::snapshot::{SnapshotContext, SnapshotTask};
 use crate::warmers::quotes::ticking::TickingTask;
 use crate::warmers::runs::WarmerStats;
 use crate::warmers::signals::{SignalsTask, Turn as SignalsTurn};
-use crate::warmers::tell::TellTask;
 
 /// Longest sleep: health, `Date` and staleness are checked this often.
 const TICK_MS: u64 = 200;
@@ -62,7 +62,7 @@ pub struct Scheduler {
     pub(crate) signals: SignalsTask,
     pub(crate) instruments: InstrumentsTask,
     pub(crate) persist: PersistTask,
-    tell: TellTask,
+    publisher: RelayPublisher,
     wanted: WantedTask,
     follow: FollowTask,
     /// The epoch in which this node led at the last check, and whether it polled feeds then.
@@ -74,7 +74,7 @@ pub struct Scheduler {
     pub(crate) started_mono_ms: u64,
     /// The monotonic time of the tick, and where this node's prices come from since then.
     pub(crate) now_mono_ms: u64,
-    pub(crate) standing: Standing,
+    pub(crate) standing: PriceOrigin,
     /// The second, by the wall clock, of the last health report.
     reported_s: i64,
     /// The signals task still works on the previous universe.
@@ -89,7 +89,7 @@ impl Scheduler {
         let polled = events.outcomes_by_source(Event::Polled);
         let closes = events.outcomes_by_source(Event::ClosePrices);
         let follow = FollowTask::new(
-            events.outcomes(|_| Event::WantTold),
+            events.outcomes(|_| Event::WantPublished),
             events.outcomes(Event::List),
             now_mono_ms,
         );
@@ -102,9 +102,9 @@ impl Scheduler {
             signals: signals_task(&context, events),
             instruments: InstrumentsTask::new(events.outcomes(Event::Instruments)),
             persist: PersistTask::new(events.outcomes(Event::Persisted), context.own_l2.clone()),
-            tell: TellTask::new(events.outcomes(Event::Told)),
+            publisher: RelayPublisher::new(events.outcomes(Event::Published)),
             wanted: WantedTask::default(),
-            standing: Standing::now(&context, &follow, now_mono_ms),
+            standing: PriceOrigin::now(&context, &follow, now_mono_ms),
             follow,
             led: None,
             // A single node takes over from nobody.
@@ -186,12 +186,12 @@ impl Scheduler {
                 }
                 self.take_quotes(|_, follow, sinks| follow.hear(*update, sinks, now_mono_ms));
             }
-            Event::Told(sent) => {
-                if self.tell.ended(sent) {
+            Event::Published(sent) => {
+                if self.publisher.ended(sent) {
                     self.step_down();
                 }
             }
-            Event::WantTold => self.follow.want_in_flight = false,
+            Event::WantPublished => self.follow.want_in_flight = false,
             Event::List(found) => self.follow.listed(found, &self.context),
             Event::Instruments(fetched) => {
                 if let Some((list, tokens)) = self.instruments.ended(fetched) {
@@ -261,14 +261,15 @@ impl Scheduler {
         &mut self,
         take: impl FnOnce(&mut QuotesTask, &mut FollowTask, &mut QuoteSinks<'_>) -> T,
     ) -> T {
-        let Self { context, market, snapshot, persist, tell, quotes, follow, signals, .. } = self;
-        let beside = Beside { status: &market.status, signals: signals.shown() };
-        take(quotes, follow, &mut QuoteSinks { context, snapshot, persist, tell, beside })
+        let Self { context, market, snapshot, persist, publisher, quotes, follow, signals, .. } =
+            self;
+        let beside = SnapshotContext { status: &market.status, signals: signals.shown() };
+        take(quotes, follow, &mut QuoteSinks { context, snapshot, persist, publisher, beside })
     }
 
     /// Checks whether this node leads, and switches the tasks accordingly.
     fn follow_leadership(&mut self, now_mono_ms: u64) {
-        let Self { context, persist, tell, .. } = self;
+        let Self { context, persist, publisher, .. } = self;
         let leads = context.lead.epoch();
         let asks = context.lead.may_ask();
         if let (Some(nodes), true) = (&context.nodes, leads != self.led) {
@@ -281,7 +282,7 @@ impl Scheduler {
                 }
                 None => tracing::warn!(node = nodes.node, "this node does not lead any more"),
             }
-            tell.set_epoch(leads);
+            publisher.set_epoch(leads);
             self.follow.begin(now_mono_ms);
         }
         let shares_cache = context.nodes.as_ref().is_some_and(|nodes| nodes.shared.is_some());
@@ -302,14 +303,14 @@ impl Scheduler {
     fn tick(&mut self) {
         let now_mono_ms = self.context.clock.monotonic_ms();
         self.follow_leadership(now_mono_ms);
-        let standing = Standing::now(&self.context, &self.follow, now_mono_ms);
+        let standing = PriceOrigin::now(&self.context, &self.follow, now_mono_ms);
         (self.now_mono_ms, self.standing) = (now_mono_ms, standing);
         let Self { context, market, quotes, ticking, .. } = self;
         ticking.poll(context, &market.status, &quotes.feeds.broker_a, now_mono_ms);
         market.follow(context, &mut quotes.feeds, ticking, standing, now_mono_ms);
         self.follow_universe();
-        if standing == Standing::Asks {
-            self.wanted.poll(&self.context, &mut self.tell, now_mono_ms);
+        if standing == PriceOrigin::Asks {
+            self.wanted.poll(&self.context, &mut self.publisher, now_mono_ms);
             self.poll_close(now_mono_ms);
             self.poll_signals(true, now_mono_ms);
             self.poll_quotes(standing, now_mono_ms);
@@ -325,13 +326,13 @@ impl Scheduler {
             self.follow.poll(&self.context, now_mono_ms);
         }
         let signals = self.signals.shown();
-        let beside = Beside { status: &self.market.status, signals };
+        let beside = SnapshotContext { status: &self.market.status, signals };
         let is_fresh = self.snapshot.publish(&self.context, beside, now_mono_ms);
         let evening = Evening::of(signals.as_of, &self.context.instruments.load());
         self.context.snapshot.make_asked(now_mono_ms);
         self.renew_movers(now_mono_ms);
         self.stats.snapshot(is_fresh);
-        self.tell.poll(&self.context, evening, self.signals.running(), now_mono_ms);
+        self.publisher.poll(&self.context, evening, self.signals.running(), now_mono_ms);
         self.persist.poll(&self.context, now_mono_ms);
         let exchange_ms = self.snapshot.age().map(|age| age.as_of.as_millisecond());
         self.store_check.poll(&self.context, exchange_ms, now_mono_ms);
@@ -360,7 +361,7 @@ impl Scheduler {
         self.close.poll(&self.context, &self.quotes.feeds, turn);
     }
 
-    fn poll_quotes(&mut self, standing: Standing, now_mono_ms: u64) {
+    fn poll_quotes(&mut self, standing: PriceOrigin, now_mono_ms: u64) {
         let close = &self.close.calls;
         let signals = &self.signals.calls;
         let taken = |source| {
@@ -395,10 +396,10 @@ impl Scheduler {
         // at an exact time.
         let feeds_ms = self.quotes.feeds.wait_ms().unwrap_or(TICK_MS);
         let now_mono_ms = self.context.clock.monotonic_ms();
-        let told_ms = self.tell.wait_ms(now_mono_ms);
+        let published_ms = self.publisher.wait_ms(now_mono_ms);
         let movers_ms = self.context.movers.wait_ms(now_mono_ms);
         let shown_ms = self.snapshot.wait_ms(now_mono_ms).min(movers_ms);
-        let waits_ms = [told_ms, shown_ms, self.signals.wait_ms(&self.context)];
+        let waits_ms = [published_ms, shown_ms, self.signals.wait_ms(&self.context)];
         waits_ms.into_iter().fold(feeds_ms, u64::min).clamp(1, TICK_MS)
     }
 

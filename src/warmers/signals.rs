@@ -17,7 +17,7 @@ use crate::base::{BySource, Source, Symbol, clock};
 use crate::brokers::Readiness;
 use crate::market::{IndexList, Universe};
 use crate::rt::lanes::Outcomes;
-use crate::signals::Look;
+use crate::signals::ScanTime;
 use crate::store::{CandleHistory, Epoch, Store, StoreError};
 use crate::views::health::HealthSignals;
 use crate::views::signals::ShownSignals;
@@ -85,18 +85,18 @@ pub(crate) struct SignalsTask {
 
 impl SignalsTask {
     /// Creates an idle task; [`restore`](Self::restore) follows. `candles` receives the outcomes of
-    /// calls, by source. Beyond the universe at most `drawn_max` symbols have candles.
+    /// calls, by source. Beyond the universe at most `chart_only_max` symbols have candles.
     pub(super) fn new(
         universe: &Universe,
         indices: &IndexList,
-        drawn_max: usize,
+        chart_only_max: usize,
         candles: BySource<Outcomes<Box<Answer>>>,
         outcomes: Outcomes<Box<Outcome>>,
     ) -> Self {
         Self {
             outcomes,
             epoch: Epoch::ALONE,
-            histories: Histories::new(universe, indices, drawn_max),
+            histories: Histories::new(universe, indices, chart_only_max),
             calls: CandleCalls::new(candles),
             loaded: false,
             target: None,
@@ -118,11 +118,11 @@ impl SignalsTask {
     /// Blocks.
     pub(super) fn restore(&mut self, context: &WarmerContext) {
         let expected = self.expected(context);
-        let drawn_max = self.histories.drawn_max;
+        let chart_only_max = self.histories.chart_only_max;
         let publication = &context.publication;
         let known = &context.known_closes;
         let outcome =
-            load(&context.store, &context.calendar, publication, &expected, known, drawn_max);
+            load(&context.store, &context.calendar, publication, &expected, known, chart_only_max);
         self.ended(Some(Box::new(outcome)), context.clock.monotonic_ms());
     }
 
@@ -218,11 +218,11 @@ impl SignalsTask {
     fn load(&mut self, context: &WarmerContext) {
         let expected = self.expected(context);
         let publication = context.publication.clone();
-        let drawn_max = self.histories.drawn_max;
+        let chart_only_max = self.histories.chart_only_max;
         let known = Arc::clone(&context.known_closes);
         let calendar = Arc::clone(&context.calendar);
         self.submit(context, move |store| {
-            load(store, &calendar, &publication, &expected, &known, drawn_max)
+            load(store, &calendar, &publication, &expected, &known, chart_only_max)
         });
     }
 
@@ -304,9 +304,12 @@ impl SignalsTask {
             let expected = self.expected(context);
             let now_ms = context.clock.now_ms();
             let order = RebuildOrder { date, symbols, expected, now_ms, publication };
-            let drawn_max = self.histories.drawn_max;
+            let chart_only_max = self.histories.chart_only_max;
             self.submit(context, move |store| {
-                Ok(Done::Rebuilt(rebuild(store, &order)?, store.held_symbols(None, drawn_max)?))
+                Ok(Done::Rebuilt(
+                    rebuild(store, &order)?,
+                    store.held_symbols(None, chart_only_max)?,
+                ))
             });
         } else {
             self.look(context, now_mono_ms);
@@ -370,7 +373,7 @@ impl SignalsTask {
         let prepared = self.provisional.to_look()?;
         let (answers, until_mono_ms) = self.provisional.fresh(now_mono_ms);
         Some(LookOrder {
-            look: Look { date, at: context.clock.now() },
+            look: ScanTime { date, at: context.clock.now() },
             prepared,
             answers,
             expected: self.expected(context),

@@ -114,17 +114,21 @@ impl Fault {
 type Done = (String, Option<Problem>);
 
 /// `POST /mcp`. Parks where the route of the called tool does.
-pub(in crate::api) fn answer(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(in crate::api) fn answer(
+    state: &State,
+    call: &Call<'_>,
+    response: &mut Response<'_>,
+) -> Handled {
     let request = call.request;
     expect_json(request)?;
     let mut id = None;
     let outcome = Message::read(request.body, &mut id)
-        .and_then(|message| message.outcome(state, call, reply, id.is_some()));
+        .and_then(|message| message.outcome(state, call, response, id.is_some()));
     let id = id.map(|id| format!(r#","id":{id}"#)).unwrap_or_default();
     let (status, member, refusal) = match outcome {
         Ok(None) => {
-            reply.body();
-            reply.send(202, "", &[NO_STORE]);
+            response.body();
+            response.send(202, "", &[NO_STORE]);
             return Ok(());
         }
         Ok(Some((result, refusal))) => (200, format!(r#""result":{result}"#), refusal),
@@ -137,14 +141,14 @@ pub(in crate::api) fn answer(state: &State, call: &Call<'_>, reply: &mut Respons
         }
     };
     let body = format!(r#"{{"jsonrpc":"2.0"{id},{member}}}"#);
-    reply.body().extend_from_slice(body.as_bytes());
+    response.body().extend_from_slice(body.as_bytes());
     let Some(refusal) = refusal else {
-        reply.send(status, JSON, &[NO_STORE]);
+        response.send(status, JSON, &[NO_STORE]);
         return Ok(());
     };
-    let request_id = reply.request_id();
+    let request_id = response.request_id();
     log_refusal(state, request, &request_id, &refusal);
-    reply.send(status, JSON, &[("X-Request-Id", &request_id), NO_STORE]);
+    response.send(status, JSON, &[("X-Request-Id", &request_id), NO_STORE]);
     Ok(())
 }
 
@@ -185,7 +189,7 @@ impl<'a> Message<'a> {
         &self,
         state: &State,
         call: &Call<'_>,
-        reply: &mut Response<'_>,
+        response: &mut Response<'_>,
         is_request: bool,
     ) -> Result<Option<Done>, Fault> {
         let stated = header(call.request, "mcp-protocol-version")?;
@@ -206,7 +210,7 @@ impl<'a> Message<'a> {
             ("server/discover", true) => (discovery(version), None),
             ("ping", false) => ("{}".to_owned(), None),
             ("tools/list", _) => (self.tools(call, version)?, None),
-            ("tools/call", _) => self.call(state, call, reply, version)?,
+            ("tools/call", _) => self.call(state, call, response, version)?,
             _ => return Err(Fault::within(version, NOT_FOUND, "Method not found")),
         };
         Ok(Some(done))
@@ -286,7 +290,7 @@ impl<'a> Message<'a> {
         &self,
         state: &State,
         call: &Call<'_>,
-        reply: &mut Response<'_>,
+        response: &mut Response<'_>,
         version: Version,
     ) -> Result<Done, Fault> {
         let fault = |message| Fault::within(version, PARAMS, message);
@@ -299,7 +303,7 @@ impl<'a> Message<'a> {
             }
         };
         let order = Order { state, call, arguments: &arguments, is_text: version.is_text() };
-        let called = Tools::prepared().call(&name, &order, reply);
+        let called = Tools::prepared().call(&name, &order, response);
         let called = called.ok_or_else(|| fault("Unknown tool"))?;
         let text = |text: &str| format!(r#"[{{"type":"text","text":{}}}]"#, quoted(text));
         match called {

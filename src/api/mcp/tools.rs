@@ -107,10 +107,10 @@ impl Tools {
         &self,
         name: &str,
         order: &Order<'_>,
-        reply: &mut Response<'_>,
+        response: &mut Response<'_>,
     ) -> Option<Result<Answer, Problem>> {
         let defined = self.known_to(order.call).find(|defined| defined.tool.name == name)?;
-        Some(defined.answer(order, reply))
+        Some(defined.answer(order, response))
     }
 }
 
@@ -143,11 +143,11 @@ impl Defined {
         key.is_some_and(|key| self.routes.iter().all(|route| route.keys.admits(key).is_ok()))
     }
 
-    fn answer(&self, order: &Order<'_>, reply: &mut Response<'_>) -> Result<Answer, Problem> {
+    fn answer(&self, order: &Order<'_>, response: &mut Response<'_>) -> Result<Answer, Problem> {
         let Judged { parameters: mut given, fault } =
             arguments::judged(&self.arguments, order.arguments);
         if let Some(fault) = fault {
-            return Err(self.refusal(order, given, fault, reply));
+            return Err(self.refusal(order, given, fault, response));
         }
         let is_text = order.is_text;
         let mut cursor = None;
@@ -156,7 +156,7 @@ impl Defined {
         {
             cursor = Some(given.swap_remove(at).1);
         }
-        let document = self.document(order, &given, reply)?;
+        let document = self.document(order, &given, response)?;
         if cursor.is_none() && cost(&document, is_text) <= DOCUMENT_BYTES_MAX {
             return Ok(self.told(document, ""));
         }
@@ -172,7 +172,7 @@ impl Defined {
                 let limit = compute(&order.state.portfolio.lane, count)?;
                 given.retain(|(name, _)| name != "limit");
                 given.push(("limit".into(), limit.to_string()));
-                let document = self.document(order, &given, reply)?;
+                let document = self.document(order, &given, response)?;
                 if cost(&document, is_text) > DOCUMENT_BYTES_MAX {
                     return Err(portfolio_errors::export_too_long());
                 }
@@ -187,14 +187,14 @@ impl Defined {
         order: &Order<'_>,
         mut given: Vec<(String, String)>,
         fault: Fault,
-        reply: &mut Response<'_>,
+        response: &mut Response<'_>,
     ) -> Problem {
         let of_tool = matches!(self.tool.lists, Cut(_)).then_some("cursor");
         if of_tool == Some(&*fault.name) && fault.is_for_route() {
             return fault.refused(Some(cursor_invalid()));
         }
         given.retain(|(name, _)| of_tool != Some(name));
-        let own = fault.is_for_route().then(|| self.document(order, &given, reply).err());
+        let own = fault.is_for_route().then(|| self.document(order, &given, response).err());
         fault.refused(own.flatten())
     }
 
@@ -203,11 +203,11 @@ impl Defined {
         &self,
         order: &Order<'_>,
         given: &[(String, String)],
-        reply: &mut Response<'_>,
+        response: &mut Response<'_>,
     ) -> Result<String, Problem> {
         let mut documents = Vec::new();
         for (at, route) in self.routes.iter().enumerate() {
-            documents.push(read(order, route, if at == 0 { given } else { &[] }, reply)?);
+            documents.push(read(order, route, if at == 0 { given } else { &[] }, response)?);
         }
         if let [document] = &mut documents[..] {
             return Ok(std::mem::take(document));
@@ -243,7 +243,7 @@ fn read(
     order: &Order<'_>,
     route: &Route,
     given: &[(String, String)],
-    reply: &mut Response<'_>,
+    response: &mut Response<'_>,
 ) -> Result<String, Problem> {
     let encoded = |text| utf8_percent_encode(text, NON_ALPHANUMERIC);
     let query: Vec<String> =
@@ -258,7 +258,7 @@ fn read(
     }
     let request = order.call.request.reading_instead(bytes.as_bytes(), &head);
     let call = Call { request: &request, caller: order.call.caller.clone(), path_id: None };
-    let body = reply.taken_back(|reply| (route.run)(order.state, &call, reply))?;
+    let body = response.taken_back(|response| (route.run)(order.state, &call, response))?;
     String::from_utf8(body).map_err(|error| Problem::internal().because(error))
 }
 

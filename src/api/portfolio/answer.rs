@@ -24,7 +24,7 @@ use crate::views::values::{Day, Instant, Money, Percent};
 pub(super) fn answer<Rows: Send + 'static>(
     state: &State,
     call: &Call<'_>,
-    reply: &mut Response<'_>,
+    response: &mut Response<'_>,
     view: View,
     read: impl FnOnce(&Store, AccountId) -> Result<Rows, StoreError>,
     write: impl FnOnce(&Rows) -> Result<Vec<u8>, Problem> + Send + 'static,
@@ -52,7 +52,7 @@ pub(super) fn answer<Rows: Send + 'static>(
         }
     };
     let request = call.request;
-    reply.send_document(answer.select(request.accept_encoding(), request.preconditions())?);
+    response.send_document(answer.select(request.accept_encoding(), request.preconditions())?);
     Ok(())
 }
 

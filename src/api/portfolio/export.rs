@@ -45,7 +45,7 @@ const DISPOSITION: (&str, &str) =
     ("Content-Disposition", "attachment; filename=\"bhav-export.json\"");
 
 /// Parks for the lane. A HEAD takes the same permit and does the same work, for the length.
-pub(crate) fn export(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(crate) fn export(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let id = call.caller().id;
     let portfolio = &state.portfolio;
     let permit =
@@ -63,11 +63,11 @@ pub(crate) fn export(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -
     let (etag, document, permit) = made?;
     let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
     if verdict == Verdict::NotModified {
-        reply.send(verdict.status(), "", &[("ETag", &etag), NO_STORE]);
+        response.send(verdict.status(), "", &[("ETag", &etag), NO_STORE]);
         return Ok(());
     }
     let headers = [("ETag", &*etag), NO_STORE, DISPOSITION];
-    reply.send_owned(verdict.status(), JSON, &headers, OwnedBody::holding(document, permit));
+    response.send_owned(verdict.status(), JSON, &headers, OwnedBody::holding(document, permit));
     Ok(())
 }
 

@@ -31,7 +31,7 @@ use crate::views::values;
 use crate::views::values::{Day, Delay, Instant, Money, Percent, Quantity, Simulated};
 
 /// Parks if the response is not cached, and always with `live=true`.
-pub(crate) fn holdings(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(crate) fn holdings(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let broker = parameter(call.query(), "broker", "This is a or b.", Broker::parse)?;
     let live = switch(call, "live")?;
     let day = state.market_day(state.clock.now()).day;
@@ -39,7 +39,7 @@ pub(crate) fn holdings(state: &State, call: &Call<'_>, reply: &mut Response<'_>)
         let view = View::Holdings { broker, day };
         let lists = Lists::of(state);
         let write = move |portfolio: &Portfolio| written(portfolio, broker, day, &[], &lists);
-        return answer(state, call, reply, view, Store::portfolio, write);
+        return answer(state, call, response, view, Store::portfolio, write);
     }
     let mut portfolio = state.store.portfolio(call.caller().id)?;
     let prices = Prices::of(state);
@@ -51,7 +51,7 @@ pub(crate) fn holdings(state: &State, call: &Call<'_>, reply: &mut Response<'_>)
         Ok((etag(&body), body))
     })?;
     let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
-    reply.send_owned(verdict.status(), JSON, &[("ETag", &etag), NO_STORE], body);
+    response.send_owned(verdict.status(), JSON, &[("ETag", &etag), NO_STORE], body);
     Ok(())
 }
 

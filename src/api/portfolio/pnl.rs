@@ -24,7 +24,7 @@ const WEEK_DAYS: i64 = 7;
 const CLOSED_DAYS_MAX: i64 = 7;
 
 /// Parks if the response is not cached. The span ends today, in IST.
-pub(crate) fn pnl(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(crate) fn pnl(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let expected = "This is a whole number from 1 to 365.";
     let days = parameter(call.query(), "days", expected, whole(1..=DAYS_MAX))?;
     let days = days.unwrap_or(DAYS_DEFAULT);
@@ -37,7 +37,7 @@ pub(crate) fn pnl(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> H
         let shown = &points[points.partition_point(|point| point.date < since)..];
         pnl_written(shown, week, portfolio, days, day)
     };
-    answer(state, call, reply, View::Pnl { days, today, day }, read, write)
+    answer(state, call, response, View::Pnl { days, today, day }, read, write)
 }
 
 /// The newest point compared with that of a week before.

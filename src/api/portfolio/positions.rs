@@ -20,7 +20,7 @@ use crate::views::values;
 use crate::views::values::{Day, Instant, Money, Quantity, Simulated};
 
 /// Parks if the response is not cached.
-pub(crate) fn positions(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(crate) fn positions(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let kind = parameter(call.query(), "type", "This is day or net.", PositionKind::parse)?;
     let closed = switch(call, "include_closed")?;
     let calendar = state.calendar();
@@ -35,7 +35,7 @@ pub(crate) fn positions(state: &State, call: &Call<'_>, reply: &mut Response<'_>
         ))
     };
     let view = View::Positions { kind, closed, today };
-    answer(state, call, reply, view, Store::portfolio, write)
+    answer(state, call, response, view, Store::portfolio, write)
 }
 
 /// Trading dates of the brokers' lists of positions.

@@ -49,16 +49,16 @@ const SHARED_TOKEN: SyncWarning = SyncWarning {
 };
 
 /// `POST /api/portfolio/sync`.
-pub(crate) fn broker_a(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    sync(state, call, reply, Broker::A)
+pub(crate) fn broker_a(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
+    sync(state, call, response, Broker::A)
 }
 
 /// `POST /api/portfolio/brokerb-sync`.
-pub(crate) fn broker_b(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
-    sync(state, call, reply, Broker::B)
+pub(crate) fn broker_b(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
+    sync(state, call, response, Broker::B)
 }
 
-fn sync(state: &State, call: &Call<'_>, reply: &mut Response<'_>, broker: Broker) -> Handled {
+fn sync(state: &State, call: &Call<'_>, response: &mut Response<'_>, broker: Broker) -> Handled {
     let id = call.caller().id;
     let (credentials, confirmed) = fields(call, broker)?;
     let portfolio = &state.portfolio;
@@ -85,11 +85,11 @@ fn sync(state: &State, call: &Call<'_>, reply: &mut Response<'_>, broker: Broker
     match broker {
         Broker::A => {
             let counts = SyncedBrokerA { net_positions_count: positions_count };
-            reply_with(200, &report(broker, &outcome, counts, now), reply);
+            reply_with(200, &report(broker, &outcome, counts, now), response);
         }
         Broker::B => {
             let counts = SyncedBrokerB { positions_count };
-            reply_with(200, &report(broker, &outcome, counts, now), reply);
+            reply_with(200, &report(broker, &outcome, counts, now), response);
         }
     }
     Ok(())
@@ -326,7 +326,7 @@ pub(super) fn extend(state: &State, turn: &Turn) {
 
 /// Parks for a running sync of the same user, which would otherwise restore the data, and for the
 /// store.
-pub(crate) fn delete(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -> Handled {
+pub(crate) fn delete(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let id = call.caller().id;
     state.admit_write(call.caller())?;
     let deleted = in_turn(state, id, |turn| {
@@ -336,6 +336,6 @@ pub(crate) fn delete(state: &State, call: &Call<'_>, reply: &mut Response<'_>) -
         Ok(deleted?)
     })?;
     let message = "All portfolio data has been deleted.";
-    reply_with(200, &PortfolioDeleted { message, deleted }, reply);
+    reply_with(200, &PortfolioDeleted { message, deleted }, response);
     Ok(())
 }

@@ -37,10 +37,10 @@ struct Careless {
 }
 
 impl Serve for Careless {
-    fn serve(&self, request: &Request<'_>, reply: &mut Response<'_>) {
+    fn serve(&self, request: &Request<'_>, response: &mut Response<'_>) {
         match request.path() {
             b"/panic" => panic!("on purpose"),
-            b"/echo" => reply.body().extend_from_slice(request.body),
+            b"/echo" => response.body().extend_from_slice(request.body),
             b"/lane" => {
                 let ticket = self.lane.submit(10_000, || ()).unwrap();
                 ticket.wait().unwrap();
@@ -48,7 +48,7 @@ impl Serve for Careless {
             }
             _ => {}
         }
-        reply.send(200, "text/plain", &[]);
+        response.send(200, "text/plain", &[]);
     }
 }
 

@@ -318,7 +318,7 @@ impl<S: Serve> Exchange<'_, S> {
         let trusted_proxies = &self.settings.trusted_proxies;
         let request = Request::new(bytes, head, body, self.peer, trusted_proxies, arrived_mono_ms);
         let service = &self.shared.service;
-        let mut reply = Response {
+        let mut response = Response {
             out,
             body: made,
             owned,
@@ -339,29 +339,29 @@ impl<S: Serve> Exchange<'_, S> {
             settings: self.settings,
             stream: None,
         };
-        let handled = catch_unwind(AssertUnwindSafe(|| service.serve(&request, &mut reply)));
-        if handled.is_err() || reply.status == 0 {
+        let handled = catch_unwind(AssertUnwindSafe(|| service.serve(&request, &mut response)));
+        if handled.is_err() || response.status == 0 {
             stats.handler_panics.increment();
-            reply.out.truncate(before);
-            *reply.owned = None;
-            reply.stream = None;
-            reply.status = 0;
-            reply.close();
+            response.out.truncate(before);
+            *response.owned = None;
+            response.stream = None;
+            response.status = 0;
+            response.close();
             let problem = Problem::internal();
-            let id = reply.problem(&problem);
+            let id = response.problem(&problem);
             tracing::error!(request_id = id, "handler panicked or sent nothing");
         }
-        if let (false, Some(owned)) = (body.is_empty(), &mut *reply.owned) {
+        if let (false, Some(owned)) = (body.is_empty(), &mut *response.owned) {
             owned.keep_secret();
         }
         self.answered += 1;
         let took_ns = stopwatch.elapsed_ns();
-        stats.count(reply.kind, reply.status, took_ns);
-        if let Some(open) = reply.stream {
+        stats.count(response.kind, response.status, took_ns);
+        if let Some(open) = response.stream {
             *self.stage = Stage::Stream(open);
             return Step::Again;
         }
-        if reply.connection == ConnectionLine::Close {
+        if response.connection == ConnectionLine::Close {
             return Step::End(Next::Close { unread_input: !head.close });
         }
         heads.remember(bytes);
@@ -378,7 +378,7 @@ impl<S: Serve> Exchange<'_, S> {
     ) -> Step {
         // The bytes that follow were not parsed and may be a body.
         buffers.holds_body = true;
-        let mut reply = Response {
+        let mut response = Response {
             out: &mut buffers.out,
             body: &mut buffers.body,
             owned: &mut buffers.owned,
@@ -396,8 +396,8 @@ impl<S: Serve> Exchange<'_, S> {
             stream: None,
         };
         let id = match about.wants_page && self.shared.service.has_pages() {
-            true => reply.problem_page(problem),
-            false => reply.problem(problem),
+            true => response.problem_page(problem),
+            false => response.problem(problem),
         };
         let status = problem.status;
         let detail = &*problem.detail;

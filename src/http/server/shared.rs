@@ -68,8 +68,8 @@ pub trait Serve: Send + Sync + 'static {
         false
     }
 
-    /// Sends exactly one response through `reply`. May park (to wait for a lane); must not block.
-    fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Response<'a>);
+    /// Sends exactly one response through `response`. May park (to wait for a lane); must not block.
+    fn serve<'a>(&'a self, request: &Request<'_>, response: &mut Response<'a>);
 }
 
 /// The state shared by all connections of a server.

@@ -13,7 +13,7 @@ use crate::nodes::relay::update::{
     WANTED_MAX,
 };
 use crate::signals::patterns::Key;
-use crate::signals::{Direction, ListedSignal, Look};
+use crate::signals::{Direction, ListedSignal, ScanTime};
 use crate::store::Epoch;
 
 /// The version of both messages. Nodes of another version do not understand each other.
@@ -276,7 +276,7 @@ fn running_in(shown: Shown) -> Option<RunningSignals> {
     let fits = shown.for_ms <= LIMIT_MS_MAX && shown.signals.len() <= RUNNING_MAX;
     let at: Timestamp = shown.at.parse().ok().filter(|_| fits)?;
     Some(RunningSignals {
-        look: Look { date: shown.date.parse().ok()?, at },
+        look: ScanTime { date: shown.date.parse().ok()?, at },
         for_ms: shown.for_ms,
         signals: shown.signals.into_iter().map(signal_in).collect::<Option<_>>()?,
     })

@@ -21,8 +21,8 @@ use crate::nodes::relay::encoding::{decode, decode_wanted};
 use crate::nodes::relay::update::{Aged, MESSAGE_BYTES_MAX, SYMBOLS_MAX, Update};
 use crate::nodes::valkey::keys::{RELAY, RELAY_QUOTES};
 use crate::nodes::valkey::{
-    Client, Connection, Deadlines, Distrust, Installation, KeptKey, Key, Namespace, Opened, Room,
-    Server, Signed, script,
+    Client, Connection, Deadlines, Distrust, Installation, KeptKey, Key, Namespace, NamespaceKeys,
+    Opened, Server, Signed, script,
 };
 use crate::rt::outbound::BackOff;
 use crate::rt::threads::{Stop, Stoppable};
@@ -209,7 +209,7 @@ struct Following {
 struct Session<'a> {
     worker: &'a Worker,
     following: &'a mut Following,
-    room: Arc<Room>,
+    room: Arc<NamespaceKeys>,
     connection: Connection,
     channels: [String; 4],
     /// The server's time at the zero of our clock; not too early, so that nothing looks younger
@@ -520,7 +520,11 @@ struct Kept {
 /// The server's time, the newest message, quotes by symbol, and what no node has written.
 type Everything = (u64, Option<Vec<u8>>, Vec<(Vec<u8>, Vec<u8>)>, Vec<usize>);
 
-fn read_kept(read: &Script, room: &Room, to: &mut dyn ConnectionLike) -> RedisResult<Kept> {
+fn read_kept(
+    read: &Script,
+    room: &NamespaceKeys,
+    to: &mut dyn ConnectionLike,
+) -> RedisResult<Kept> {
     let mut read = read.prepare_invoke();
     read.key(room.keys.key(Key::Relay)).key(room.keys.key(Key::RelayQuotes)).arg(KEPT_BYTES_MAX);
     let (server_ms, head, quotes, foreign): Everything = read.invoke(to)?;
@@ -543,12 +547,12 @@ fn read_kept(read: &Script, room: &Room, to: &mut dyn ConnectionLike) -> RedisRe
 }
 
 /// Opens a message that a leader of ours signed.
-fn opened(room: &Room, kind: Signed, value: &[u8]) -> Result<Update, Distrust> {
+fn opened(room: &NamespaceKeys, kind: Signed, value: &[u8]) -> Result<Update, Distrust> {
     let opened = room.open(kind, b"", value).ok_or(Distrust::Forged)?;
     decode(opened.epoch, opened.number, opened.body).ok_or(Distrust::Unreadable)
 }
 
-fn aged(room: &Room, key: &[u8], value: &[u8], server_ms: u64) -> Result<Aged, Distrust> {
+fn aged(room: &NamespaceKeys, key: &[u8], value: &[u8], server_ms: u64) -> Result<Aged, Distrust> {
     let opened = room.open(Signed::Quote, key, value).ok_or(Distrust::Forged)?;
     let key = std::str::from_utf8(key).ok();
     let quote = key.and_then(|key| codec::decode(key, opened.body)).ok_or(Distrust::Unreadable)?;

@@ -56,7 +56,7 @@ fn message() -> Update {
         age_ms: 40,
         unknown: vec![symbol("NSE:NONE"), symbol("BSE:NONE")],
         running: Some(RunningSignals {
-            look: Look { date, at: "2026-11-20T09:59:30Z".parse().unwrap() },
+            look: ScanTime { date, at: "2026-11-20T09:59:30Z".parse().unwrap() },
             for_ms: 90_000,
             signals: vec![listed(None, Some(0.25)), listed(Some((3, 9)), None)],
         }),

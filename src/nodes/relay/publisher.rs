@@ -17,8 +17,8 @@ use crate::nodes::relay::update::{MESSAGE_BYTES_MAX, SYMBOLS_MAX, Update};
 use crate::nodes::tokens::{ExchangeParts, HEARD_MAX, start_exchange};
 use crate::nodes::valkey::keys::{FENCE, FENCE_MS, RELAY, RELAY_QUOTES};
 use crate::nodes::valkey::{
-    Client, Deadlines, Distrust, Installation, KeptKey, Key, Room, Server, Signed, ValkeyError,
-    script,
+    Client, Deadlines, Distrust, Installation, KeptKey, Key, NamespaceKeys, Server, Signed,
+    ValkeyError, script,
 };
 use crate::rt::threads::Stoppable;
 use crate::store::Epoch;
@@ -119,7 +119,13 @@ impl Publisher {
     }
 
     /// Whether nodes have signed what is in the way of a message. Notes what none has signed.
-    fn is_deposed(&self, room: &Room, fence: Vec<u8>, place: Vec<u8>, forged: &mut Forged) -> bool {
+    fn is_deposed(
+        &self,
+        room: &NamespaceKeys,
+        fence: Vec<u8>,
+        place: Vec<u8>,
+        forged: &mut Forged,
+    ) -> bool {
         let is_ours = |kind, value: &[u8], row: &'static KeptKey| {
             let is_ours = value.is_empty() || room.open(kind, b"", value).is_some();
             if !is_ours {
@@ -186,7 +192,7 @@ impl Publisher {
         Ok(self.server_clock.lock().zero_ms + self.timer.monotonic_ms())
     }
 
-    fn send(&self, room: &Room, channel: Key, message: &[u8]) -> Result<(), SendError> {
+    fn send(&self, room: &NamespaceKeys, channel: Key, message: &[u8]) -> Result<(), SendError> {
         let mut command = redis::cmd("PUBLISH");
         command.arg(room.keys.key(channel)).arg(message);
         self.rest.call(|to| command.query::<u64>(to))?;
@@ -203,7 +209,7 @@ impl Publisher {
     /// Publishes once, past what is known to be forged. Returns the script's reply.
     fn try_publish(
         &self,
-        room: &Room,
+        room: &NamespaceKeys,
         update: &mut Update,
         forged: &Forged,
     ) -> Result<Told, SendError> {

@@ -24,7 +24,7 @@ use jiff::civil::Date;
 use crate::base::{Quote, Source, Symbol};
 use crate::cache::{FreshnessRules, Vouched};
 use crate::market::{IndexList, InstrumentList, Origin};
-use crate::signals::{ListedSignal, Look, SignalList};
+use crate::signals::{ListedSignal, ScanTime, SignalList};
 use crate::store::Epoch;
 
 /// Most quotes, and most unknown symbols, of a message: what a ticker gives and some more.
@@ -166,7 +166,7 @@ impl Evening {
 /// The signals of running candles, as the leader shows them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunningSignals {
-    pub look: Look,
+    pub look: ScanTime,
     /// Time for which they may be shown, because the candles grow old.
     pub for_ms: u64,
     pub signals: Vec<ListedSignal>,

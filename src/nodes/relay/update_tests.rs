@@ -108,7 +108,7 @@ fn running() -> impl Strategy<Value = Option<RunningSignals>> {
     let running = (0i64..4_000_000_000_000, 0..=LIMIT_MS_MAX, signals).prop_map(
         |(at_ms, for_ms, signals)| {
             let at = Timestamp::from_millisecond(at_ms).unwrap();
-            let look = Look { date: Date::new(2026, 11, 20).unwrap(), at };
+            let look = ScanTime { date: Date::new(2026, 11, 20).unwrap(), at };
             RunningSignals { look, for_ms, signals }
         },
     );

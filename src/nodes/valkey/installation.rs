@@ -120,7 +120,7 @@ pub(crate) struct Opened<'a> {
 }
 
 /// The keys' names and the signing keys of the namespace and the secrets in force.
-pub(crate) struct Room {
+pub(crate) struct NamespaceKeys {
     pub(crate) keys: Keys,
     namespace: Arc<Known>,
     secrets: Arc<Secrets>,
@@ -129,7 +129,7 @@ pub(crate) struct Room {
     previous: Vec<hmac::Key>,
 }
 
-impl Room {
+impl NamespaceKeys {
     fn new(namespace: &Arc<Known>, secrets: Arc<Secrets>) -> Self {
         let key = |secret: &SecretString| {
             let derived = derive(secret.expose_secret().as_bytes(), PURPOSE);
@@ -215,7 +215,7 @@ pub struct Installation {
     pub(crate) secret: Arc<NodeSecret>,
     known: ArcSwapOption<Known>,
     /// The keys for the namespace and secrets at the last call of `room()`.
-    room: ArcSwapOption<Room>,
+    room: ArcSwapOption<NamespaceKeys>,
     timer: Clock,
     distrusted: [AtomicU64; DISTRUSTED.len()],
     lines: [Limiter; DISTRUSTED.len()],
@@ -300,7 +300,7 @@ impl Installation {
     }
 
     /// The keys in force.
-    pub(crate) fn room(&self) -> Result<Arc<Room>, ValkeyError> {
+    pub(crate) fn room(&self) -> Result<Arc<NamespaceKeys>, ValkeyError> {
         let known = self.known.load_full().ok_or(ValkeyError::NoNamespace)?;
         let secrets = self.secret.load_all();
         if let Some(room) = self.room.load_full()
@@ -309,14 +309,14 @@ impl Installation {
         {
             return Ok(room);
         }
-        let room = Arc::new(Room::new(&known, secrets));
+        let room = Arc::new(NamespaceKeys::new(&known, secrets));
         self.room.store(Some(Arc::clone(&room)));
         Ok(room)
     }
 
     /// Same as `room`, for the lease. Fails unless the namespace is sure, so that a node with
     /// another database's namespace cannot lead.
-    pub(crate) fn sure_room(&self) -> Result<Arc<Room>, ValkeyError> {
+    pub(crate) fn sure_room(&self) -> Result<Arc<NamespaceKeys>, ValkeyError> {
         let is_sure = self.known.load().as_ref().is_some_and(|known| known.is_sure);
         if is_sure { self.room() } else { Err(ValkeyError::NoNamespace) }
     }

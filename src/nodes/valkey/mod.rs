@@ -51,7 +51,7 @@ pub(crate) use dial::Unusable;
 #[cfg(feature = "engines")]
 pub use installation::Installation;
 #[cfg(feature = "engines")]
-pub(crate) use installation::{Distrust, Opened, Room, Signed, derive};
+pub(crate) use installation::{Distrust, NamespaceKeys, Opened, Signed, derive};
 #[cfg(feature = "engines")]
 pub use keys::{Form, KEPT, KeptKey, KeptType, Writer};
 #[cfg(feature = "engines")]

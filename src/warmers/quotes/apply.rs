@@ -9,10 +9,10 @@ use crate::cache::{Kept, Vouched};
 use crate::market::InstrumentList;
 use crate::warmers::context::WarmerContext;
 use crate::warmers::persist::PersistTask;
+use crate::warmers::publish::RelayPublisher;
 use crate::warmers::quotes::feed_state::{FeedState, MarketView};
 use crate::warmers::quotes::judged_close::{index_stands, judge};
-use crate::warmers::quotes::snapshot::{Beside, SnapshotTask};
-use crate::warmers::tell::TellTask;
+use crate::warmers::quotes::snapshot::{SnapshotContext, SnapshotTask};
 
 /// A symbol that neither the source nor the list of instruments knows is remembered as unknown for
 /// this long. Exchanges list new symbols overnight.
@@ -27,9 +27,9 @@ pub(crate) struct QuoteSinks<'a> {
     pub snapshot: &'a mut SnapshotTask,
     pub persist: &'a mut PersistTask,
     /// Collects messages for the other nodes.
-    pub tell: &'a mut TellTask,
+    pub publisher: &'a mut RelayPublisher,
     /// The snapshot's content apart from prices.
-    pub beside: Beside<'a>,
+    pub beside: SnapshotContext<'a>,
 }
 
 /// Takes in a batch of `feed`. Returns the symbols whose quotes were believed, and why the batch
@@ -120,7 +120,7 @@ impl QuoteSinks<'_> {
                 self.persist.add_quote(quote);
             }
             if kept != Kept::Refused {
-                self.tell.add_quote(&quote.symbol);
+                self.publisher.add_quote(&quote.symbol);
             }
         }
     }
@@ -129,7 +129,7 @@ impl QuoteSinks<'_> {
     pub(crate) fn keep_unknown(&mut self, symbol: Symbol, ttl_ms: u64, now_mono_ms: u64) {
         let until_mono_ms = now_mono_ms + ttl_ms;
         if self.context.l1.insert_unknown(symbol.clone(), now_mono_ms, until_mono_ms) {
-            self.tell.add_unknown(symbol);
+            self.publisher.add_unknown(symbol);
         }
     }
 }

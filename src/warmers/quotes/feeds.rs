@@ -86,7 +86,7 @@ impl Feeds {
 
 /// The source of this node's prices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum PriceOrigin {
     /// It polls every feed, for all nodes or because it is alone.
     Asks,
     /// It receives prices from the leader and polls no feed.
@@ -96,7 +96,7 @@ pub(crate) enum Standing {
     ByItself,
 }
 
-impl Standing {
+impl PriceOrigin {
     /// The current standing.
     pub(crate) fn now(context: &WarmerContext, follow: &FollowTask, now_mono_ms: u64) -> Self {
         match (context.lead.may_ask(), follow.speaks(now_mono_ms)) {

@@ -10,7 +10,7 @@ use crate::base::{BySource, Source, clock};
 use crate::market::{MarketCalendar, MarketStatus, Phase};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::quotes::feed_state::{CLOSE_MARGIN, Pace, confirming_ms, limits};
-use crate::warmers::quotes::feeds::{Feeds, Standing};
+use crate::warmers::quotes::feeds::{Feeds, PriceOrigin};
 use crate::warmers::quotes::ticking::{Eased, TickingTask};
 
 /// After the market begins to move, closing prices count as fresh for this long, until a poll could
@@ -46,7 +46,7 @@ impl MarketPhase {
         context: &WarmerContext,
         feeds: &mut Feeds,
         ticking: &TickingTask,
-        standing: Standing,
+        standing: PriceOrigin,
         now_mono_ms: u64,
     ) {
         let status = context.calendar.status(context.clock.now());
@@ -60,12 +60,12 @@ impl MarketPhase {
             let eased = ticking.eased(source, now_mono_ms);
             match standing {
                 // The leader sends its rules with its prices.
-                Standing::Relayed => {
+                PriceOrigin::Relayed => {
                     self.closes[source] = self.settled_close(source, context);
                 }
                 // A follower that receives nothing is one of many clients of the public provider.
-                Standing::Asks | Standing::ByItself => {
-                    let sparing = standing == Standing::ByItself && source == Source::Public;
+                PriceOrigin::Asks | PriceOrigin::ByItself => {
+                    let sparing = standing == PriceOrigin::ByItself && source == Source::Public;
                     self.follow_source(source, context, feeds, eased, sparing, now_mono_ms);
                 }
             }

@@ -9,14 +9,14 @@ use std::sync::atomic::Ordering;
 use crate::base::{BySource, Quote, Source, Symbol};
 use crate::brokers::{Batch, BrokerErrorKind};
 use crate::cache::Peek;
-use crate::cache::pending::{Room, Taken};
+use crate::cache::pending::{CallCapacity, Taken};
 use crate::market::{Index, Phase};
 use crate::rt::lanes::Outcomes;
 use crate::warmers::context::WarmerContext;
 use crate::warmers::quotes::apply::{QuoteSinks, apply};
 use crate::warmers::quotes::evidence::Evidence;
 use crate::warmers::quotes::feed_state::{Answer, Ended, FeedState};
-use crate::warmers::quotes::feeds::{Feeds, Standing};
+use crate::warmers::quotes::feeds::{Feeds, PriceOrigin};
 
 /// The public provider is not polled for this long after the start if broker A can be polled but
 /// has not answered yet.
@@ -62,18 +62,18 @@ impl QuotesTask {
         &mut self,
         context: &WarmerContext,
         taken: impl Fn(Source) -> bool,
-        standing: Standing,
+        standing: PriceOrigin,
         now_mono_ms: u64,
     ) {
         self.reclaim_timed_out(now_mono_ms);
-        if standing == Standing::Relayed {
+        if standing == PriceOrigin::Relayed {
             // The leader's next poll carries the symbols that requests here wait for.
             context.answer_in_ms.store(0, Ordering::Relaxed);
             return;
         }
         // Several nodes by themselves are many clients of the public provider, so each keeps its
         // pace even if requests wait.
-        let waits = context.pending.is_waited_for() && standing == Standing::Asks;
+        let waits = context.pending.is_waited_for() && standing == PriceOrigin::Asks;
         // Broker A allows a call every second. The public provider gets no extra call for symbols
         // that are only held.
         let wanted = !context.pending.is_empty();
@@ -293,7 +293,7 @@ pub(crate) fn compose(
     let kept = if feed.crowded < CROWDED_MAX { 0 } else { in_turn.min(places) };
     let unlisted = UNLISTED[source];
     let held = HELD[source];
-    let taken = context.pending.take(Room { symbols: places - kept, unlisted, held });
+    let taken = context.pending.take(CallCapacity { symbols: places - kept, unlisted, held });
     push_new(&mut symbols, taken.symbols(), max);
     feed.note_demand(u8::try_from(round).unwrap_or(u8::MAX), symbols.len() + share > max);
     let with_share = (symbols.len() + share).min(max);

@@ -18,7 +18,7 @@ pub(crate) struct Unshown {
 
 /// The snapshot's content apart from prices.
 #[derive(Clone, Copy)]
-pub(crate) struct Beside<'a> {
+pub(crate) struct SnapshotContext<'a> {
     pub status: &'a MarketStatus,
     pub signals: &'a ShownSignals,
 }
@@ -42,7 +42,7 @@ impl SnapshotTask {
     pub(crate) fn publish(
         &mut self,
         context: &WarmerContext,
-        beside: Beside<'_>,
+        beside: SnapshotContext<'_>,
         now_mono_ms: u64,
     ) -> bool {
         match self.make(context, beside, &[], now_mono_ms) {
@@ -57,7 +57,7 @@ impl SnapshotTask {
     pub(crate) fn make(
         &mut self,
         context: &WarmerContext,
-        beside: Beside<'_>,
+        beside: SnapshotContext<'_>,
         coming: &[(Quote, Vouched)],
         now_mono_ms: u64,
     ) -> Option<Unshown> {

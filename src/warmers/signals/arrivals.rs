@@ -17,7 +17,7 @@ use crate::warmers::context::WarmerContext;
 use crate::warmers::quotes::known_closes::KnownCloses;
 use crate::warmers::signals::fetch::{Arrived, window_from};
 
-/// Result of judging them.
+/// What `take_in` decided about the arrived candles.
 pub(crate) struct Taken {
     pub at: usize,
     pub source: Source,

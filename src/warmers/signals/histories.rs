@@ -20,7 +20,7 @@ pub(crate) struct Histories {
     /// Number of symbols of the universe, which come first. Signals are made of these alone.
     searched: usize,
     /// Most symbols behind them, which are only drawn.
-    pub drawn_max: usize,
+    pub chart_only_max: usize,
     pub universe: Arc<HashSet<Symbol>>,
     tokens: Tokens,
     /// Broker A's list of the day has been read, so it has no token for a symbol that lacks one
@@ -29,11 +29,11 @@ pub(crate) struct Histories {
 }
 
 impl Histories {
-    pub(crate) fn new(universe: &Universe, indices: &IndexList, drawn_max: usize) -> Self {
+    pub(crate) fn new(universe: &Universe, indices: &IndexList, chart_only_max: usize) -> Self {
         let embedded = embedded_instruments();
         let drawn = indices.all().map(|index| TrackedSymbol::of_index(index.symbol.clone()));
         let searched = universe.symbols().iter().cloned().map(TrackedSymbol::new);
-        let tracked: Vec<_> = searched.chain(drawn.take(drawn_max)).collect();
+        let tracked: Vec<_> = searched.chain(drawn.take(chart_only_max)).collect();
         let wanted = tracked.iter().map(|TrackedSymbol { symbol, .. }| {
             let row = embedded.iter().find(|row| row.symbol == *symbol);
             (symbol.clone(), row.and_then(|row| row.broker_a_token))
@@ -41,7 +41,7 @@ impl Histories {
         Self {
             universe: Arc::new(universe.symbols().iter().cloned().collect()),
             searched: universe.symbols().len(),
-            drawn_max,
+            chart_only_max,
             tokens: Tokens::new(wanted),
             tracked,
             tokens_learned: false,
@@ -53,7 +53,7 @@ impl Histories {
     pub(crate) fn draw(&mut self, held: Vec<Symbol>) {
         for symbol in held {
             let is_new = self.tracked.iter().all(|tracked| tracked.symbol != symbol);
-            if is_new && self.tracked.len() < self.searched + self.drawn_max {
+            if is_new && self.tracked.len() < self.searched + self.chart_only_max {
                 self.tokens.want(symbol.clone());
                 self.tracked.push(TrackedSymbol::new(symbol));
             }

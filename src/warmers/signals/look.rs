@@ -13,7 +13,7 @@ use crate::signals::confidence::Weight;
 use crate::signals::history::{newest, running, tail};
 use crate::signals::list::by_rank;
 use crate::signals::patterns::{Detector, Key};
-use crate::signals::{ListedSignal, Look};
+use crate::signals::{ListedSignal, ScanTime};
 use crate::store::{PricedSignal, Store, StoreError};
 use crate::warmers::signals::outcomes::{Closes, Expected, walk};
 use crate::warmers::signals::publication::{Publication, Shown, show_record};
@@ -64,7 +64,7 @@ pub(crate) fn prepare(
 
 /// Input of a search.
 pub(crate) struct LookOrder {
-    pub look: Look,
+    pub look: ScanTime,
     pub prepared: Arc<Prepared>,
     /// The last answer of each symbol's source, by position.
     pub answers: Vec<(usize, Arc<DailyCandles>)>,
@@ -91,7 +91,7 @@ pub(crate) fn look(store: &Store, order: &LookOrder) -> (Shown, Option<StoreErro
 /// Publishes signals that another node has found and recorded.
 pub(crate) fn adopt(
     store: &Store,
-    (look, signals): (Look, Vec<ListedSignal>),
+    (look, signals): (ScanTime, Vec<ListedSignal>),
     until_mono_ms: u64,
     expected: &Expected,
     publication: &Publication,

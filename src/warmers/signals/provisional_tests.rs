@@ -10,7 +10,7 @@ use crate::base::{Candle, Clock, Symbol};
 use crate::market::MarketCalendar;
 use crate::signals::confidence::Weight;
 use crate::signals::patterns::Key;
-use crate::signals::{Look, Reliability};
+use crate::signals::{Reliability, ScanTime};
 use crate::store::Epoch;
 use crate::store::{NewHistory, Store};
 use crate::warmers::signals::look::{LookOrder, Tail, look, prepare};
@@ -164,7 +164,7 @@ fn what_a_later_look_does_not_find_is_gone_but_stays_on_record() {
     let prepared = Arc::new(Prepared { settled: before, tails, weights });
     let find = |answer: Arc<DailyCandles>, now_ms: i64| {
         let order = LookOrder {
-            look: Look { date: TODAY, at: Timestamp::from_millisecond(now_ms).unwrap() },
+            look: ScanTime { date: TODAY, at: Timestamp::from_millisecond(now_ms).unwrap() },
             prepared: Arc::clone(&prepared),
             answers: vec![(0, answer)],
             expected: Expected {

@@ -7,7 +7,7 @@ use arc_swap::ArcSwapOption;
 use jiff::civil::Date;
 
 use crate::http::PublishedJson;
-use crate::signals::{Look, Reliability, SignalList};
+use crate::signals::{Reliability, ScanTime, SignalList};
 use crate::store::{Store, StoreError};
 use crate::views::signals::{ShownSignals, SignalRecord};
 use crate::views::{signals as views, values};
@@ -33,7 +33,7 @@ pub(crate) struct Shown {
 /// The published signals of running candles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ShownProvisional {
-    pub look: Look,
+    pub look: ScanTime,
     pub signals: usize,
     /// Monotonic time after which the oldest of the candles is too old.
     pub until_mono_ms: u64,

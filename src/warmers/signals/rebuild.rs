@@ -20,7 +20,7 @@ pub(super) fn load(
     publication: &Publication,
     expected: &Expected,
     known: &KnownCloses,
-    drawn_max: usize,
+    chart_only_max: usize,
 ) -> Outcome {
     let histories = store.candle_histories()?;
     let symbols = histories.iter().map(|held| held.symbol.clone()).collect();
@@ -28,7 +28,7 @@ pub(super) fn load(
         known.note_candles(calendar, &symbol, &candles);
     }
     let record = walk(store, &Closes::new(), expected)?;
-    let held = store.held_symbols(None, drawn_max)?;
+    let held = store.held_symbols(None, chart_only_max)?;
     Ok(Done::Loaded(histories, show(store, publication, &record)?, held))
 }
 

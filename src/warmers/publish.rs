@@ -8,7 +8,7 @@ use crate::cache::Peek;
 use crate::nodes::cluster::SendError;
 use crate::nodes::relay::{Evening, RunningSignals, Update};
 use crate::rt::lanes::{LOST, Outcomes};
-use crate::signals::Look;
+use crate::signals::ScanTime;
 use crate::store::Epoch;
 use crate::warmers::context::WarmerContext;
 use crate::warmers::signals::publication::ShownProvisional;
@@ -33,7 +33,7 @@ const UNKNOWN_MAX: usize = 200;
 pub(crate) type Sent = Result<(), SendError>;
 
 /// Owner of the changes that are to be sent. Bounded by the symbols of L1.
-pub(crate) struct TellTask {
+pub(crate) struct RelayPublisher {
     outcomes: Outcomes<Sent>,
     /// The epoch in which this node sends; `None` if it does not lead.
     epoch: Option<Epoch>,
@@ -43,12 +43,12 @@ pub(crate) struct TellTask {
     under_way: Vec<Symbol>,
     in_flight: bool,
     told_mono_ms: Option<u64>,
-    told: Option<(Evening, Option<Look>)>,
+    told: Option<(Evening, Option<ScanTime>)>,
     /// The last message could not be sent.
     is_failing: bool,
 }
 
-impl TellTask {
+impl RelayPublisher {
     pub(crate) fn new(outcomes: Outcomes<Sent>) -> Self {
         Self {
             outcomes,
