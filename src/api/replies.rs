@@ -24,7 +24,7 @@ pub(super) fn reply_with(status: u16, view: &impl Serialize, response: &mut Resp
     response.send(status, JSON, &[NO_STORE]);
 }
 
-/// Sends the JSON in the body of `response` with the `ETag` `etag`, after the request's preconditions.
+/// Sends the JSON in the body of `response` with the `ETag` `etag`, after the preconditions.
 pub(super) fn send_tagged(
     call: &Call<'_>,
     etag: &str,

@@ -68,7 +68,7 @@ pub trait Serve: Send + Sync + 'static {
         false
     }
 
-    /// Sends exactly one response through `response`. May park (to wait for a lane); must not block.
+    /// Sends exactly one response through `response`. May park (for a lane); must not block.
     fn serve<'a>(&'a self, request: &Request<'_>, response: &mut Response<'a>);
 }
 
