@@ -99,7 +99,7 @@ struct Operation {
     body: Option<String>,
     #[serde(default)]
     body_may_miss: bool,
-    response: Reply,
+    reply: Reply,
     /// Refusals that not every operation of this kind has. One of them replaces the common one with
     /// the same status.
     refusals: Vec<Refused>,
@@ -241,7 +241,7 @@ impl Operations {
         operation: Operation,
         shared: &mut Map<String, Value>,
     ) -> Map<String, Value> {
-        let Reply { status, description, schema, headers: names } = &operation.response;
+        let Reply { status, description, schema, headers: names } = &operation.reply;
         let names = ["Cache-Control"].into_iter().chain(names.iter().map(String::as_str));
         let mut success = json!({"description": description, "headers": headers(names)});
         if let Some(schema) = schema {
@@ -249,7 +249,7 @@ impl Operations {
         }
         let mut responses = Map::from_iter([(status.to_string(), success)]);
         if route.method == Method::Get {
-            let tagged = operation.response.headers.iter().any(|name| name == "ETag");
+            let tagged = operation.reply.headers.iter().any(|name| name == "ETag");
             let name = if tagged { "NotModified" } else { "NotModifiedUntagged" };
             let reference = format!("#/components/responses/{name}");
             responses.insert("304".into(), json!({"$ref": reference}));
