@@ -21,6 +21,9 @@ struct Stored<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     day: Option<(Decimal, Decimal)>,
     as_of: String,
+    /// Whether the source sent `as_of`. Earlier versions do not say it.
+    #[serde(default = "is_timed", skip_serializing_if = "is_sent")]
+    timed: bool,
     /// Earlier versions stored the time of the reply under this name.
     #[serde(alias = "received")]
     asked: String,
@@ -31,6 +34,16 @@ struct Stored<'a> {
     simulated: bool,
 }
 
+/// What records of earlier versions are taken for.
+fn is_timed() -> bool {
+    true
+}
+
+/// The usual case, which is left out.
+fn is_sent(timed: &bool) -> bool {
+    *timed
+}
+
 /// Encodes a quote. The key of the record is the symbol.
 pub(crate) fn encode(quote: &Quote) -> Vec<u8> {
     let stored = Stored {
@@ -38,6 +51,7 @@ pub(crate) fn encode(quote: &Quote) -> Vec<u8> {
         previous_close: quote.previous_close,
         day: quote.day.map(|day| (day.low(), day.high())),
         as_of: quote.as_of.to_string(),
+        timed: quote.timed,
         asked: quote.asked.to_string(),
         delay_s: quote.delay_s,
         source: quote.source.as_str(),
@@ -58,7 +72,7 @@ pub(crate) fn decode(key: &str, bytes: &[u8]) -> Option<Quote> {
         previous_close: stored.previous_close.filter(positive),
         day: stored.day.and_then(around),
         as_of: stored.as_of.parse::<Timestamp>().ok()?,
-        timed: true,
+        timed: stored.timed,
         asked: stored.asked.parse::<Timestamp>().ok()?,
         delay_s: stored.delay_s,
         source,
@@ -182,7 +196,7 @@ mod tests {
         #[test]
         fn every_quote_is_decoded_as_it_was_encoded(
             mantissa in 1i64..i64::MAX, scale in 0u32..19, close in proptest::option::of(1i64..),
-            as_of_ns in 0i64.., above: u32, simulated: bool, broker_a: bool,
+            as_of_ns in 0i64.., above: u32, timed: bool, simulated: bool, broker_a: bool,
         ) {
             let last_price = Decimal::new(mantissa, scale);
             let high = last_price + Decimal::from(above);
@@ -192,6 +206,7 @@ mod tests {
                 previous_close: close.map(|mantissa| Decimal::new(mantissa, scale)),
                 as_of: Timestamp::from_nanosecond(i128::from(as_of_ns)).unwrap(),
                 source: if broker_a { Source::BrokerA } else { Source::Public },
+                timed,
                 simulated,
                 ..quote()
             };
