@@ -19,7 +19,7 @@ use crate::views::account::{BrokerAStatus, BrokerBStatus};
 use crate::views::values::Instant;
 
 /// Longest wait for the service's own rate limit towards the broker, a tenth of a second a call,
-/// since another call may just have been made. Less than [`QUEUE_MS`](crate::api::administration::QUEUE_MS).
+/// since another call may just have been made. Less than a job may wait in the lane's queue.
 const PACE_WAIT_MS_MAX: u64 = 1_000;
 
 /// `POST /brokera/activate` with `request_token`.
