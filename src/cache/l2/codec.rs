@@ -21,9 +21,9 @@ struct Stored<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     day: Option<(Decimal, Decimal)>,
     as_of: String,
-    /// Whether the source sent `as_of`. Earlier versions do not say it.
-    #[serde(default = "is_timed", skip_serializing_if = "is_sent")]
-    timed: bool,
+    /// Whether the source sent no time and `as_of` is an estimate. Earlier versions do not say it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    untimed: bool,
     /// Earlier versions stored the time of the reply under this name.
     #[serde(alias = "received")]
     asked: String,
@@ -34,16 +34,6 @@ struct Stored<'a> {
     simulated: bool,
 }
 
-/// What records of earlier versions are taken for.
-fn is_timed() -> bool {
-    true
-}
-
-/// The usual case, which is left out.
-fn is_sent(timed: &bool) -> bool {
-    *timed
-}
-
 /// Encodes a quote. The key of the record is the symbol.
 pub(crate) fn encode(quote: &Quote) -> Vec<u8> {
     let stored = Stored {
@@ -51,7 +41,7 @@ pub(crate) fn encode(quote: &Quote) -> Vec<u8> {
         previous_close: quote.previous_close,
         day: quote.day.map(|day| (day.low(), day.high())),
         as_of: quote.as_of.to_string(),
-        timed: quote.timed,
+        untimed: !quote.timed,
         asked: quote.asked.to_string(),
         delay_s: quote.delay_s,
         source: quote.source.as_str(),
@@ -72,7 +62,7 @@ pub(crate) fn decode(key: &str, bytes: &[u8]) -> Option<Quote> {
         previous_close: stored.previous_close.filter(positive),
         day: stored.day.and_then(around),
         as_of: stored.as_of.parse::<Timestamp>().ok()?,
-        timed: stored.timed,
+        timed: !stored.untimed,
         asked: stored.asked.parse::<Timestamp>().ok()?,
         delay_s: stored.delay_s,
         source,
