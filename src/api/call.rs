@@ -1,12 +1,11 @@
 //! One call of a handler: its request and its caller, and the kinds of callers of a route.
 
-use crate::api::state::State;
-use crate::http::Method;
 use std::sync::Arc;
 
+use crate::api::state::State;
 use crate::auth::{ApiKey, Caller};
 use crate::base::Scope;
-use crate::http::{Problem, Request, Response};
+use crate::http::{Method, Problem, Request, Response};
 
 /// A request with the router's findings about it.
 pub struct Call<'a> {

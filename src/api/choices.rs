@@ -12,7 +12,6 @@
 //! Streams join and leave on the edge; the lock is held for a look-up. The thread `fan-out` makes
 //! each choice read its quotes.
 
-use crate::api::quote_source::QuoteSource;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -22,7 +21,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-use crate::api::quote_source::Fetchable;
+use crate::api::quote_source::{Fetchable, QuoteSource};
 use crate::api::symbols::name;
 use crate::base::Symbol;
 use crate::cache::Hit;

@@ -3,7 +3,6 @@
 //! Reads the whole journal, which has a limit, because pairs are matched over all of it: a sale of
 //! this month may close a purchase of the last.
 
-use crate::api::journal_cursor::seal;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
@@ -11,6 +10,7 @@ use crate::api::call::{Call, Handled};
 use crate::api::journal::{
     STRATEGY_CHARS_MAX, SYMBOL_CHARS_MAX, TAG_CHARS_MAX, entry_view, page_of,
 };
+use crate::api::journal_cursor::seal;
 use crate::api::lane::compute;
 use crate::api::query::{invalid, one, parameter};
 use crate::api::replies::{KEPT, send_tagged};

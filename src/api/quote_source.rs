@@ -1,10 +1,10 @@
 //! What quotes are looked up in, and where missing ones are asked for.
 
-use crate::base::Clock;
-use crate::base::Symbol;
+use arc_swap::ArcSwap;
+
+use crate::base::{Clock, Symbol};
 use crate::cache::{L1, Pending};
 use crate::market::InstrumentList;
-use arc_swap::ArcSwap;
 
 /// The caches and queues in which a request for quotes looks.
 #[derive(Clone, Copy)]

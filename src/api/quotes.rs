@@ -5,13 +5,13 @@
 //! scheduler, once for all requests, and the request parks for a bounded time. A second pass then
 //! answers with the quotes that are there.
 
-use crate::api::quote_source::Fetchable;
-use crate::api::symbols::{Seen, each_symbol, name};
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 
 use crate::api::call::{Call, Handled};
+use crate::api::quote_source::Fetchable;
 use crate::api::state::State;
+use crate::api::symbols::{Seen, each_symbol, name};
 use crate::base::Symbol;
 use crate::base::limiter::network;
 use crate::cache::Hit;

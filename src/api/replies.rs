@@ -2,12 +2,11 @@
 //!
 //! Runs on the edge. Never waits.
 
-use crate::http::document::variants::CachePolicy;
 use serde::Serialize;
 
 use crate::api::call::{Call, Handled};
 use crate::http::document::coding::etag;
-use crate::http::document::variants::JSON;
+use crate::http::document::variants::{CachePolicy, JSON};
 use crate::http::{Problem, PublishedJson, Response};
 use crate::views::values;
 

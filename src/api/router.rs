@@ -1,14 +1,13 @@
 //! Finds the route of a request, identifies its caller, and calls the handler. Runs on the edge.
 
-use crate::api::refusals::log_refusal;
 use std::sync::Arc;
 
-use crate::api::call::Route;
-use crate::api::call::{Access, Call, Handled};
+use crate::api::call::{Access, Call, Handled, Route};
 use crate::api::errors;
 use crate::api::mcp::Tools;
 use crate::api::pages::Place;
 use crate::api::query::Decoded;
+use crate::api::refusals::log_refusal;
 use crate::api::routes::ROUTES;
 use crate::api::state::State;
 use crate::auth::{ApiKey, Caller, KeyRefusal, holds_key, number};

@@ -3,15 +3,12 @@
 //! Constant data. Tests compare the documents and OPTIONS with the table, and generate the
 //! description, `openapi.json`, from it and from the views (`openapi_tests.rs`).
 
-use crate::api::call::Route;
-
 use crate::api::call::Access::{Admin, Key, Public, User};
 use crate::api::call::Keys::{Any, Never, With};
-use crate::api::call::{Access, Handler, Keys};
-use crate::api::journal_search;
+use crate::api::call::{Access, Handler, Keys, Route};
 use crate::api::{
-    account, activation, candles, description, health, journal, keys, mcp, movers, portfolio,
-    quotes, search, signals, snapshot, stream, watchlists,
+    account, activation, candles, description, health, journal, journal_search, keys, mcp, movers,
+    portfolio, quotes, search, signals, snapshot, stream, watchlists,
 };
 use crate::base::Scope::{JournalRead, JournalWrite, MarketRead, PortfolioRead, SignalsRead};
 use crate::http::Method;

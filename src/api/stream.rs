@@ -3,12 +3,12 @@
 //! in its ETag, so a client that comes back with the id of the current snapshot gets nothing until
 //! the next change. Quotes have no id: a client that comes back gets them all.
 
-use crate::api::event_streams::EventStreams;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::api::call::{Call, Handled};
 use crate::api::choices::{Member, StreamClient};
+use crate::api::event_streams::EventStreams;
 use crate::api::query::{Decoded, values};
 use crate::api::state::State;
 use crate::api::symbols::symbols;

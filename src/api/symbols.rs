@@ -1,8 +1,9 @@
 //! The symbols of a request's query, and how an answer names symbols. Pure, and without allocating
 //! where quotes are read.
 
-use foldhash::quality::RandomState;
 use std::hash::BuildHasher;
+
+use foldhash::quality::RandomState;
 
 use crate::api::query;
 use crate::api::query::Decoded;

@@ -9,7 +9,6 @@
 //! logged: a key that was found right once is recognised by its [`Mark`], two keyed hashes of its
 //! text, which cost a fraction of SHA-256.
 
-use crate::auth::key_form::{ID_AT, KEY_BYTES, PREFIX, SECRET_AT};
 use std::array;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -21,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::{Mutex, RwLock};
 use subtle::ConstantTimeEq;
 
-use crate::auth::key_form::{hash_of, number, secret_of};
+use crate::auth::key_form::{ID_AT, KEY_BYTES, PREFIX, SECRET_AT, hash_of, number, secret_of};
 use crate::auth::throttle::rate;
 use crate::base::limiter::{SharedCounts, TooEarly, site};
 use crate::base::{Scopes, words};

@@ -12,7 +12,6 @@
 //! login, and reloads everything. Of a database on a server the last change read is also kept in
 //! the state directory, for the check at the next start; the store does so of a file.
 
-use crate::auth::followed::{ChangesBell, MARK_FILE, Mark};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,6 +19,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, select};
 
+use crate::auth::followed::{ChangesBell, MARK_FILE, Mark};
 use crate::auth::identity::Auth;
 use crate::auth::upkeep::changed_account;
 use crate::rt::threads::Stoppable;

@@ -1,17 +1,13 @@
 //! What a node has followed of the log of changes, the file that keeps it over a restart, and the
 //! bell that asks for a reading.
 
-use crossbeam_channel::Sender;
-use crossbeam_channel::{Receiver, bounded};
-use serde::{Deserialize, Serialize};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
 use std::path::Path;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
+use crossbeam_channel::{Receiver, Sender, bounded};
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 
 use crate::store::{LastRead, small_file};
 

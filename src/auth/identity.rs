@@ -15,15 +15,13 @@ use secrecy::SecretString;
 use crate::auth::api_keys::{ApiKey, ApiKeys, KeyRefusal, NoKey};
 use crate::auth::endings::Endings;
 use crate::auth::followed::Followed;
-use crate::auth::key_form;
 use crate::auth::keys::{AuthSettings, Key, KeyError, KeyFile, Keys, Registration};
 use crate::auth::known_networks::KnownNetworks;
 use crate::auth::passwords::Passwords;
 use crate::auth::revocations::{Revocations, Verdict};
 use crate::auth::throttle::Throttle;
 use crate::auth::tokens::{Earlier, Tokens};
-
-use crate::auth::{keys, tokens};
+use crate::auth::{key_form, keys, tokens};
 use crate::base::Clock;
 use crate::base::limiter::{Limiter, Rate, SharedCounts};
 use crate::http::Request;

@@ -10,10 +10,10 @@
 //!
 //! Pure; any thread. Quotes, closing prices, rows of brokers and candles ask here and nowhere else.
 
-use crate::base::base_ratio::BaseRatio;
 use rust_decimal::Decimal;
 
 use crate::base::ClosingPrice;
+use crate::base::base_ratio::BaseRatio;
 
 /// What a source says about one instrument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

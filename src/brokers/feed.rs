@@ -2,9 +2,6 @@
 //!
 //! Calls block and run on the feed's lane.
 
-use crate::brokers::quote_checks::CallTimes;
-use crate::brokers::readiness::Readiness;
-
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::de::Error;
@@ -13,7 +10,8 @@ use sonic_rs::LazyValue;
 
 use crate::base::{Quote, Source, Symbol, json};
 use crate::brokers::error::BrokerError;
-use crate::brokers::quote_checks::{Claim, Judgement, Kind, Unproven};
+use crate::brokers::quote_checks::{CallTimes, Claim, Judgement, Kind, Unproven};
+use crate::brokers::readiness::Readiness;
 
 /// A source of quotes that answers in batches.
 ///

@@ -10,11 +10,10 @@
 //! shown false one. They catch zeros, other instruments' prices, lost decimal points and dead
 //! feeds.
 
-use crate::base::Clock;
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
 
-use crate::base::{DayRange, Quote, Source, Symbol, json};
+use crate::base::{Clock, DayRange, Quote, Source, Symbol, json};
 
 /// Oldest price that is still "the last session's". The longest closures are long weekends of four
 /// or five days; twice that leaves room for shares that did not trade on a day or two.

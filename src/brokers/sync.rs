@@ -6,7 +6,6 @@
 //! network's share of that. The error has the whole time to wait. Runs on upstream lanes; blocks
 //! only for the duration of the calls that it lets through.
 
-use crate::brokers::sync_limits::SyncRates;
 use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -21,7 +20,7 @@ use crate::brokers::call::transport::CallLimits;
 use crate::brokers::error::Health;
 use crate::brokers::portfolio::Credentials;
 use crate::brokers::settings::UpstreamSettings;
-use crate::brokers::sync_limits::{COOLDOWN_MAX, Caller, SyncLimits, Taken};
+use crate::brokers::sync_limits::{COOLDOWN_MAX, Caller, SyncLimits, SyncRates, Taken};
 use crate::brokers::{BrokerError, BrokerErrorKind, Readiness};
 use crate::ops::counter::Counter;
 

@@ -2,7 +2,6 @@
 //!
 //! Pure functions. An error never repeats the value; the caller shows it, masked if it is a secret.
 
-use crate::config::refused::{NOT_WHOLE, Refused};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -14,7 +13,7 @@ use crate::admin::listener::AdminListen;
 use crate::auth::keys::Registration;
 use crate::base::{Network, Words};
 use crate::brokers::broker_a::ticker::Endpoint;
-
+use crate::config::refused::{NOT_WHOLE, Refused};
 use crate::nodes::lease::Holder;
 use crate::nodes::valkey::{Address, BadAddress, Namespace};
 use crate::ops::log::LogFormat;

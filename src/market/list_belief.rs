@@ -3,11 +3,11 @@
 //! A file that was cut off, or of which half the rows are missing, still is a list. If it took the
 //! place of a whole one, shares that people hold would have no price for a day.
 
-use crate::market::list_limits::{NAMED_MAX, is_cut_short, is_much_unread};
 use std::fmt;
 
 use crate::base::{Exchange, Symbol};
 use crate::market::instruments::{InstrumentList, Origin};
+use crate::market::list_limits::{NAMED_MAX, is_cut_short, is_much_unread};
 
 /// Largest part of the needed symbols, in percent, that may be missing against the compiled-in
 /// list. Months old, it has names that were changed since.

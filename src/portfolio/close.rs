@@ -11,7 +11,6 @@ use crate::base::previous_close::{
     Known, Reason, Said, SessionOfPrice, base_ratio_of_percent, is_close_before,
 };
 use crate::base::{ActionSign, ClosingPrice, Holding, Mark, MarketDay, Symbol, previous_close};
-
 use crate::portfolio::valuation::price_date;
 
 /// A price at or below this share of the last known one, or at or above its inverse, looks like a

@@ -1,13 +1,12 @@
 //! Detects splits, bonuses and other corporate actions: prices that the exchange adjusted, and
 //! shares that came or went without money. Pure. Nothing is adjusted; suspect rows are marked.
 
-use crate::portfolio::close::is_before_base;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
 use crate::base::base_ratio::{BaseRatio, is_usual_ratio};
 use crate::base::{ActionSign, Holding, Mark, MarketDay};
-use crate::portfolio::close::is_leap;
+use crate::portfolio::close::{is_before_base, is_leap};
 
 /// Smallest ratio of new to old quantity that can be a corporate action: a bonus of one share for
 /// twenty.

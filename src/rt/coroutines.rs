@@ -13,7 +13,6 @@
 //! stays on the worker whose epoll holds its descriptor. This makes every wait cheaper, and an idle
 //! worker sleeps until there is work.
 
-use crate::rt::moving::has_moved;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -22,6 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use may::coroutine;
 
 use crate::base::Clock;
+use crate::rt::moving::has_moved;
 
 /// Stack size of a coroutine in words of eight bytes: 64 KiB of address space, of which only
 /// touched pages use memory. Twice may's default, because a failed name look-up takes 13 KiB and a

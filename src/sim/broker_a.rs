@@ -1,7 +1,6 @@
 //! Broker A's API: header strictness, session calls, profile, instruments dump, candles and quotes.
 //! The portfolio and the ticker have files of their own. Connection threads run this.
 
-use crate::sim::broker_a::responses::{error, stamp, success};
 use std::fmt::Write;
 
 use jiff::ToSpan;
@@ -11,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::base::clock;
 use crate::sim::broker_a::quotes::quotes_answer;
+use crate::sim::broker_a::responses::{error, stamp, success};
 use crate::sim::exchange::day::Bar;
 use crate::sim::exchange::universe::rupees;
 use crate::sim::fault_kinds::Kind;

@@ -1,16 +1,14 @@
 //! The public provider's chart call and the series and `meta` block that the batch calls share.
 //! Connection threads run this.
 
-use jiff::SignedDuration;
-use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::base::clock;
 use crate::sim::exchange::day::{Bar, Tick};
 use crate::sim::exchange::universe;
 use crate::sim::exchange::universe::Instrument;
-
 use crate::sim::server::message::{Answer, Request, map, price};
 use crate::sim::world::{Call, World};
 

@@ -1,10 +1,9 @@
 //! The public provider: user-agent strictness, throttling, the two batch calls and the chart call.
 //! Connection threads run this.
 
-use crate::sim::chart::{GHOST, delayed, error};
 use serde_json::{Value, json};
 
-use crate::sim::chart::{Ask, Series, chart_answer, ghost_meta, meta};
+use crate::sim::chart::{Ask, GHOST, Series, chart_answer, delayed, error, ghost_meta, meta};
 use crate::sim::exchange::day::Tick;
 use crate::sim::exchange::universe;
 use crate::sim::exchange::universe::rupees;

@@ -1,8 +1,8 @@
 //! Deadlines of the store's operations, and the properties of a write.
 
-use crate::store::account_id::AccountId;
 use std::fmt;
 
+use crate::store::account_id::AccountId;
 use crate::store::errors::Failure;
 use crate::store::tx::Tx;
 

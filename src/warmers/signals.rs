@@ -8,7 +8,6 @@
 //! belongs to the scheduler's thread. Feeds are called on their lanes; store access and computation
 //! run on the lane `signals`. Must never delay a poll of quotes.
 
-use crate::warmers::signals::done::{Done, Outcome};
 use std::sync::Arc;
 
 use jiff::civil::Date;
@@ -26,6 +25,7 @@ use crate::views::values::{Day, Instant};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::follow::HeardRunning;
 use crate::warmers::signals::arrivals::{Taken, Verdict, base_e4, take_in};
+use crate::warmers::signals::done::{Done, Outcome};
 use crate::warmers::signals::fetch::{
     Answer, CandleCalls, DueDate, availability, running_date, settled_date,
 };

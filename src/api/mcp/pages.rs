@@ -3,13 +3,12 @@
 //!
 //! Runs on the edge. Never blocks.
 
-use crate::base::json::Member;
 use std::ops::Range;
 
 use serde_json::value::RawValue;
 
 use crate::api::portfolio_errors;
-use crate::base::json::members;
+use crate::base::json::{Member, members};
 use crate::http::Problem;
 
 /// The bytes that a piece of JSON takes in an answer.

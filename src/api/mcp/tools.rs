@@ -6,22 +6,20 @@
 //!
 //! An answer has at most 32 KiB. Longer lists are cut, and a cursor leads on.
 
-use crate::api::mcp::pages::DOCUMENT_BYTES_MAX;
-use crate::api::mcp::tool::{TOOLS, Tool};
 use std::sync::OnceLock;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
-use crate::api::call::Call;
-use crate::api::call::Route;
+use crate::api::call::{Call, Route};
 use crate::api::description::DESCRIPTION;
 use crate::api::lane::compute;
 use crate::api::mcp::arguments;
 use crate::api::mcp::arguments::{Argument, Fault, Judged};
-use crate::api::mcp::pages::{cost, cursor_invalid, fitting, page};
+use crate::api::mcp::pages::{DOCUMENT_BYTES_MAX, cost, cursor_invalid, fitting, page};
 use crate::api::mcp::schemas::{alone, input_of, output_of};
 use crate::api::mcp::tool::Lists::{Cut, Paged, Short};
+use crate::api::mcp::tool::{TOOLS, Tool};
 use crate::api::portfolio_errors;
 use crate::api::state::State;
 use crate::base::json::{Member, members};

@@ -1,12 +1,12 @@
 //! Reads a user's portfolio, computes the response on a lane, and keeps it.
 
-use crate::api::lane::compute;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::civil::Date;
 
 use crate::api::call::{Call, Handled};
+use crate::api::lane::compute;
 use crate::api::state::State;
 use crate::base::Broker;
 use crate::cache::{Responses, View};

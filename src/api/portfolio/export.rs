@@ -3,7 +3,6 @@
 //! Written on a lane of its own. Its only thread has the lowest priority, because an export takes a
 //! core for a tenth of a second. The edge sends the document without copying it.
 
-use crate::api::portfolio::export_limit::ExportPermit;
 use std::sync::Arc;
 
 use jiff::civil::Date;
@@ -11,11 +10,11 @@ use rust_decimal::Decimal;
 
 use crate::api::call::{Call, Handled};
 use crate::api::journal::entry_view;
-use crate::api::keys;
 use crate::api::lane::on;
-use crate::api::portfolio_errors;
+use crate::api::portfolio::export_limit::ExportPermit;
 use crate::api::replies::NO_STORE;
 use crate::api::state::State;
+use crate::api::{keys, portfolio_errors};
 use crate::auth::Auth;
 use crate::base::{Cost, Holding, Position};
 use crate::http::document::coding::etag;

@@ -1,12 +1,12 @@
 //! Everything that `bhav status` shows, as one value. The screen and the JSON are both made from
 //! it, so they cannot disagree. Pure.
 
-use crate::cli::status::report::{BackupFacts, ServiceReport, TokenFacts, backed_up};
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use crate::base::Broker;
 use crate::cli::diagnoses::{Severity, Trouble};
+use crate::cli::status::report::{BackupFacts, ServiceReport, TokenFacts, backed_up};
 use crate::cli::status::troubles::find_troubles;
 use crate::config::Config;
 use crate::market::{MarketCalendar, Phase};

@@ -5,7 +5,6 @@
 //! refused, because a proxy in front may read it differently, and then a request could be smuggled
 //! past the proxy.
 
-use crate::http::message::head_fault::HeadFault;
 use std::cell::Cell;
 
 use zeroize::Zeroizing;
@@ -13,6 +12,7 @@ use zeroize::Zeroizing;
 use crate::base::words;
 use crate::http::message::authority::Authority;
 use crate::http::message::codings::Codings;
+use crate::http::message::head_fault::HeadFault;
 
 /// Highest limit of headers that can be configured; the parser's table has this size.
 pub const HEADERS_MAX: usize = 128;

@@ -1,13 +1,12 @@
 //! A request as handlers see it. It borrows from the connection's buffers, so it cannot outlive the
 //! handler.
 
-use crate::http::message::head::named;
 use std::net::{IpAddr, Ipv4Addr};
 
 use crate::base::Network;
 use crate::http::message::authority::{Authority, is_unreserved};
 use crate::http::message::conditional::Preconditions;
-use crate::http::message::head::{Head, Method, Span};
+use crate::http::message::head::{Head, Method, Span, named};
 
 /// The other end of the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

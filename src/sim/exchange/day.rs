@@ -6,9 +6,6 @@
 //! next trading date calls its previous close. Any thread; the only state is a bounded cache of the
 //! minutes of a day, and one of daily bars for the whole process.
 
-use crate::sim::exchange::minutes::day_number;
-use crate::sim::exchange::minutes::instant;
-use crate::sim::exchange::scale::Scale;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -22,7 +19,8 @@ use crate::base::clock;
 use crate::market::MarketCalendar;
 use crate::market::calendar_entries::Hours;
 use crate::market::data_file::DaySpan;
-use crate::sim::exchange::minutes::{Minutes, close_of, minutes_of, on_tick};
+use crate::sim::exchange::minutes::{Minutes, close_of, day_number, instant, minutes_of, on_tick};
+use crate::sim::exchange::scale::Scale;
 use crate::sim::exchange::trading::{OrderedRange, Trading, TradingOrder};
 use crate::sim::exchange::universe;
 use crate::sim::exchange::universe::Instrument;

@@ -1,10 +1,10 @@
 //! Prices made of noise: a day's closing level and the minutes that lead to it. Pure functions; any
 //! thread.
 
-use crate::base::clock;
 use jiff::Timestamp;
 use jiff::civil::Date;
 
+use crate::base::clock;
 use crate::sim::exchange::scale::Scale;
 use crate::sim::exchange::universe;
 use crate::sim::exchange::universe::Instrument;

@@ -1,12 +1,12 @@
 //! The schema: made and migrated in one transaction, under a lock of the transaction, so that
 //! several nodes may start at once.
 
-use crate::store::postgres::schema::{MIGRATIONS, known_version};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::connection::Connection;
 use crate::store::postgres::connection::Deadline;
+use crate::store::postgres::schema::{MIGRATIONS, known_version};
 use crate::store::postgres::transactions::Connections;
 use crate::store::{OpenError, StoreError};
 
