@@ -36,3 +36,4 @@ pub use server::acceptor::Server;
 pub use server::listener::{ListenError, Listener};
 pub(crate) use server::shared::Due;
 pub use server::shared::Serve;
+pub use settings::BodyLimits;

@@ -1,5 +1,5 @@
 //! Settings of the edge: addresses, limits and deadlines of connections and requests, and what the
-//! limits are for one client.
+//! limits are for one client or one body.
 
 use std::net::IpAddr;
 
@@ -44,6 +44,14 @@ settings! {
     }
 }
 
+/// Limits of a request's body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BodyLimits {
+    pub bytes_max: usize,
+    /// The time in which the whole body has to arrive, from the end of its head on.
+    pub timeout_ms: u64,
+}
+
 /// Limits of the places that connections or streams take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlaceLimits {
@@ -52,6 +60,11 @@ pub(crate) struct PlaceLimits {
 }
 
 impl HttpSettings {
+    /// Limits of the bodies for which nobody has chosen others.
+    pub fn body_limits(&self) -> BodyLimits {
+        BodyLimits { bytes_max: self.body_bytes_max, timeout_ms: self.body_timeout_ms }
+    }
+
     /// Limits of connections where the table has room for `cap`, and the address that one of `peer`
     /// counts for. At least a tenth of all is left to other networks.
     pub(super) fn connection_limits(

@@ -1,6 +1,7 @@
 //! HTTP/1.1 from hostile, slow, careless and ordinary clients.
 
 mod admission;
+mod body_limits;
 mod chunked;
 mod deadlines;
 mod drain;

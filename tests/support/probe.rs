@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bhav::base::Clock;
-use bhav::http::{Prepared, Problem, Request, Response, Serve};
+use bhav::http::settings::HttpSettings;
+use bhav::http::{BodyLimits, Prepared, Problem, Request, Response, Serve};
 use bhav::rt::{Lane, LaneSpec};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use serde::Serialize;
+
+use super::wait::PATIENCE_MS;
 
 /// A test's control over the service while it runs.
 #[derive(Clone)]
@@ -17,6 +20,7 @@ pub struct Handle {
     /// Receives when a request to `/lane` waits.
     pub waiting: Receiver<()>,
     served: Arc<AtomicUsize>,
+    asked_for_limits: Arc<AtomicUsize>,
     /// The answer of `/owned`, [`OWNED_BYTES`] long, sent without a copy.
     pub owned: Arc<[u8]>,
 }
@@ -26,6 +30,11 @@ impl Handle {
     pub fn served(&self) -> usize {
         self.served.load(Ordering::SeqCst)
     }
+
+    /// How often the limits of a body were asked for.
+    pub fn asked_for_limits(&self) -> usize {
+        self.asked_for_limits.load(Ordering::SeqCst)
+    }
 }
 
 /// Answers everything.
@@ -34,6 +43,7 @@ pub struct Probe {
     gate: Receiver<()>,
     arrived: Sender<()>,
     served: Arc<AtomicUsize>,
+    asked_for_limits: Arc<AtomicUsize>,
     prepared: Prepared,
     unchanged: Prepared,
     owned: Arc<[u8]>,
@@ -54,13 +64,20 @@ impl Probe {
         // Each probe has its own, whose references its test counts. Repeating is fast unoptimised.
         let period: Vec<u8> = (0..251).collect();
         let owned: Arc<[u8]> = period.repeat(OWNED_BYTES.div_ceil(251))[..OWNED_BYTES].into();
-        let handle =
-            Handle { release, waiting, served: Arc::clone(&served), owned: Arc::clone(&owned) };
+        let asked_for_limits = Arc::new(AtomicUsize::new(0));
+        let handle = Handle {
+            release,
+            waiting,
+            served: Arc::clone(&served),
+            asked_for_limits: Arc::clone(&asked_for_limits),
+            owned: Arc::clone(&owned),
+        };
         let probe = Self {
             lane: Lane::start(&spec, clock).unwrap(),
             gate,
             arrived,
             served,
+            asked_for_limits,
             prepared: Prepared::new(
                 200,
                 &[("ETag", "\"one\""), ("X-Made", "ahead")],
@@ -78,6 +95,20 @@ fn text(bytes: Option<&[u8]>) -> Option<String> {
 }
 
 impl Serve for Probe {
+    fn body_limits(&self, head: &Request<'_>, settings: &HttpSettings) -> BodyLimits {
+        self.asked_for_limits.fetch_add(1, Ordering::SeqCst);
+        let usual = settings.body_limits();
+        match head.path() {
+            b"/narrow" => BodyLimits { bytes_max: 1024, ..usual },
+            b"/odd" => BodyLimits { bytes_max: 1000, ..usual },
+            b"/wide" => BodyLimits { bytes_max: 1024 * 1024, ..usual },
+            b"/none" => BodyLimits { bytes_max: 0, ..usual },
+            b"/hasty" => BodyLimits { timeout_ms: 300, ..usual },
+            b"/patient" => BodyLimits { timeout_ms: PATIENCE_MS, ..usual },
+            _ => usual,
+        }
+    }
+
     fn serve(&self, request: &Request<'_>, reply: &mut Response<'_>) {
         self.served.fetch_add(1, Ordering::SeqCst);
         match request.path() {

@@ -60,7 +60,8 @@ pub(crate) struct Connection<S> {
 pub(super) enum Timed {
     Idle,
     Head,
-    Body,
+    /// With its own timeout.
+    Body(u64),
 }
 
 enum Event {
@@ -212,7 +213,7 @@ impl<S: Serve> Connection<S> {
         // Some clients send an empty line after a body. It does not begin a request (RFC 9112 2.2).
         let begun = self.carry.iter().any(|byte| !matches!(byte, b'\r' | b'\n'));
         let timed = match (&self.stage, begun) {
-            (Stage::Body(_), _) => Timed::Body,
+            (Stage::Body(partial), _) => Timed::Body(partial.limits.timeout_ms),
             (Stage::Head, true) => Timed::Head,
             (Stage::Head, false) | (Stage::Stream(_), _) => Timed::Idle,
         };
@@ -222,10 +223,10 @@ impl<S: Serve> Connection<S> {
             Timed::Head if self.timed != Timed::Head => {
                 self.slot().set_deadline_in(settings.head_timeout_ms);
             }
-            Timed::Body if self.timed != Timed::Body => {
-                self.slot().set_deadline_in(settings.body_timeout_ms);
+            Timed::Body(timeout_ms) if !matches!(self.timed, Timed::Body(_)) => {
+                self.slot().set_deadline_in(timeout_ms);
             }
-            Timed::Head | Timed::Body => {}
+            Timed::Head | Timed::Body(_) => {}
         }
         self.timed = timed;
     }

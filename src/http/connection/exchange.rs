@@ -20,7 +20,7 @@ use crate::http::message::request::{Peer, Request, accepts_pages};
 use crate::http::message::response::{ConnectionLine, OpenStream, Response};
 use crate::http::server::connection_table::ConnectionTable;
 use crate::http::server::shared::{Serve, Shared};
-use crate::http::settings::HttpSettings;
+use crate::http::settings::{BodyLimits, HttpSettings};
 
 /// Output collected before it is written. Responses to pipelined requests share a write, but none
 /// waits for too many others. The worker polls its other connections before it answers more
@@ -113,6 +113,8 @@ pub(crate) struct PartialRequest {
     head: Zeroizing<Vec<u8>>,
     body: Collected,
     reader: BodyReader,
+    /// Those in force when the head had arrived.
+    pub(super) limits: BodyLimits,
     about: About,
 }
 
@@ -219,15 +221,18 @@ impl<S: Serve> Exchange<'_, S> {
         let available = *input_bytes - body_start;
         // Set before anything can fail, so that the buffers are wiped in every case.
         *holds_body |= head.framing != Framing::None;
-        let reader = match head.framing {
-            Framing::None => {
-                return self.serve(buffers, head_start..body_start, 0);
-            }
-            Framing::Length(length) if length > settings.body_bytes_max as u64 => {
+        let length = match head.framing {
+            Framing::None => return self.serve(buffers, head_start..body_start, 0),
+            Framing::Length(length) => Some(length),
+            Framing::Chunked => None,
+        };
+        let limits = self.body_limits(head, &input[head_start..body_start]);
+        let reader = match length {
+            Some(length) if length > limits.bytes_max as u64 => {
                 let about = About::of(head, &input[head_start..body_start]);
-                return self.refuse(buffers, &about, &too_large());
+                return self.refuse(buffers, &about, &too_large(limits.bytes_max));
             }
-            Framing::Length(length) => {
+            Some(length) => {
                 let length = length as usize;
                 if available >= length {
                     *at += length;
@@ -235,16 +240,25 @@ impl<S: Serve> Exchange<'_, S> {
                 }
                 BodyReader::Length(length)
             }
-            Framing::Chunked => BodyReader::Chunked(Chunked::default()),
+            None => BodyReader::Chunked(Chunked::default()),
         };
         if head.expects_continue && available == 0 {
             buffers.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
         let about = About::of(head, &input[head_start..body_start]);
         let head = Zeroizing::new(buffers.input[head_start..body_start].to_vec());
-        let partial = PartialRequest { head, body: Collected::default(), reader, about };
+        let partial = PartialRequest { head, body: Collected::default(), reader, limits, about };
         *self.stage = Stage::Body(Box::new(partial));
         Step::Again
+    }
+
+    /// Limits of the body of the request with this head.
+    fn body_limits(&self, head: &Head, bytes: &[u8]) -> BodyLimits {
+        let settings = self.settings;
+        let trusted_proxies = &settings.trusted_proxies;
+        let now_ms = self.shared.slots.now_ms();
+        let request = Request::new(bytes, head, &[], self.peer, trusted_proxies, now_ms);
+        self.shared.service.body_limits(&request, settings)
     }
 
     fn body(&mut self, buffers: &mut Buffers, at: &mut usize) -> Step {
@@ -262,7 +276,7 @@ impl<S: Serve> Exchange<'_, S> {
                 *left == 0
             }
             BodyReader::Chunked(decoder) => {
-                let max = self.settings.body_bytes_max;
+                let max = partial.limits.bytes_max;
                 let collected = partial.body.0.len();
                 partial.body.0.reserve_exact(max.saturating_sub(collected));
                 match decoder.decode(arrived, &mut partial.body.0, max) {
@@ -271,7 +285,7 @@ impl<S: Serve> Exchange<'_, S> {
                         complete
                     }
                     Err(ChunkFault::TooLarge) => {
-                        return self.refuse(buffers, &partial.about, &too_large());
+                        return self.refuse(buffers, &partial.about, &too_large(max));
                     }
                     Err(ChunkFault::Malformed) => {
                         let detail = "The chunked request body is malformed.";
@@ -412,8 +426,16 @@ impl<S: Serve> Exchange<'_, S> {
     }
 }
 
-fn too_large() -> Problem {
-    Problem::new(413, "body_too_large", "The request body is too large.")
+fn too_large(bytes_max: usize) -> Problem {
+    const KIB: usize = 1024;
+    const MIB: usize = 1024 * KIB;
+    let most = match bytes_max {
+        0 => "none is taken here".to_owned(),
+        max if max.is_multiple_of(MIB) => format!("at most {} MiB are taken here", max / MIB),
+        max if max.is_multiple_of(KIB) => format!("at most {} KiB are taken here", max / KIB),
+        max => format!("at most {max} bytes are taken here"),
+    };
+    Problem::new(413, "body_too_large", format!("The request body is too large: {most}."))
 }
 
 /// The buffers that a response is written to.

@@ -12,7 +12,7 @@ use crate::http::message::request::{Peer, Request};
 use crate::http::server::connection_table::ConnectionTable;
 use crate::http::server::handover::Mailboxes;
 use crate::http::server::places::{Place, Places, Streams};
-use crate::http::settings::HttpSettings;
+use crate::http::settings::{BodyLimits, HttpSettings};
 use crate::http::{Group, Response};
 use crate::ops::histogram::DurationCounts;
 use crate::ops::{Counter, Durations, RefusalLines, Sharded};
@@ -54,6 +54,12 @@ pub trait Serve: Send + Sync + 'static {
     /// including refusals by the HTTP server. Called before [`Self::serve`]; must not park.
     fn lines_for(&self, _origin: Option<&[u8]>) -> Option<Arc<[u8]>> {
         None
+    }
+
+    /// Limits of this request's body. Called when its head, which announces a body, has arrived and
+    /// nothing of the body is collected; never for a request without one. Must not park.
+    fn body_limits(&self, _head: &Request<'_>, settings: &HttpSettings) -> BodyLimits {
+        settings.body_limits()
     }
 
     /// Whether it has pages for people, so that a browser's request which the HTTP server refuses
