@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::api::state::State;
 use crate::auth::{ApiKey, Caller};
 use crate::base::Scope;
-use crate::http::{Method, Problem, Request, Response};
+use crate::http::settings::HttpSettings;
+use crate::http::{BodyLimits, Method, Problem, Request, Response};
 
 /// A request with the router's findings about it.
 pub struct Call<'a> {
@@ -83,6 +84,8 @@ pub struct Route {
     pub access: Access,
     /// The API keys that it takes.
     pub keys: Keys,
+    /// Limits of a request's body, by the settings in force.
+    pub body: fn(&HttpSettings) -> BodyLimits,
     pub run: Handler,
     /// Its purpose, in one line.
     pub doc: &'static str,

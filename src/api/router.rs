@@ -11,7 +11,8 @@ use crate::api::refusals::log_refusal;
 use crate::api::routes::ROUTES;
 use crate::api::state::State;
 use crate::auth::{ApiKey, Caller, KeyRefusal, holds_key, number};
-use crate::http::{Due, Group, Method, Problem, Request, Response, Serve};
+use crate::http::settings::HttpSettings;
+use crate::http::{BodyLimits, Due, Group, Method, Problem, Request, Response, Serve};
 use crate::rt::News;
 
 /// Kind of the requests for the dashboard's pages and files in the statistics: after all routes.
@@ -40,15 +41,8 @@ impl Api {
             return Err(errors::key_refused(KeyRefusal::Query));
         }
         let method = request.method();
-        let sent = request.path();
-        let mut normal = None;
-        let mut place = found(method, sent);
-        if let Found::Nothing = place {
-            // The normalised path is tried if it differs.
-            normal = request.normal_path();
-            place = normal.as_ref().map_or(place, |path| found(method, path));
-        }
-        let path = normal.as_deref().unwrap_or(sent);
+        let (place, normal) = found_for(request);
+        let path = normal.as_deref().unwrap_or(request.path());
         match place {
             Found::Route(number, path_id) => {
                 response.is_of_kind(number + 1);
@@ -179,6 +173,13 @@ impl Serve for Api {
         self.state.cors.lines(origin)
     }
 
+    fn body_limits(&self, head: &Request<'_>, settings: &HttpSettings) -> BodyLimits {
+        match found_for(head) {
+            (Found::Route(number, _), _) => (ROUTES[number].body)(settings),
+            _ => settings.body_limits(),
+        }
+    }
+
     fn has_pages(&self) -> bool {
         self.state.site.is_some()
     }
@@ -216,6 +217,20 @@ enum Found {
     /// The path exists, but not with this method. `*` accepts only `OPTIONS`.
     Path,
     Nothing,
+}
+
+/// The match of a request, and its normalised path, which is tried if the one sent fits nothing.
+#[inline]
+fn found_for(request: &Request<'_>) -> (Found, Option<Vec<u8>>) {
+    let method = request.method();
+    match found(method, request.path()) {
+        Found::Nothing => {
+            let normal = request.normal_path();
+            let place = normal.as_ref().map_or(Found::Nothing, |path| found(method, path));
+            (place, normal)
+        }
+        place => (place, None),
+    }
 }
 
 fn found(method: Method, path: &[u8]) -> Found {

@@ -13,7 +13,10 @@ use crate::api::{
 use crate::base::Scope::{JournalRead, JournalWrite, MarketRead, PortfolioRead, SignalsRead};
 use crate::http::Method;
 use crate::http::Method::{Delete, Get, Post, Put};
+use crate::http::settings::HttpSettings;
 
+/// A row with the limits of bodies that most have. One that takes others is written
+/// `Route { body, ..route(…) }`.
 const fn route(
     (method, path): (Method, &'static str),
     access: Access,
@@ -21,7 +24,7 @@ const fn route(
     run: Handler,
     doc: &'static str,
 ) -> Route {
-    Route { method, path, access, keys, run, doc }
+    Route { method, path, access, keys, body: HttpSettings::body_limits, run, doc }
 }
 
 /// Every route, the most used first, because they are searched in this order. A GET route also
