@@ -11,7 +11,8 @@ use crate::api::query::Decoded;
 use crate::base::Broker;
 use crate::brokers::call::transport::push_encoded;
 use crate::brokers::code_names;
-use crate::http::{Method, Problem, Request, Response};
+use crate::http::settings::HttpSettings;
+use crate::http::{BodyLimits, Method, Problem, Request, Response};
 
 /// Largest form. Broker B's login may send one, with one field.
 const FORM_BYTES_MAX: usize = 4 * 1024;
@@ -40,16 +41,18 @@ pub(crate) fn send_broker_return(
     Ok(())
 }
 
+/// Limits of the form. The HTTP layer refuses a larger one before it collects it.
+pub(super) fn form_limits(settings: &HttpSettings) -> BodyLimits {
+    let usual = settings.body_limits();
+    BodyLimits { bytes_max: usual.bytes_max.min(FORM_BYTES_MAX), ..usual }
+}
+
 fn form<'a>(request: &Request<'a>) -> Result<&'a [u8], Problem> {
     let given = request.header("content-type").unwrap_or_default();
     let essence = given.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
     if !essence.eq_ignore_ascii_case(b"application/x-www-form-urlencoded") {
         let detail = "Send the form as application/x-www-form-urlencoded.";
         return Err(Problem::new(415, "unsupported_media_type", detail));
-    }
-    if request.body.len() > FORM_BYTES_MAX {
-        let detail = format!("The form may have {FORM_BYTES_MAX} bytes.");
-        return Err(Problem::new(413, "body_too_large", detail));
     }
     Ok(request.body)
 }

@@ -2,13 +2,14 @@
 //! the API: nothing here identifies a caller or answers with JSON, except refusals and the API's
 //! own description, which is a file of the program too.
 
-use crate::api::broker_return::send_broker_return;
+use crate::api::broker_return::{form_limits, send_broker_return};
 use crate::api::call::Handled;
 use crate::api::lane::compute;
 use crate::api::state::State;
 use crate::base::Broker;
 use crate::http::document::negotiate::{Coding, preferred_coding};
-use crate::http::{Method, Preconditions, Problem, Request, Response};
+use crate::http::settings::HttpSettings;
+use crate::http::{BodyLimits, Method, Preconditions, Problem, Request, Response};
 use crate::web::File;
 
 /// The content at a path of the dashboard.
@@ -44,6 +45,14 @@ impl Place {
         match self {
             Self::File(_) | Self::Missing(_) | Self::Return(Broker::A) => "GET, HEAD, OPTIONS",
             Self::Return(Broker::B) => "GET, HEAD, OPTIONS, POST",
+        }
+    }
+
+    /// Limits of a request's body here.
+    pub(super) fn body_limits(self, settings: &HttpSettings) -> BodyLimits {
+        match self {
+            Self::Return(Broker::B) => form_limits(settings),
+            Self::File(_) | Self::Missing(_) | Self::Return(Broker::A) => settings.body_limits(),
         }
     }
 

@@ -174,9 +174,13 @@ impl Serve for Api {
     }
 
     fn body_limits(&self, head: &Request<'_>, settings: &HttpSettings) -> BodyLimits {
-        match found_for(head) {
-            (Found::Route(number, _), _) => (ROUTES[number].body)(settings),
-            _ => settings.body_limits(),
+        let (place, normal) = found_for(head);
+        let path = normal.as_deref().unwrap_or(head.path());
+        match place {
+            Found::Route(number, _) => (ROUTES[number].body)(settings),
+            Found::Path => settings.body_limits(),
+            Found::Nothing => Place::at(&self.state, path)
+                .map_or_else(|| settings.body_limits(), |place| place.body_limits(settings)),
         }
     }
 

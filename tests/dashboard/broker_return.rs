@@ -73,5 +73,8 @@ fn what_is_no_code_is_refused() {
     form(&service, FORM, "nothing=1").expect_problem(400, "validation_failed");
     form(&service, "", "apisession=1").expect_problem(415, "unsupported_media_type");
     let large = format!("x={}&apisession=1", "y".repeat(4_096));
-    form(&service, FORM, &large).expect_problem(413, "body_too_large");
+    let refused = form(&service, FORM, &large).expect_problem(413, "body_too_large");
+    assert!(refused.to_string().contains("at most 4 KiB"), "{refused}");
+    let longest = format!("x={}&apisession=1", "y".repeat(4_096 - "x=&apisession=1".len()));
+    expect_on(&form(&service, FORM, &longest), "/portfolio/sync/b#code=1");
 }
