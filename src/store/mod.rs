@@ -25,6 +25,7 @@ mod open;
 mod portfolios;
 #[cfg(feature = "engines")]
 mod postgres;
+mod schema;
 pub mod settings;
 mod signals;
 pub(crate) mod small_file;

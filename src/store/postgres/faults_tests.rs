@@ -274,7 +274,7 @@ fn a_newer_program_s_schema_is_noticed_with_the_next_connection() {
         assert!(why.contains("run the newer program"), "{why}");
     }
     assert_eq!(store.health().state.as_str(), "unavailable");
-    let known = super::schema::known_version();
+    let known = crate::store::schema::known_server_version();
     schema.execute(&format!("UPDATE schema SET version = {known}, least_program = 7")).unwrap();
     store.revoke_token("t", 5).unwrap();
     assert_eq!(store.health().state.as_str(), "ok");

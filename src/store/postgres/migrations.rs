@@ -6,8 +6,8 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::connection::Connection;
 use crate::store::postgres::connection::Deadline;
-use crate::store::postgres::schema::{MIGRATIONS, known_version};
 use crate::store::postgres::transactions::Connections;
+use crate::store::schema::{SERVER_MIGRATIONS, known_server_version};
 use crate::store::{OpenError, StoreError};
 
 type Result<T, E = OpenError> = std::result::Result<T, E>;
@@ -70,12 +70,13 @@ impl Connections {
         let lock = client.query_typed(LOCK, &[(&LOCK_KEY, Type::INT8)]);
         connection.wait(deadline, lock).map_err(judge)?;
         let found = self.version(connection, deadline)?;
-        let pending = MIGRATIONS.get(usize::try_from(found).unwrap_or(0)..).unwrap_or_default();
+        let pending =
+            SERVER_MIGRATIONS.get(usize::try_from(found).unwrap_or(0)..).unwrap_or_default();
         for (migration, _) in pending {
-            step(migration)?;
+            step(migration.sql)?;
         }
         if let Some((_, least_program)) = pending.last() {
-            let note = [known_version(), *least_program];
+            let note = [known_server_version(), *least_program];
             let args = note.each_ref().map(|value| (value as &(dyn ToSql + Sync), Type::INT8));
             let noted = connection.wait(deadline, client.execute_typed(NOTE, &args));
             noted.map_err(judge)?;
@@ -93,7 +94,11 @@ impl Connections {
             );
         }
         if !pending.is_empty() {
-            tracing::info!(from = found, to = known_version(), "the store has the current schema");
+            tracing::info!(
+                from = found,
+                to = known_server_version(),
+                "the store has the current schema"
+            );
         }
         Ok(())
     }
@@ -122,7 +127,7 @@ impl Connections {
         let rows = self.ask(connection, deadline, VERSION)?;
         let url = self.target.url.clone();
         let both = rows.first().map(|row| (row.get::<_, i64>(0), row.get::<_, i64>(1)));
-        let known = known_version();
+        let known = known_server_version();
         match both {
             None => Err(OpenError::ForeignSchema { url }),
             Some((found, needs)) if needs > known => {
@@ -146,7 +151,7 @@ impl Connections {
         let right = |at| rows.first().is_some_and(|row| row.get::<_, bool>(at));
         let refused = match (right(0), right(1), right(2)) {
             (true, ..) => "the server takes no writes: is it a standby?",
-            (_, false, _) if found < known_version() => {
+            (_, false, _) if found < known_server_version() => {
                 "the user may not make tables in the schema"
             }
             (.., false) => "the user may not use the tables in the schema",

@@ -14,7 +14,6 @@ mod copy_tests;
 mod faults_tests;
 pub(super) mod lease;
 mod migrations;
-mod schema;
 mod store;
 #[cfg(test)]
 pub(super) mod test_server;

@@ -12,8 +12,8 @@ use crate::store::condition::State;
 use crate::store::errors::{BadStoreUrl, MaintenanceError, OpenError, Result, StoreError};
 use crate::store::postgres::condition::Condition;
 use crate::store::postgres::connection::{Connection, Deadline, Meaning, Target, meaning};
-use crate::store::postgres::schema::known_version;
 use crate::store::postgres::tx::{Opening, PostgresTx};
+use crate::store::schema::known_server_version;
 use crate::store::settings::{StoreSettings, StoreUrl};
 use crate::store::tx::{Failure, Tx};
 use crate::store::write::WRITE_DEADLINE_MS;
@@ -151,7 +151,7 @@ impl Connections {
         let deadline = server.deadline(WRITE_DEADLINE_MS);
         let connection = server.connected(&deadline)?;
         let found = server.version(&connection, &deadline)?;
-        if found < known_version() {
+        if found < known_server_version() {
             return Err(MaintenanceError::Older { path: url.as_str().into(), found });
         }
         server.is_migrated.store(true, Ordering::Relaxed);

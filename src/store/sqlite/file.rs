@@ -19,6 +19,7 @@ use crate::ops::notify;
 use crate::ops::owner::{self, folder_of};
 use crate::store::arg::args;
 use crate::store::errors::{OpenError, StoreError, is_of_writing};
+use crate::store::schema::{FILE_MIGRATIONS, Migration, known_file_version};
 use crate::store::sqlite::identity::{begin_identity, forget_in, stood};
 use crate::store::sqlite::log::{self, BUSY_TIMEOUT};
 use crate::store::tx::{Failure, Tx, statements};
@@ -32,44 +33,10 @@ const LOG_BYTES_KEPT: i64 = 16 * 1024 * 1024;
 /// More than there are statements, so that each is prepared only once per connection.
 const STATEMENTS_KEPT: usize = 128;
 
-/// The migrations in order with their names, append-only. The version of a file is the number of
-/// migrations it has.
-const MIGRATIONS: &[(&str, &str)] = &[
-    ("0001_accounts", include_str!("../../../sql/store/0001_accounts.sql")),
-    ("0002_portfolios", include_str!("../../../sql/store/0002_portfolios.sql")),
-    ("0003_closes", include_str!("../../../sql/store/0003_closes.sql")),
-    ("0004_journal", include_str!("../../../sql/store/0004_journal.sql")),
-    ("0005_signals", include_str!("../../../sql/store/0005_signals.sql")),
-    ("0006_disabled_users", include_str!("../../../sql/store/0006_disabled_users.sql")),
-    ("0007_provisional_signals", include_str!("../../../sql/store/0007_provisional_signals.sql")),
-    ("0008_journal_bytes", include_str!("../../../sql/store/0008_journal_bytes.sql")),
-    ("0009_identity", include_str!("../../../sql/store/0009_identity.sql")),
-    ("0010_closing_prices", include_str!("../../../sql/store/0010_closing_prices.sql")),
-    ("0011_signal_books", include_str!("../../../sql/store/0011_signal_books.sql")),
-    ("0012_changes", include_str!("../../../sql/store/0012_changes.sql")),
-    // Counts up with each write of what a user's finished responses show, so that other nodes see
-    // that theirs are old.
-    (
-        "0013_portfolio_versions",
-        "ALTER TABLE users ADD COLUMN portfolio_version INTEGER NOT NULL DEFAULT 0;",
-    ),
-    ("0014_incarnation", include_str!("../../../sql/store/0014_incarnation.sql")),
-    ("0015_login_networks", include_str!("../../../sql/store/0015_login_networks.sql")),
-    ("0016_figures", include_str!("../../../sql/store/0016_figures.sql")),
-    ("0017_api_keys", include_str!("../../../sql/store/0017_api_keys.sql")),
-    ("0018_watchlists", include_str!("../../../sql/store/0018_watchlists.sql")),
-    ("0019_base_prices", include_str!("../../../sql/store/0019_base_prices.sql")),
-];
-
 /// Names of the migrations that a file of this version lacks.
 pub(crate) fn pending(version: i64) -> Vec<&'static str> {
-    let known = MIGRATIONS.iter().map(|(name, _)| *name);
-    known.skip(usize::try_from(version).unwrap_or(0)).collect()
-}
-
-/// The schema version that this program writes.
-pub(crate) fn known_version() -> i64 {
-    MIGRATIONS.len() as i64
+    let lacking = FILE_MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or(0));
+    lacking.map(Migration::name).collect()
 }
 
 /// Opens the file for writing and migrates it. If there is no file and `make` is set, makes one
@@ -98,11 +65,11 @@ pub(crate) fn open_for_writing(path: &Path, make: bool) -> Result<Connection, Op
     // Overwrites deleted rows with zeros.
     connection.pragma_update(None, "secure_delete", true)?;
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)?;
-    if version < known_version() {
+    if version < known_file_version() {
         if version > 0 {
             with_reports(&mut connection, |connection| keep_copy(connection, path, version))?;
         }
-        with_reports(&mut connection, |connection| migrate(connection, MIGRATIONS))?;
+        with_reports(&mut connection, |connection| migrate(connection, FILE_MIGRATIONS))?;
     }
     Ok(connection)
 }
@@ -156,7 +123,7 @@ pub(crate) fn open_beside(path: &Path) -> Result<Connection, OpenError> {
     refuse_emptied(path)?;
     let connection = open_for_reading(path)?;
     match version(&connection, path)? {
-        found if found == known_version() => Ok(connection),
+        found if found == known_file_version() => Ok(connection),
         found => {
             let why = format!("schema version {found} cannot be migrated without writing");
             Err(StoreError::Unavailable(why).into())
@@ -270,7 +237,7 @@ pub(crate) fn version(connection: &Connection, database: &Path) -> Result<i64, O
     if application != i64::from(APPLICATION_ID) || found < 1 {
         return Err(OpenError::Foreign { path: path() });
     }
-    let known = known_version();
+    let known = known_file_version();
     if found > known {
         let path = path();
         let way_back = way_back(database, known);
@@ -330,12 +297,12 @@ fn keep_copy(connection: &Connection, path: &Path, version: i64) -> Result<(), O
     Ok(())
 }
 
-fn migrate(connection: &mut Connection, migrations: &[(&str, &str)]) -> Result<(), OpenError> {
+fn migrate(connection: &mut Connection, migrations: &[Migration]) -> Result<(), OpenError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have migrated it meanwhile.
     let from: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    for (_, migration) in migrations.iter().skip(usize::try_from(from).unwrap_or(0)) {
-        transaction.execute_batch(migration)?;
+    for migration in migrations.iter().skip(usize::try_from(from).unwrap_or(0)) {
+        transaction.execute_batch(migration.sql)?;
     }
     // SQLite reports progress during the migrations. The commit that follows waits for the disk
     // alone.

@@ -21,7 +21,7 @@ fn mode(path: &Path) -> u32 {
 /// A file with the first version of the schema and one user.
 fn first_version(path: &Path) {
     let mut connection = Connection::open(path).unwrap();
-    migrate(&mut connection, &MIGRATIONS[..1]).unwrap();
+    migrate(&mut connection, &FILE_MIGRATIONS[..1]).unwrap();
     connection
         .execute("INSERT INTO users (email, password_hash, created_ms) VALUES ('a', 'h', 1)", [])
         .unwrap();
@@ -42,7 +42,7 @@ fn a_new_file_is_private_and_has_the_current_schema() {
     for file in files {
         assert_eq!(mode(&file), 0o600, "{file:?}");
     }
-    assert_eq!(number(&connection, "user_version"), known_version());
+    assert_eq!(number(&connection, "user_version"), known_file_version());
     assert_eq!(number(&connection, "application_id"), i64::from(APPLICATION_ID));
     assert_eq!((number(&connection, "synchronous"), number(&connection, "foreign_keys")), (2, 1));
     let log: String =
@@ -101,7 +101,7 @@ fn an_older_file_is_migrated_and_a_copy_kept() {
     let (dir, path) = fresh();
     first_version(&path);
     let connection = open_for_writing(&path, true).unwrap();
-    assert_eq!(number(&connection, "user_version"), known_version());
+    assert_eq!(number(&connection, "user_version"), known_file_version());
     connection.execute("UPDATE users SET email = 'b'", []).unwrap();
     let kept = dir.path().join("bhav.sqlite.before-upgrade-v1");
     assert_eq!(mode(&kept), 0o600);
@@ -116,7 +116,7 @@ fn an_older_file_is_migrated_and_a_copy_kept() {
 fn published_signals_survive_the_removal_of_an_unused_column() {
     let (_dir, path) = fresh();
     let mut connection = Connection::open(&path).unwrap();
-    migrate(&mut connection, &MIGRATIONS[..6]).unwrap();
+    migrate(&mut connection, &FILE_MIGRATIONS[..6]).unwrap();
     connection
         .execute_batch(
             "INSERT INTO signal_dates (date, published_ms, symbols) VALUES ('2026-11-20', 1, 1);
@@ -140,9 +140,9 @@ fn published_signals_survive_the_removal_of_an_unused_column() {
 #[test]
 fn older_journals_are_measured_by_the_migration() {
     let (_dir, path) = fresh();
-    let at = MIGRATIONS.iter().position(|(name, _)| *name == "0008_journal_bytes").unwrap();
+    let at = FILE_MIGRATIONS.iter().position(|step| step.name() == "0008_journal_bytes").unwrap();
     let mut connection = Connection::open(&path).unwrap();
-    migrate(&mut connection, &MIGRATIONS[..at]).unwrap();
+    migrate(&mut connection, &FILE_MIGRATIONS[..at]).unwrap();
     connection
         .execute_batch(
             "INSERT INTO users (id, email, password_hash, created_ms, journal_entries)
@@ -167,8 +167,8 @@ fn older_journals_are_measured_by_the_migration() {
 fn older_portfolios_keep_their_amounts_and_are_closed_again() {
     let (_dir, path) = fresh();
     let mut connection = Connection::open(&path).unwrap();
-    let at = MIGRATIONS.iter().position(|(name, _)| *name == "0010_closing_prices").unwrap();
-    migrate(&mut connection, &MIGRATIONS[..at]).unwrap();
+    let at = FILE_MIGRATIONS.iter().position(|step| step.name() == "0010_closing_prices").unwrap();
+    migrate(&mut connection, &FILE_MIGRATIONS[..at]).unwrap();
     // 20 November 2026, 03:00 IST: the day before in UTC.
     connection
         .execute_batch(
@@ -207,8 +207,8 @@ fn older_portfolios_keep_their_amounts_and_are_closed_again() {
 fn older_signals_get_a_prior_of_300_dates() {
     let (_dir, path) = fresh();
     let mut connection = Connection::open(&path).unwrap();
-    let at = MIGRATIONS.iter().position(|(name, _)| *name == "0011_signal_books").unwrap();
-    migrate(&mut connection, &MIGRATIONS[..at]).unwrap();
+    let at = FILE_MIGRATIONS.iter().position(|step| step.name() == "0011_signal_books").unwrap();
+    migrate(&mut connection, &FILE_MIGRATIONS[..at]).unwrap();
     connection
         .execute_batch(
             "INSERT INTO signal_dates VALUES ('2026-11-20', 1, 5);
@@ -239,8 +239,9 @@ fn migrations_are_applied_all_or_none() {
     let (_dir, path) = fresh();
     first_version(&path);
     let mut connection = Connection::open(&path).unwrap();
-    let broken = [MIGRATIONS[0], MIGRATIONS[1], ("broken", "CREATE TABLE broken (;")];
-    assert!(migrate(&mut connection, &broken).is_err());
+    let broken = Migration { path: "broken", sql: "CREATE TABLE broken (;" };
+    let migrations = [FILE_MIGRATIONS[0], FILE_MIGRATIONS[1], broken];
+    assert!(migrate(&mut connection, &migrations).is_err());
     assert_eq!(number(&connection, "user_version"), 1);
     let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'holdings'";
     assert_eq!(connection.query_row(tables, [], |row| row.get::<_, i64>(0)).unwrap(), 0);

@@ -13,6 +13,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use crate::base::paths::beside;
 use crate::ops::owner::folder_of;
 use crate::store::errors::{MaintenanceError, OpenError};
+use crate::store::schema::known_file_version;
 use crate::store::small_file::{make_private, owned_like_its_directory};
 use crate::store::sqlite::log::BUSY_TIMEOUT;
 use crate::store::sqlite::{file, identity, log};
@@ -230,7 +231,7 @@ fn report(connection: &Connection, path: &Path) -> Result<FileReport> {
 }
 
 fn report_of(version: i64) -> FileReport {
-    FileReport { version, known: file::known_version(), pending: file::pending(version) }
+    FileReport { version, known: known_file_version(), pending: file::pending(version) }
 }
 
 fn emptied(path: &Path) -> MaintenanceError {
