@@ -61,6 +61,7 @@ pub(crate) use open::{check_server, open_lease};
 pub use portfolios::{Before, Derive, NewPortfolio, Portfolio, SessionBefore, SyncState};
 #[cfg(feature = "engines")]
 pub(crate) use postgres::PostgresLease;
+pub use schema::{Exported, Owned, TABLES, Table};
 pub(crate) use signals::PricedSignal;
 pub use signals::{Completion, LedgerEntry, ProvisionalEntry, SignalOutcome};
 pub use sqlite::maintenance;

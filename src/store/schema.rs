@@ -1,4 +1,128 @@
-//! The schema: the migrations of both engines that make it.
+//! The schema: its tables, each with what is done with it, and the migrations of both engines that
+//! make it.
+
+/// A table. The copy to a server, and the tests of export, erasure and copy, follow this account.
+#[derive(Debug)]
+pub struct Table {
+    pub name: &'static str,
+    /// The columns of its key, in whose order rows are copied and compared.
+    pub key: &'static str,
+    /// Whether its ids are counted, so that none is given again.
+    pub is_counted: bool,
+    /// Of a table whose rows belong to a user.
+    pub owned: Option<Owned>,
+    /// Why it is not copied to a server.
+    pub not_copied: Option<&'static str>,
+    /// Whether databases on a server alone have it.
+    pub is_of_server: bool,
+}
+
+/// What a user has in a table.
+#[derive(Debug)]
+pub struct Owned {
+    /// The column of the user's id. It refers to `users`, and rows go with the user's.
+    pub column: &'static str,
+    pub exported: Exported,
+    /// Of a table that is no record of the user: why its rows stay when the account is erased.
+    pub kept: Option<&'static str>,
+}
+
+/// Where the export of a user's data has a table.
+#[derive(Debug)]
+pub enum Exported {
+    /// In this member. Its columns named here are left out, as secrets.
+    As(&'static str, &'static [&'static str]),
+    /// Not at all, for this reason.
+    LeftOut(&'static str),
+}
+
+impl Table {
+    const fn new(name: &'static str, key: &'static str) -> Self {
+        let is_counted = false;
+        let is_of_server = false;
+        Self { name, key, is_counted, owned: None, not_copied: None, is_of_server }
+    }
+
+    const fn counted(self) -> Self {
+        Self { is_counted: true, ..self }
+    }
+
+    const fn of(self, column: &'static str, exported: Exported) -> Self {
+        Self { owned: Some(Owned { column, exported, kept: None }), ..self }
+    }
+
+    const fn kept(self, reason: &'static str) -> Self {
+        match self.owned {
+            Some(owned) => Self { owned: Some(Owned { kept: Some(reason), ..owned }), ..self },
+            None => self,
+        }
+    }
+
+    const fn not_copied(self, reason: &'static str) -> Self {
+        Self { not_copied: Some(reason), ..self }
+    }
+
+    const fn of_server(self) -> Self {
+        Self { is_of_server: true, ..self }
+    }
+}
+
+const USER: &str = "user_id";
+
+/// Every table of a database. One comes after those it refers to.
+pub const TABLES: &[Table] = &[
+    Table::new("users", "id").of("id", Exported::As("user", &["password_hash"])),
+    Table::new("revoked_tokens", "token_id"),
+    Table::new("login_networks", "user_id, network").of(USER, exported("known_networks")),
+    Table::new("syncs", "user_id, broker").of(USER, exported("syncs")),
+    Table::new("holdings", "user_id, broker, ordinal").of(USER, exported("holdings")),
+    Table::new("positions", "user_id, broker, ordinal").of(USER, exported("positions")),
+    Table::new("points", "user_id, date").of(USER, exported("pnl_snapshots")),
+    Table::new("closes", "date, symbol"),
+    Table::new("close_runs", "date"),
+    Table::new("closed_portfolios", "user_id").of(USER, left_out(CLOSED)),
+    Table::new("silent_symbols", "symbol"),
+    Table::new("journal", "id").counted().of(USER, exported("journal")),
+    Table::new("watchlists", "user_id").of(USER, exported("watchlists")),
+    Table::new("candles", "symbol, date"),
+    Table::new("candle_histories", "symbol"),
+    Table::new("split_suspicions", "symbol, date"),
+    Table::new("signal_dates", "date"),
+    Table::new("signal_ledger", "id").counted(),
+    Table::new("signal_outcomes", "ledger_id"),
+    Table::new("provisional_signals", "id").counted(),
+    Table::new("provisional_outcomes", "provisional_id"),
+    Table::new("api_keys", "id")
+        .of(USER, Exported::As("api_keys", &["hash"]))
+        .not_copied("keys are good in one database alone"),
+    Table::new("changes", "number").of(USER, left_out(CHANGES)).kept(CHANGES).not_copied(CHANGES),
+    Table::new("change_count", "id").not_copied(CHANGES),
+    Table::new("identity", "id").not_copied("a copy is another database: earlier tokens end"),
+    Table::new("probe", "id").not_copied("of it the last write alone is known"),
+    Table::new("schema", "id").of_server(),
+    Table::new("last_user", "id").of_server(),
+    Table::new("leases", "role").of_server(),
+    Table::new("turns", "user_id").of(USER, left_out(TURNS)).of_server(),
+];
+
+/// The tables that are copied to a server. The id of the database is not, so earlier tokens end.
+#[cfg(feature = "engines")]
+pub(super) fn copied() -> impl Iterator<Item = &'static Table> {
+    TABLES.iter().filter(|table| table.not_copied.is_none() && !table.is_of_server)
+}
+
+const CLOSED: &str = "the date up to which the evening's close has valued; of the user only the id";
+const CHANGES: &str =
+    "numbers of changes, by which nodes of one database learn of them; of the user only the id";
+const TURNS: &str = "which node may change the portfolio; of the user only the id";
+
+const fn exported(member: &'static str) -> Exported {
+    Exported::As(member, &[])
+}
+
+const fn left_out(reason: &'static str) -> Exported {
+    Exported::LeftOut(reason)
+}
 
 /// A step from one version of the schema to the next: a file below `sql`.
 #[derive(Clone, Copy)]

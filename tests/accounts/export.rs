@@ -1,40 +1,26 @@
-//! The export has everything that is stored of a user: each table with an owner is in it, or is
-//! named here with the reason why not.
+//! The export has everything that is stored of a user: each table with an owner is in it, or the
+//! account of the tables says why not. It goes with the account.
 
 use crate::accounts::keys::made;
 use crate::support::{Scene, TRADING, bearer};
-use bhav::store::FILE_NAME;
+use bhav::store::{Exported, FILE_NAME, Owned, TABLES};
+use rusqlite::Connection;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 const PASSWORD: &str = "nine green parrots";
 
-/// Tables whose rows belong to a user, and where the export has them.
-const EXPORTED: [(&str, &str); 9] = [
-    ("users", "user"),
-    ("syncs", "syncs"),
-    ("holdings", "holdings"),
-    ("positions", "positions"),
-    ("points", "pnl_snapshots"),
-    ("journal", "journal"),
-    ("watchlists", "watchlists"),
-    ("api_keys", "api_keys"),
-    ("login_networks", "known_networks"),
-];
+/// The tables of a file whose rows belong to a user.
+fn owned() -> impl Iterator<Item = (&'static str, &'static Owned)> {
+    let in_file = TABLES.iter().filter(|table| !table.is_of_server);
+    in_file.filter_map(|table| Some((table.name, table.owned.as_ref()?)))
+}
 
-/// Those that the export leaves out.
-const LEFT_OUT: [(&str, &str); 2] = [
-    ("changes", "numbers of changes, by which nodes learn of them; of the user only the id"),
-    (
-        "closed_portfolios",
-        "the date up to which the evening's close has valued; of the user only the id",
-    ),
-];
-
-/// Columns that the export leaves out of the tables that it has.
-const SECRETS: [(&str, &str); 2] = [("users", "password_hash"), ("api_keys", "hash")];
+fn count(file: &Connection, sql: &str) -> i64 {
+    file.query_row(sql, [], |row| row.get(0)).unwrap()
+}
 
 #[test]
-fn every_table_with_an_owner_is_exported_or_left_out_for_a_reason() {
+fn every_table_with_an_owner_is_exported_or_left_out_and_goes_with_the_account() {
     let (scene, service) = Scene::trading();
     let token = service.register("asha@example.com", PASSWORD);
     let login = bearer(&token);
@@ -52,30 +38,30 @@ fn every_table_with_an_owner_is_exported_or_left_out_for_a_reason() {
     client.send_json("POST", "/api/portfolio/sync", &login, &body).with_status(200);
 
     let export = client.request("GET", "/api/portfolio/export", &login).with_status(200);
-    let file = rusqlite::Connection::open(scene.state.path().join(FILE_NAME)).unwrap();
-    let owned = "SELECT name FROM pragma_table_list t WHERE schema = 'main' AND type = 'table'
+    let file = Connection::open(scene.state.path().join(FILE_NAME)).unwrap();
+    let found = "SELECT name FROM pragma_table_list t WHERE schema = 'main' AND type = 'table'
         AND (name = 'users' OR EXISTS (SELECT 1 FROM pragma_table_info(t.name) c
             WHERE c.name IN ('user_id', 'email', 'account_id')))
         ORDER BY name";
-    let mut owned = file.prepare(owned).unwrap();
-    let owned = owned.query_map([], |row| row.get::<_, String>(0)).unwrap().map(Result::unwrap);
-    let owned: Vec<String> = owned.filter(|table| table != "last_user").collect();
-    let mut known: Vec<&str> =
-        EXPORTED.iter().map(|it| it.0).chain(LEFT_OUT.iter().map(|it| it.0)).collect();
+    let mut found = file.prepare(found).unwrap();
+    let found = found.query_map([], |row| row.get::<_, String>(0)).unwrap().map(Result::unwrap);
+    let found: Vec<String> = found.collect();
+    let mut known: Vec<&str> = owned().map(|(table, _)| table).collect();
     known.sort_unstable();
-    assert_eq!(owned, known, "say where the export has a new table, or why not");
+    assert_eq!(found, known, "say in `TABLES` where the export has a new table, or why not");
     let json = export.json();
-    for (table, member) in EXPORTED {
-        let rows: i64 =
-            file.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap();
+    let id = json["user"]["id"].as_i64().unwrap();
+    for (table, owned) in owned() {
+        let Exported::As(member, secrets) = owned.exported else { continue };
+        let rows = count(&file, &format!("SELECT count(*) FROM {table}"));
         assert!(rows > 0, "the test fills {table}");
         let said = json[member].as_array().map_or(1, |said| said.len() as i64);
         assert!(said >= 1, "{member} is empty, and {table} has {rows} rows");
-    }
-    for (table, column) in SECRETS {
-        let secret = format!("SELECT {column} FROM {table}");
-        let secret: String = file.query_row(&secret, [], |row| row.get(0)).unwrap();
-        assert!(!export.text().contains(&secret), "{table}.{column}");
+        for column in secrets {
+            let secret = format!("SELECT {column} FROM {table}");
+            let secret: String = file.query_row(&secret, [], |row| row.get(0)).unwrap();
+            assert!(!export.text().contains(&secret), "{table}.{column}");
+        }
     }
     assert!(!export.text().contains(&key), "the key itself");
     let said = &json["api_keys"][0];
@@ -85,6 +71,13 @@ fn every_table_with_an_owner_is_exported_or_left_out_for_a_reason() {
     let network: String =
         file.query_row("SELECT network FROM login_networks", [], |row| row.get(0)).unwrap();
     assert_eq!(json["known_networks"][0]["network"].as_str(), Some(&*network));
+
+    let body = format!(r#"{{"password":"{PASSWORD}"}}"#);
+    client.send_json("DELETE", "/api/auth/account", &login, &body).with_status(200);
+    for (table, Owned { column, kept, .. }) in owned() {
+        let left = count(&file, &format!("SELECT count(*) FROM {table} WHERE {column} = {id}"));
+        assert!(left == 0 || kept.is_some(), "{left} rows of {table} stay");
+    }
 }
 
 #[test]
@@ -94,7 +87,7 @@ fn keys_that_are_good_no_more_are_exported_as_long_as_they_are_stored() {
     let token = service.register("asha@example.com", PASSWORD);
     made(&service, &bearer(&token), r#""journal:read""#, "");
     service.stop();
-    let file = rusqlite::Connection::open(scene.state.path().join(FILE_NAME)).unwrap();
+    let file = Connection::open(scene.state.path().join(FILE_NAME)).unwrap();
     file.execute("UPDATE api_keys SET incarnation = 'of before', expires_ms = 1", []).unwrap();
     drop(file);
     let service = scene.start();

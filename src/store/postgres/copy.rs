@@ -14,6 +14,7 @@ use crate::store::arg::Arg;
 use crate::store::cells::Cells;
 use crate::store::errors::{MaintenanceError, OpenError, StoreError};
 use crate::store::postgres::transactions::Connections;
+use crate::store::schema;
 use crate::store::settings::{StoreSettings, StoreUrl};
 use crate::store::sqlite::maintenance::CopiedTable;
 use crate::store::tx::Failure;
@@ -24,34 +25,6 @@ type Result<T, E = MaintenanceError> = std::result::Result<T, E>;
 const STEP_DEADLINE_MS: u64 = 60_000;
 /// Rows sent, or read back, at a time: enough to make round trips negligible.
 const ROWS: usize = 1_000;
-
-/// The tables with their keys; a table comes after those it refers to. The id of the database is
-/// not copied, so earlier tokens end, and so do API keys, which are not copied either.
-pub(super) const TABLES: &[(&str, &str)] = &[
-    ("users", "id"),
-    ("revoked_tokens", "token_id"),
-    ("login_networks", "user_id, network"),
-    ("syncs", "user_id, broker"),
-    ("holdings", "user_id, broker, ordinal"),
-    ("positions", "user_id, broker, ordinal"),
-    ("points", "user_id, date"),
-    ("closes", "date, symbol"),
-    ("close_runs", "date"),
-    ("closed_portfolios", "user_id"),
-    ("silent_symbols", "symbol"),
-    ("journal", "id"),
-    ("watchlists", "user_id"),
-    ("candles", "symbol, date"),
-    ("candle_histories", "symbol"),
-    ("split_suspicions", "symbol, date"),
-    ("signal_dates", "date"),
-    ("signal_ledger", "id"),
-    ("signal_outcomes", "ledger_id"),
-    ("provisional_signals", "id"),
-    ("provisional_outcomes", "provisional_id"),
-];
-/// Tables whose ids the server counts.
-const COUNTED: &[&str] = &["journal", "signal_ledger", "provisional_signals"];
 
 const COLUMNS: &str = "SELECT column_name::text, data_type::text FROM information_schema.columns \
     WHERE table_schema = current_schema() AND table_name = $1 ORDER BY ordinal_position";
@@ -70,7 +43,7 @@ pub(crate) fn copy(
     let server = Server::open(url, settings)?;
     server.control("BEGIN; LOCK TABLE users, signal_dates, candles")?;
     server.control(UNCOUNTED)?;
-    let described = TABLES.iter().map(|(name, key)| server.table(name, key));
+    let described = schema::copied().map(|table| server.table(table));
     let tables: Vec<Table> = described.collect::<Result<_, _>>()?;
     // Checked before the copy, which may take minutes.
     tables.iter().try_for_each(|table| server.expect_empty(table))?;
@@ -205,7 +178,8 @@ impl Server {
     }
 
     /// The columns of a table, read from the server.
-    fn table(&self, name: &'static str, key: &'static str) -> Result<Table> {
+    fn table(&self, table: &'static schema::Table) -> Result<Table> {
+        let schema::Table { name, key, .. } = *table;
         let args: [(&(dyn ToSql + Sync), Type); 1] = [(&name, Type::TEXT)];
         let mut columns = Vec::new();
         for row in self.wait(self.connection.client.query_typed(COLUMNS, &args))? {
@@ -302,7 +276,8 @@ impl Server {
             const LAST: &str = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?1";
             file.query_row(LAST, [name], |row| row.get(0))
         };
-        for name in COUNTED {
+        for table in schema::copied().filter(|table| table.is_counted) {
+            let name = table.name;
             let last = last(name)?;
             self.control(&format!(
                 "SELECT setval(pg_get_serial_sequence('{name}', 'id'), {}, {})",

@@ -6,11 +6,12 @@ use std::path::Path;
 use rusqlite::Connection as File;
 
 use super::conformance_tests::Schema;
-use super::copy::{TABLES, copy};
+use super::copy::copy;
 use super::test_server::server;
 use crate::base::{Broker, Clock};
 use crate::store::conformance::samples::{DAY, fields, sync, user};
 use crate::store::conformance::signals::signal;
+use crate::store::schema::TABLES;
 use crate::store::settings::StoreSettings;
 use crate::store::{AccountId, Epoch, LoginNetwork, MaintenanceError, SignalOutcome, Store};
 use crate::views::account::Watchlist;
@@ -153,6 +154,7 @@ fn both_engines_have_the_same_tables_and_columns() {
         ELSE '' END FROM information_schema.columns WHERE table_schema = current_schema()";
     let found = server.execute(schema.role(), sql).unwrap();
     let on_server: BTreeSet<String> = found.lines().map(str::to_owned).collect();
+    let of_server = |table: &str| TABLES.iter().any(|it| it.is_of_server && it.name == table);
     let own = |name: &&String| {
         let table = name.split('.').next().unwrap();
         let of_one = [
@@ -162,17 +164,44 @@ fn both_engines_have_the_same_tables_and_columns() {
             "identity.moved_to?",
             "identity.place?",
         ];
-        !of_one.contains(&name.as_str())
-            && !["schema", "last_user", "leases", "turns"].contains(&table)
+        !of_one.contains(&name.as_str()) && !of_server(table)
     };
     let differ: Vec<_> = in_file.symmetric_difference(&on_server).filter(own).collect();
     assert!(differ.is_empty(), "{differ:?}");
-    let tables: BTreeSet<&str> = in_file.iter().filter_map(|name| name.split('.').next()).collect();
-    let copied: BTreeSet<&str> = TABLES.iter().map(|(name, _)| *name).collect();
-    let left: Vec<_> = tables.difference(&copied).copied().collect();
-    assert_eq!(
-        left,
-        ["api_keys", "change_count", "changes", "identity", "probe"],
-        "each has its reason not to be"
-    );
+    let tables: BTreeSet<&str> =
+        on_server.iter().filter_map(|name| name.split('.').next()).collect();
+    let known: BTreeSet<&str> = TABLES.iter().map(|table| table.name).collect();
+    assert_eq!(tables, known, "each table is a row of `TABLES`");
+}
+
+/// On both engines, rows go with their user by the foreign key, or stay for a reason.
+#[test]
+fn what_a_user_has_goes_with_the_user() {
+    let Some(server) = server() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let schema = Schema::through(server);
+    let path = directory.path().join("bhav.sqlite");
+    drop(Store::open_file(&path, 1, &Clock::system()).unwrap());
+    drop(schema.store());
+    let file = File::open(&path).unwrap();
+    let sql = "SELECT m.name || '.' || f.\"from\" FROM sqlite_schema m, \
+        pragma_foreign_key_list(m.name) f WHERE f.\"table\" = 'users' AND f.on_delete = 'CASCADE'";
+    let mut statement = file.prepare(sql).unwrap();
+    let in_file: BTreeSet<String> =
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let sql = "SELECT conrelid::regclass || '.' || a.attname FROM pg_constraint \
+        JOIN pg_attribute a ON a.attrelid = conrelid AND a.attnum = conkey[1] \
+        WHERE contype = 'f' AND confrelid = 'users'::regclass AND confdeltype = 'c'";
+    let found = server.execute(schema.role(), sql).unwrap();
+    let on_server: BTreeSet<String> = found.lines().map(str::to_owned).collect();
+    let owned = |of_server: bool| -> BTreeSet<String> {
+        let rows = TABLES.iter().filter(|table| of_server || !table.is_of_server);
+        rows.filter(|table| table.name != "users")
+            .filter_map(|table| Some((table.name, table.owned.as_ref()?)))
+            .filter(|(_, owned)| owned.kept.is_none())
+            .map(|(name, owned)| format!("{name}.{}", owned.column))
+            .collect()
+    };
+    assert_eq!(in_file, owned(false), "in a file");
+    assert_eq!(on_server, owned(true), "on a server");
 }
