@@ -19,7 +19,7 @@ use super::postgres::{Postgres, PostgresLease, Purpose};
 #[cfg(feature = "engines")]
 use crate::store::sqlite::identity;
 
-statements! {
+statements! { of the server:
     /// Locks the rows that registrations and changes of all nodes wait for.
     const PROBE_SHARED = "\
 SELECT last_user.user_id FROM last_user, change_count

@@ -1,40 +1,12 @@
 //! Each engine understands its statements with the current schema, and no statement scans a table.
 
-use std::fs;
-use std::path::Path;
-
 use rusqlite::{Connection, params_from_iter};
 use tempfile::TempDir;
 
 use super::schema::TABLES;
 use super::tx::Sql;
-use super::{
-    FILE_NAME, Store, accounts, api_keys, candles, change_log, changes, closes, condition, journal,
-    portfolios, signals, sqlite, users, watchlists,
-};
+use super::{FILE_NAME, Store, journal};
 use crate::base::Clock;
-
-/// The statements of each subject that both engines run.
-const OF_BOTH: [&[Sql]; 12] = [
-    accounts::STATEMENTS,
-    api_keys::STATEMENTS,
-    candles::STATEMENTS,
-    change_log::STATEMENTS,
-    changes::STATEMENTS,
-    closes::STATEMENTS,
-    condition::STATEMENTS,
-    journal::STATEMENTS,
-    portfolios::STATEMENTS,
-    signals::STATEMENTS,
-    users::STATEMENTS,
-    watchlists::STATEMENTS,
-];
-/// Statements for the upkeep of the file.
-const OF_THE_FILE: [&[Sql]; 2] = [sqlite::file::STATEMENTS, sqlite::identity::STATEMENTS];
-/// Statements for several nodes that share a server.
-#[cfg(feature = "engines")]
-const OF_THE_SERVER: [&[Sql]; 3] =
-    [super::open::STATEMENTS, super::turns::STATEMENTS, super::postgres::lease::STATEMENTS];
 
 /// Statements that scan a table on purpose, once at start. The last one reads a row for each table
 /// that counts ids.
@@ -52,29 +24,10 @@ fn fresh() -> (TempDir, Connection) {
     (dir, Connection::open(&path).unwrap())
 }
 
-/// Every file of the store that declares statements is in the lists above.
-#[test]
-fn no_declaration_is_left_out() {
-    fn declarations(folder: &Path) -> usize {
-        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        let counts = entries.map(|path| match path.is_dir() {
-            true => declarations(&path),
-            false => {
-                let text = fs::read_to_string(&path).unwrap();
-                text.lines().filter(|line| *line == "statements! {").count()
-            }
-        });
-        counts.sum()
-    }
-    let found = declarations(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store"));
-    // Three declarations are the server's.
-    assert_eq!(found, OF_BOTH.len() + OF_THE_FILE.len() + 3);
-}
-
-#[test]
-fn every_statement_uses_an_index_and_sorts_by_it() {
+/// Every statement uses an index, and sorts by it.
+pub(super) fn expect_indexes_of_a_file(statements: &[Sql]) {
     let (_dir, connection) = fresh();
-    for Sql { name, text, .. } in OF_BOTH.iter().chain(&OF_THE_FILE).copied().flatten() {
+    for Sql { name, text, .. } in statements {
         let statement = connection.prepare(text);
         let parameters = statement.unwrap_or_else(|e| panic!("{name}: {e}")).parameter_count();
         let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
@@ -82,7 +35,7 @@ fn every_statement_uses_an_index_and_sorts_by_it() {
         let steps: Vec<String> =
             plan.query_map(nothing, |row| row.get(3)).unwrap().map(Result::unwrap).collect();
         for step in steps {
-            let allowed = MAY_SCAN.contains(&(name, step.as_str()));
+            let allowed = MAY_SCAN.contains(&(*name, step.as_str()));
             let walks = step.starts_with("SCAN") && step != "SCAN CONSTANT ROW";
             assert!(allowed || !(walks || step.contains("TEMP B-TREE")), "{name}: {step}");
         }
@@ -122,12 +75,16 @@ fn erasing_finds_a_user_s_rows_by_an_index() {
     }
 }
 
+/// The server understands every statement, and uses an index.
 #[cfg(feature = "engines")]
-#[test]
-fn the_server_understands_every_statement_and_uses_an_index() {
+pub(super) fn expect_indexes_of_a_server(statements: &[Sql]) {
+    use std::sync::OnceLock;
+
     use super::postgres::conformance_tests::Schema;
     use super::postgres::test_server::server;
 
+    /// One for the statements of all subjects, which are not run.
+    static SCHEMA: OnceLock<Schema> = OnceLock::new();
     /// Statements that read a whole table on purpose, once at start.
     const MAY_SCAN: &[&str] = &["REVOKED_TOKENS", "USER_IDS"];
     /// Parameter types that the server cannot derive from the text. The store sends them with each
@@ -138,9 +95,12 @@ fn the_server_understands_every_statement_and_uses_an_index() {
     )];
 
     let Some(server) = server() else { return };
-    let schema = Schema::through(server);
-    drop(schema.store());
-    for sql in OF_BOTH.iter().chain(&OF_THE_SERVER).copied().flatten() {
+    let schema = SCHEMA.get_or_init(|| {
+        let schema = Schema::through(server);
+        drop(schema.store());
+        schema
+    });
+    for sql in statements {
         let name = sql.name;
         let sql = sql.for_postgres();
         let places = (1..40).take_while(|n| sql.contains(&format!("${n}"))).count();

@@ -19,7 +19,7 @@ use crate::store::write::{Epoch, Turn, Write};
 /// turn runs out by itself.
 const DEADLINE_MS: u64 = 1_000;
 
-statements! {
+statements! { of the server:
     const TAKE = "\
 -- Who waits looks at the row and does not lock it.
 INSERT INTO turns (user_id, holder, number, until)

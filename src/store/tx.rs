@@ -35,8 +35,52 @@ impl Sql {
     }
 }
 
-/// Declares the statements of a subject as constants, and a list of them for tests.
+/// Declares the statements of a subject as constants, with tests that each engine understands them
+/// and scans no table. Those after `of the file:` or `of the server:` are of that engine alone.
 macro_rules! statements {
+    (of the file: $($statements:tt)+) => {
+        $crate::store::tx::statement_constants! { $($statements)+ }
+
+        #[cfg(test)]
+        mod statement_plans {
+            #[test]
+            fn in_a_file() {
+                $crate::store::statements_tests::expect_indexes_of_a_file(super::STATEMENTS);
+            }
+        }
+    };
+    (of the server: $($statements:tt)+) => {
+        $crate::store::tx::statement_constants! { $($statements)+ }
+
+        #[cfg(all(test, feature = "engines"))]
+        mod statement_plans {
+            #[test]
+            fn on_a_server() {
+                $crate::store::statements_tests::expect_indexes_of_a_server(super::STATEMENTS);
+            }
+        }
+    };
+    ($($statements:tt)+) => {
+        $crate::store::tx::statement_constants! { $($statements)+ }
+
+        #[cfg(test)]
+        mod statement_plans {
+            #[test]
+            fn in_a_file() {
+                $crate::store::statements_tests::expect_indexes_of_a_file(super::STATEMENTS);
+            }
+
+            #[cfg(feature = "engines")]
+            #[test]
+            fn on_a_server() {
+                $crate::store::statements_tests::expect_indexes_of_a_server(super::STATEMENTS);
+            }
+        }
+    };
+}
+
+/// The constants of [`statements!`], and a list of them for its tests.
+macro_rules! statement_constants {
     ($(
         $(#[$about:meta])*
         const $name:ident = $text:literal $(, postgres $other:literal)?;
@@ -52,10 +96,10 @@ macro_rules! statements {
         )+
 
         #[cfg(test)]
-        pub(crate) const STATEMENTS: &[$crate::store::tx::Sql] = &[$($name),+];
+        const STATEMENTS: &[$crate::store::tx::Sql] = &[$($name),+];
     };
 }
-pub(crate) use statements;
+pub(crate) use {statement_constants, statements};
 
 /// Reads one row of the results of a statement. The number is the index of the row of arguments
 /// that it was run with.

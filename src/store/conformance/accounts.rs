@@ -1,13 +1,22 @@
 //! Users, their passwords and tokens.
 
-use super::engine::Engine;
+use super::engine::{Engine, on_each_engine};
 use super::samples::{DAY, fields, sync, user};
 use crate::base::Broker;
 use crate::store::{AccountId, LastRead, LoginNetwork, NewUser, StoreError};
 use crate::store::{LOGIN_NETWORK_AGAIN_MS, LOGIN_NETWORKS_MAX};
 use crate::views::account::ErasedRows;
 
-pub(crate) fn a_user_is_created_once_changed_and_erased<E: Engine>() {
+on_each_engine! {
+    a_user_is_created_once_changed_and_erased,
+    each_account_begins_with_an_epoch_of_its_own,
+    ending_all_tokens_gives_a_new_epoch_and_leaves_the_password,
+    one_account_is_the_first_of_the_database,
+    one_of_several_renews_the_incarnation_that_they_saw,
+    the_newest_networks_of_an_account_are_kept_until_it_is_erased,
+}
+
+fn a_user_is_created_once_changed_and_erased<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let id = user(&store, "a@example.com");
@@ -54,7 +63,7 @@ pub(crate) fn a_user_is_created_once_changed_and_erased<E: Engine>() {
     assert!(store.auth_state().unwrap().revoked_tokens.is_empty());
 }
 
-pub(crate) fn each_account_begins_with_an_epoch_of_its_own<E: Engine>() {
+fn each_account_begins_with_an_epoch_of_its_own<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let epoch = |id| store.user_by_id(id).unwrap().unwrap().token_epoch;
@@ -72,7 +81,7 @@ pub(crate) fn each_account_begins_with_an_epoch_of_its_own<E: Engine>() {
     assert!(one != other && other != third && third != one);
 }
 
-pub(crate) fn one_of_several_renews_the_incarnation_that_they_saw<E: Engine>() {
+fn one_of_several_renews_the_incarnation_that_they_saw<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let first = store.identity().unwrap();
@@ -99,7 +108,7 @@ pub(crate) fn one_of_several_renews_the_incarnation_that_they_saw<E: Engine>() {
     assert_eq!(engine.open().identity().unwrap(), copy, "a start keeps it");
 }
 
-pub(crate) fn one_account_is_the_first_of_the_database<E: Engine>() {
+fn one_account_is_the_first_of_the_database<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let new = |number: usize| NewUser {
@@ -125,7 +134,7 @@ pub(crate) fn one_account_is_the_first_of_the_database<E: Engine>() {
     assert_eq!(user(&store, "b@example.com"), AccountId(2));
 }
 
-pub(crate) fn ending_all_tokens_gives_a_new_epoch_and_leaves_the_password<E: Engine>() {
+fn ending_all_tokens_gives_a_new_epoch_and_leaves_the_password<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let id = user(&store, "a@example.com");
@@ -138,7 +147,7 @@ pub(crate) fn ending_all_tokens_gives_a_new_epoch_and_leaves_the_password<E: Eng
     assert_eq!(store.end_tokens(AccountId(9), false).unwrap(), None);
 }
 
-pub(crate) fn the_newest_networks_of_an_account_are_kept_until_it_is_erased<E: Engine>() {
+fn the_newest_networks_of_an_account_are_kept_until_it_is_erased<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let one = user(&store, "a@example.com");

@@ -1,10 +1,15 @@
 //! API keys, and what of them every node is told.
 
-use super::engine::Engine;
+use super::engine::{Engine, on_each_engine};
 use super::samples::user;
 use crate::base::Scope;
 use crate::store::api_keys::KEYS_MAX;
 use crate::store::{AccountId, Change, ENDED_LISTED_MS, KeyUse, StoreError, StoredKey, UserChange};
+
+on_each_engine! {
+    a_key_is_kept_until_it_is_removed_and_each_change_is_told,
+    an_account_s_keys_are_bounded,
+}
 
 fn key(number: u64, user: AccountId) -> StoredKey {
     StoredKey {
@@ -20,7 +25,7 @@ fn key(number: u64, user: AccountId) -> StoredKey {
     }
 }
 
-pub(crate) fn a_key_is_kept_until_it_is_removed_and_each_change_is_told<E: Engine>() {
+fn a_key_is_kept_until_it_is_removed_and_each_change_is_told<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let mut people = engine.users();
@@ -95,7 +100,7 @@ fn expect_latest_use_kept(store: &crate::store::Store, user: AccountId) {
     assert_eq!((used.used_ms, used.used_from.as_deref()), (Some(120_000), Some("120000/24")));
 }
 
-pub(crate) fn an_account_s_keys_are_bounded<E: Engine>() {
+fn an_account_s_keys_are_bounded<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let id = user(&store, "a@x");

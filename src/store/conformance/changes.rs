@@ -2,9 +2,16 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::engine::Engine;
+use super::engine::{Engine, on_each_engine};
 use super::samples::user;
 use crate::store::{AccountId, CHANGES_KEPT, CHANGES_PAGE, Change, Continuity, LastRead, Store};
+
+on_each_engine! {
+    a_past_with_other_changes_of_the_same_numbers_is_told,
+    a_reader_that_was_away_for_long_is_told_that_it_missed_some,
+    changes_made_at_once_are_seen_in_order_and_none_is_missed,
+    every_change_is_told_once_with_what_it_needs,
+}
 
 /// All changes after a number, page by page, and the number of the last.
 fn read(store: &Store, after: i64) -> (Vec<Change>, i64) {
@@ -30,7 +37,7 @@ fn revoked(token_id: &str, expires_ms: i64) -> Change {
     Change::Revoked { token_id: token_id.into(), expires_ms }
 }
 
-pub(crate) fn every_change_is_told_once_with_what_it_needs<E: Engine>() {
+fn every_change_is_told_once_with_what_it_needs<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     assert_eq!(store.auth_state().unwrap().read, LastRead::default());
@@ -69,7 +76,7 @@ pub(crate) fn every_change_is_told_once_with_what_it_needs<E: Engine>() {
     assert_eq!(engine.open().auth_state().unwrap().read, state.read, "they are counted on");
 }
 
-pub(crate) fn a_reader_that_was_away_for_long_is_told_that_it_missed_some<E: Engine>() {
+fn a_reader_that_was_away_for_long_is_told_that_it_missed_some<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let id = user(&store, "a@x");
@@ -97,7 +104,7 @@ pub(crate) fn a_reader_that_was_away_for_long_is_told_that_it_missed_some<E: Eng
     assert_eq!(store.auth_state().unwrap().users, [id]);
 }
 
-pub(crate) fn a_past_with_other_changes_of_the_same_numbers_is_told<E: Engine>() {
+fn a_past_with_other_changes_of_the_same_numbers_is_told<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let judged = |read: LastRead| store.changes_after(read.number).unwrap().continuity(read);
@@ -117,7 +124,7 @@ pub(crate) fn a_past_with_other_changes_of_the_same_numbers_is_told<E: Engine>()
     assert_eq!((judged(one), judged(two)), (Continuity::Follows, Continuity::WentBack));
 }
 
-pub(crate) fn changes_made_at_once_are_seen_in_order_and_none_is_missed<E: Engine>() {
+fn changes_made_at_once_are_seen_in_order_and_none_is_missed<E: Engine>() {
     const WRITERS: i64 = 4;
     const EACH: i64 = 25;
     let engine = E::fresh();

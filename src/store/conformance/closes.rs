@@ -1,7 +1,7 @@
 //! The revaluation at the close: pages of holders, stored prices, and rows and points written only
 //! if nothing changed since.
 
-use super::engine::Engine;
+use super::engine::{Engine, on_each_engine};
 use super::samples::{DAY, MARK, dec, derived, fields, holding, point, sync, user};
 use crate::base::{BaseRatio, Broker, ClosingPrice, Symbol, Synced};
 use crate::portfolio::{DayPoint, Derived, PointSource, Repriced};
@@ -9,6 +9,16 @@ use crate::store::Epoch;
 use crate::store::{
     AccountId, ClosePage, Derive, NewPortfolio, PriceOfClose, Store, StoreError, Turn, Valued,
 };
+
+on_each_engine! {
+    a_sync_sees_the_closing_prices_and_writes_the_other_broker_s,
+    every_write_of_a_portfolio_makes_another_version,
+    held_symbols_come_each_once_and_in_order,
+    pages_go_through_those_who_are_not_complete,
+    prices_are_kept_until_the_next_run_has_finished,
+    a_symbol_without_a_close_opens_a_closed_portfolio,
+    rows_points_and_later_points_are_written_where_nothing_came_between,
+}
 
 fn symbol(name: &str) -> Symbol {
     Symbol::parse(name).unwrap()
@@ -47,7 +57,7 @@ fn ids(page: &ClosePage) -> Vec<AccountId> {
     page.portfolios.iter().map(|(id, _)| *id).collect()
 }
 
-pub(crate) fn prices_are_kept_until_the_next_run_has_finished<E: Engine>() {
+fn prices_are_kept_until_the_next_run_has_finished<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let infy: PriceOfClose = (symbol("NSE:INFY"), close("1.20", 5));
@@ -69,7 +79,7 @@ pub(crate) fn prices_are_kept_until_the_next_run_has_finished<E: Engine>() {
     assert_eq!(silent(None, 9), [symbol("NSE:QUIET")], "the other one was heard again");
 }
 
-pub(crate) fn held_symbols_come_each_once_and_in_order<E: Engine>() {
+fn held_symbols_come_each_once_and_in_order<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     for (number, tickers) in
@@ -87,7 +97,7 @@ pub(crate) fn held_symbols_come_each_once_and_in_order<E: Engine>() {
     assert_eq!(symbols(Some(&symbol("NSE:INFY")), 10), ["NSE:TCS", "NSE:ZEEL"]);
 }
 
-pub(crate) fn pages_go_through_those_who_are_not_complete<E: Engine>() {
+fn pages_go_through_those_who_are_not_complete<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let users: Vec<_> = (0..5).map(|n| user(&store, &format!("{n}@example.com"))).collect();
@@ -107,7 +117,7 @@ pub(crate) fn pages_go_through_those_who_are_not_complete<E: Engine>() {
     assert_eq!(ids(&page(DAY.yesterday().unwrap(), AccountId(0), 9)).len(), 3, "not an older one");
 }
 
-pub(crate) fn rows_points_and_later_points_are_written_where_nothing_came_between<E: Engine>() {
+fn rows_points_and_later_points_are_written_where_nothing_came_between<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let users: Vec<_> = (0..4).map(|n| user(&store, &format!("{n}@example.com"))).collect();
@@ -161,7 +171,7 @@ pub(crate) fn rows_points_and_later_points_are_written_where_nothing_came_betwee
 
 /// A sync that brings a symbol without a closing price has the user valued again, and no other
 /// sync does. The point of a late valuation is left alone if it is told so.
-pub(crate) fn a_symbol_without_a_close_opens_a_closed_portfolio<E: Engine>() {
+fn a_symbol_without_a_close_opens_a_closed_portfolio<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let id = user(&store, "a@example.com");
@@ -203,7 +213,7 @@ pub(crate) fn a_symbol_without_a_close_opens_a_closed_portfolio<E: Engine>() {
     assert_eq!(left(), 0);
 }
 
-pub(crate) fn every_write_of_a_portfolio_makes_another_version<E: Engine>() {
+fn every_write_of_a_portfolio_makes_another_version<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let id = user(&store, "a@example.com");
@@ -235,7 +245,7 @@ pub(crate) fn every_write_of_a_portfolio_makes_another_version<E: Engine>() {
     assert_eq!(store.portfolio_version(id), Err(StoreError::NoSuchUser));
 }
 
-pub(crate) fn a_sync_sees_the_closing_prices_and_writes_the_other_broker_s<E: Engine>() {
+fn a_sync_sees_the_closing_prices_and_writes_the_other_broker_s<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let id = user(&store, "a@example.com");

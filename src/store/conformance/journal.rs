@@ -2,12 +2,23 @@
 
 use jiff::civil::date;
 
-use super::engine::Engine;
+use super::engine::{Engine, on_each_engine};
 use super::samples::{DAY, fields, user};
 use crate::store::journal::{ENTRIES_MAX, PAGE_BYTES_MAX, TEXT_BYTES_MAX};
 use crate::store::{AccountId, Expected, JournalFields, Store, StoreError};
 
-pub(crate) fn the_journal_is_paged_newest_first_and_is_each_user_s_own<E: Engine>() {
+on_each_engine! {
+    a_closed_store_takes_nothing_and_keeps_everything,
+    a_journal_over_its_bound_may_shrink,
+    a_page_of_long_entries_ends_early_and_says_so,
+    a_row_no_program_of_ours_wrote_is_said_to_be_damaged,
+    the_journal_is_paged_newest_first_and_is_each_user_s_own,
+    the_number_of_entries_is_bounded,
+    the_text_of_a_journal_is_bounded,
+    what_many_writers_at_once_were_told_is_true,
+}
+
+fn the_journal_is_paged_newest_first_and_is_each_user_s_own<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let one = user(&store, "a@example.com");
@@ -66,7 +77,7 @@ fn text_bytes(store: &Store, id: AccountId) -> Result<usize, StoreError> {
     store.journal_size(id).map(|size| size.text_bytes)
 }
 
-pub(crate) fn the_text_of_a_journal_is_bounded<E: Engine>() {
+fn the_text_of_a_journal_is_bounded<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let id = user(&store, "a@example.com");
@@ -92,7 +103,7 @@ pub(crate) fn the_text_of_a_journal_is_bounded<E: Engine>() {
     assert_eq!(store.journal_size(AccountId(99)), Err(StoreError::NoSuchUser));
 }
 
-pub(crate) fn a_journal_over_its_bound_may_shrink<E: Engine>() {
+fn a_journal_over_its_bound_may_shrink<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let id = user(&store, "a@example.com");
@@ -105,7 +116,7 @@ pub(crate) fn a_journal_over_its_bound_may_shrink<E: Engine>() {
     assert_eq!(text_bytes(&store, id), Ok(over - 1));
 }
 
-pub(crate) fn a_page_of_long_entries_ends_early_and_says_so<E: Engine>() {
+fn a_page_of_long_entries_ends_early_and_says_so<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let id = user(&store, "a@example.com");
@@ -132,7 +143,7 @@ pub(crate) fn a_page_of_long_entries_ends_early_and_says_so<E: Engine>() {
     assert_eq!((rest.entries.len(), rest.more), (1, true), "of the cursor's own day");
 }
 
-pub(crate) fn what_many_writers_at_once_were_told_is_true<E: Engine>() {
+fn what_many_writers_at_once_were_told_is_true<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let id = user(&store, "a@example.com");
@@ -153,7 +164,7 @@ pub(crate) fn what_many_writers_at_once_were_told_is_true<E: Engine>() {
     assert!(ids.iter().all(|id| stored.iter().any(|entry| entry.id == *id)));
 }
 
-pub(crate) fn a_row_no_program_of_ours_wrote_is_said_to_be_damaged<E: Engine>() {
+fn a_row_no_program_of_ours_wrote_is_said_to_be_damaged<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let id = user(&store, "a@example.com");
@@ -166,7 +177,7 @@ pub(crate) fn a_row_no_program_of_ours_wrote_is_said_to_be_damaged<E: Engine>() 
     assert_eq!(store.health().state.as_str(), "ok", "it is one row, not the database");
 }
 
-pub(crate) fn the_number_of_entries_is_bounded<E: Engine>() {
+fn the_number_of_entries_is_bounded<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let id = user(&store, "a@example.com");
@@ -179,7 +190,7 @@ pub(crate) fn the_number_of_entries_is_bounded<E: Engine>() {
     store.add_entry(id, fields(DAY, "X"), 1, None).unwrap();
 }
 
-pub(crate) fn a_closed_store_takes_nothing_and_keeps_everything<E: Engine>() {
+fn a_closed_store_takes_nothing_and_keeps_everything<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let id = user(&store, "a@example.com");

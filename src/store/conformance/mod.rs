@@ -1,7 +1,8 @@
 //! Tests over the store's traits that every engine has to pass.
 //!
-//! An engine's own tests run them all with [`conformance!`](engine::conformance), and add what only
-//! that engine has: where the data lies, how commits are grouped, migrations, and faults below it.
+//! Each file makes a test of each of its functions on each engine. An engine's own tests add what
+//! only that engine has: where the data lies, how commits are grouped, migrations, and faults below
+//! it.
 
 pub(crate) mod accounts;
 pub(crate) mod api_keys;

@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::{Strategy, any, prop_assert_eq, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
-use super::engine::Engine;
+use super::engine::{Engine, on_each_engine};
 use super::samples::{derived, fields, holding, point, position, user};
 use crate::base::{Broker, Holding, Position, PositionKind, Synced};
 use crate::portfolio::{DayPoint, PointSource};
@@ -15,6 +15,10 @@ use crate::store::{
     AccountId, Derive, Expected, JournalEntry, JournalFields, NewPortfolio, Portfolio, Revision,
     States, Store, StoreError, SyncState, Turn,
 };
+
+on_each_engine! {
+    two_users_work_equals_the_model,
+}
 
 /// Random sequences of steps.
 const CASES: u32 = 48;
@@ -232,7 +236,7 @@ impl Model {
     }
 }
 
-pub(crate) fn two_users_work_equals_the_model<E: Engine>() {
+fn two_users_work_equals_the_model<E: Engine>() {
     proptest!(Config { cases: CASES, ..Config::default() }, |(steps in vec(step(), 1..40))| {
         let engine = E::fresh();
     let store = engine.open();

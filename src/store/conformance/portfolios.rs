@@ -1,6 +1,6 @@
 //! Syncs: which rows they replace, which state they see, and how many rows they may bring.
 
-use super::engine::Engine;
+use super::engine::{Engine, on_each_engine};
 use super::samples::{DAY, MARK, dec, derived, holding, point, position, sync, user};
 use crate::base::{Broker, Cost, Holding, PositionKind, Synced};
 use crate::portfolio::{DayPoint, PointSource, SyncOutcome};
@@ -8,7 +8,17 @@ use crate::store::portfolios::ROWS_MAX;
 use crate::store::{AccountId, Derive, NewPortfolio, Portfolio, StoreError, SyncState, Turn};
 use crate::views::holdings::DeletedRows;
 
-pub(crate) fn a_sync_replaces_one_broker_s_rows_exactly_and_in_order<E: Engine>() {
+on_each_engine! {
+    a_panic_while_deriving_costs_that_sync_alone,
+    a_sync_of_nobody_is_refused_and_derives_nothing,
+    a_sync_replaces_one_broker_s_rows_exactly_and_in_order,
+    deriving_sees_what_stood_before_and_may_mark_what_comes,
+    every_kind_of_cost_is_kept_to_the_digit,
+    rows_of_another_person_are_refused_unless_that_is_meant,
+    the_rows_of_a_sync_are_bounded,
+}
+
+fn a_sync_replaces_one_broker_s_rows_exactly_and_in_order<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let id = user(&store, "a@example.com");
@@ -40,7 +50,7 @@ pub(crate) fn a_sync_replaces_one_broker_s_rows_exactly_and_in_order<E: Engine>(
     assert_eq!(store.portfolio(id).unwrap(), Portfolio::default());
 }
 
-pub(crate) fn rows_of_another_person_are_refused_unless_that_is_meant<E: Engine>() {
+fn rows_of_another_person_are_refused_unless_that_is_meant<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let id = user(&store, "a@example.com");
@@ -81,7 +91,7 @@ pub(crate) fn rows_of_another_person_are_refused_unless_that_is_meant<E: Engine>
     assert!(bring(Some("ONE"), "ABB", false).is_ok(), "nothing is replaced");
 }
 
-pub(crate) fn every_kind_of_cost_is_kept_to_the_digit<E: Engine>() {
+fn every_kind_of_cost_is_kept_to_the_digit<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let id = user(&store, "a@example.com");
@@ -117,7 +127,7 @@ pub(crate) fn every_kind_of_cost_is_kept_to_the_digit<E: Engine>() {
     assert_eq!(store.points(id, DAY).unwrap(), [older()], "as programs of before wrote it");
 }
 
-pub(crate) fn the_rows_of_a_sync_are_bounded<E: Engine>() {
+fn the_rows_of_a_sync_are_bounded<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let id = user(&store, "a@example.com");
@@ -162,7 +172,7 @@ pub(crate) fn the_rows_of_a_sync_are_bounded<E: Engine>() {
     );
 }
 
-pub(crate) fn a_sync_of_nobody_is_refused_and_derives_nothing<E: Engine>() {
+fn a_sync_of_nobody_is_refused_and_derives_nothing<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let derive: Derive = Box::new(|_, _| panic!("must not be asked"));
@@ -182,7 +192,7 @@ pub(crate) fn a_sync_of_nobody_is_refused_and_derives_nothing<E: Engine>() {
     assert_eq!(result, Err(StoreError::NoSuchUser));
 }
 
-pub(crate) fn deriving_sees_what_stood_before_and_may_mark_what_comes<E: Engine>() {
+fn deriving_sees_what_stood_before_and_may_mark_what_comes<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let id = user(&store, "a@example.com");
@@ -217,7 +227,7 @@ pub(crate) fn deriving_sees_what_stood_before_and_may_mark_what_comes<E: Engine>
     assert_eq!(store.points(id, DAY).unwrap(), [point(DAY, "99", PointSource::Sync)]);
 }
 
-pub(crate) fn a_panic_while_deriving_costs_that_sync_alone<E: Engine>() {
+fn a_panic_while_deriving_costs_that_sync_alone<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let id = user(&store, "a@example.com");

@@ -1,11 +1,17 @@
 //! The ledger of provisional signals: each is recorded once, for good, and compared with the
 //! finished candle.
 
-use super::engine::Engine;
+use super::engine::{Engine, on_each_engine};
 use super::samples::DAY;
 use crate::base::Symbol;
 use crate::signals::{Direction, ListedSignal};
 use crate::store::{Completion, Epoch, PricedSignal, ProvisionalEntry, SignalOutcome};
+
+on_each_engine! {
+    each_is_kept_once_as_it_was_first_seen,
+    the_complete_list_of_the_date_says_what_they_were,
+    the_first_outcome_stands_and_nothing_can_be_altered,
+}
 
 fn signal(pattern: &str) -> PricedSignal {
     let direction = match pattern.starts_with("bullish") {
@@ -28,7 +34,7 @@ fn signal(pattern: &str) -> PricedSignal {
     (signal, 15_000_000)
 }
 
-pub(crate) fn each_is_kept_once_as_it_was_first_seen<E: Engine>() {
+fn each_is_kept_once_as_it_was_first_seen<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let one = signal("bullish_belt_hold");
@@ -51,7 +57,7 @@ pub(crate) fn each_is_kept_once_as_it_was_first_seen<E: Engine>() {
     assert_eq!(store.signal_dates().unwrap(), None);
 }
 
-pub(crate) fn the_complete_list_of_the_date_says_what_they_were<E: Engine>() {
+fn the_complete_list_of_the_date_says_what_they_were<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let signals = vec![signal("bullish_belt_hold"), signal("bearish_harami")];
@@ -69,7 +75,7 @@ pub(crate) fn the_complete_list_of_the_date_says_what_they_were<E: Engine>() {
     assert_eq!(completions(), [confirmed, vanished, Completion::Unknown, Completion::Unknown]);
 }
 
-pub(crate) fn the_first_outcome_stands_and_nothing_can_be_altered<E: Engine>() {
+fn the_first_outcome_stands_and_nothing_can_be_altered<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     store.keep_provisional(Epoch::ALONE, DAY, 7, vec![signal("bullish_belt_hold")]).unwrap();

@@ -2,11 +2,17 @@
 
 use jiff::civil::date;
 
-use super::engine::Engine;
+use super::engine::{Engine, on_each_engine};
 use super::samples::DAY;
 use crate::base::{Candle, Source, Symbol};
 use crate::signals::{Direction, ListedSignal};
 use crate::store::{CandleHistory, Epoch, NewHistory, PricedSignal, SignalOutcome, SplitSuspicion};
+
+on_each_engine! {
+    a_date_is_published_once_and_its_outcomes_too,
+    histories_are_replaced_appended_and_marked,
+    what_was_published_cannot_be_altered_by_any_statement,
+}
 
 fn infy() -> Symbol {
     Symbol::parse("NSE:INFY").unwrap()
@@ -38,7 +44,7 @@ pub(crate) fn signal(number: u32, date_hit_rate: Option<f64>) -> PricedSignal {
     (signal, 15_000_000)
 }
 
-pub(crate) fn histories_are_replaced_appended_and_marked<E: Engine>() {
+fn histories_are_replaced_appended_and_marked<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     assert_eq!(store.candle_histories().unwrap(), []);
@@ -90,7 +96,7 @@ pub(crate) fn histories_are_replaced_appended_and_marked<E: Engine>() {
     assert_eq!(store.candles(&infy()).unwrap(), [candle(19, 4)]);
 }
 
-pub(crate) fn a_date_is_published_once_and_its_outcomes_too<E: Engine>() {
+fn a_date_is_published_once_and_its_outcomes_too<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     assert_eq!(store.signal_dates().unwrap(), None);
@@ -125,7 +131,7 @@ pub(crate) fn a_date_is_published_once_and_its_outcomes_too<E: Engine>() {
     );
 }
 
-pub(crate) fn what_was_published_cannot_be_altered_by_any_statement<E: Engine>() {
+fn what_was_published_cannot_be_altered_by_any_statement<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     store.publish_signals(Epoch::ALONE, DAY, 1, 5, vec![signal(1, None)]).unwrap();

@@ -1,10 +1,16 @@
 //! An operator's changes next to an open store.
 
-use super::engine::Engine;
+use super::engine::{Engine, on_each_engine};
 use super::samples::user;
 use crate::store::{AccountId, Change, NewUser, UserChange, UserDirectory};
 
-pub(crate) fn users_come_by_pages_in_order_and_are_found_by_either_name<E: Engine>() {
+on_each_engine! {
+    a_disabled_user_changes_no_password_and_each_change_is_told,
+    a_new_password_of_a_command_ends_older_tokens,
+    users_come_by_pages_in_order_and_are_found_by_either_name,
+}
+
+fn users_come_by_pages_in_order_and_are_found_by_either_name<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let people = engine.users();
@@ -22,7 +28,7 @@ pub(crate) fn users_come_by_pages_in_order_and_are_found_by_either_name<E: Engin
     }
 }
 
-pub(crate) fn a_disabled_user_changes_no_password_and_each_change_is_told<E: Engine>() {
+fn a_disabled_user_changes_no_password_and_each_change_is_told<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let mut people = engine.users();
@@ -61,7 +67,7 @@ pub(crate) fn a_disabled_user_changes_no_password_and_each_change_is_told<E: Eng
     assert_eq!(people.change(id, UserChange::Delete).unwrap(), None);
 }
 
-pub(crate) fn a_new_password_of_a_command_ends_older_tokens<E: Engine>() {
+fn a_new_password_of_a_command_ends_older_tokens<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let mut people = engine.users();

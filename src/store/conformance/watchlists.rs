@@ -1,18 +1,23 @@
 //! Watch lists: replaced together, with ids that are never given twice, and by preconditions.
 
-use super::engine::Engine;
+use super::engine::{Engine, on_each_engine};
 use super::samples::user;
 use crate::base::Symbol;
 use crate::store::watchlists::Watchlists;
 use crate::store::{AccountId, Expected, States, StoreError};
 use crate::views::account::Watchlist;
 
+on_each_engine! {
+    lists_are_replaced_together_and_are_each_account_s_own,
+    of_two_who_saw_the_same_lists_one_replaces_them,
+}
+
 fn list(id: i64, name: &str, symbols: &[&str]) -> Watchlist {
     let symbols = symbols.iter().map(|symbol| Symbol::parse(symbol).unwrap()).collect();
     Watchlist { id, name: name.to_owned(), symbols }
 }
 
-pub(crate) fn lists_are_replaced_together_and_are_each_account_s_own<E: Engine>() {
+fn lists_are_replaced_together_and_are_each_account_s_own<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let one = user(&store, "a@example.com");
@@ -53,7 +58,7 @@ fn replace_by_hand<E: Engine>(engine: &E, store: &crate::store::Store, id: Accou
     }
 }
 
-pub(crate) fn of_two_who_saw_the_same_lists_one_replaces_them<E: Engine>() {
+fn of_two_who_saw_the_same_lists_one_replaces_them<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let id = user(&store, "a@example.com");

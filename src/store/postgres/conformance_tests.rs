@@ -1,11 +1,11 @@
-//! Runs the store's conformance suite on PostgreSQL, directly and through a pooler that gives each
-//! transaction another connection.
+//! PostgreSQL as the store's conformance suite uses it, directly and through a pooler that gives
+//! each transaction another connection.
 
 use std::marker::PhantomData;
 
 use super::test_server::{Server, pooler, server};
 use crate::base::Clock;
-use crate::store::conformance::engine::{Engine, conformance};
+use crate::store::conformance::engine::Engine;
 use crate::store::settings::{StoreSettings, StoreUrl};
 use crate::store::{Store, UserDirectory};
 
@@ -45,11 +45,11 @@ impl Schema {
 }
 
 /// How the tests reach the server; `None` if that server or pooler is not installed.
-trait Way {
+pub(crate) trait Way {
     fn end() -> Option<&'static Server>;
 }
 
-struct Straight;
+pub(crate) struct Straight;
 
 impl Way for Straight {
     fn end() -> Option<&'static Server> {
@@ -57,7 +57,7 @@ impl Way for Straight {
     }
 }
 
-struct Pooler;
+pub(crate) struct Pooler;
 
 impl Way for Pooler {
     fn end() -> Option<&'static Server> {
@@ -65,7 +65,7 @@ impl Way for Pooler {
     }
 }
 
-struct Through<W>(Schema, PhantomData<W>);
+pub(crate) struct Through<W>(Schema, PhantomData<W>);
 
 impl<W: Way> Engine for Through<W> {
     fn is_there() -> bool {
@@ -89,17 +89,5 @@ impl<W: Way> Engine for Through<W> {
     }
 }
 
-type Direct = Through<Straight>;
-type Pooled = Through<Pooler>;
-
-mod direct {
-    use super::*;
-
-    conformance!(crate::store::postgres::conformance_tests::Direct);
-}
-
-mod pooled {
-    use super::*;
-
-    conformance!(crate::store::postgres::conformance_tests::Pooled);
-}
+pub(crate) type Direct = Through<Straight>;
+pub(crate) type Pooled = Through<Pooler>;

@@ -20,7 +20,7 @@ use crate::store::{Epoch, OpenError};
 /// Less than the margin between a lease and the local deadline of its holder.
 const DEADLINE_MS: u64 = 600;
 
-statements! {
+statements! { of the server:
     const IS_FREE = "SELECT until < clock_timestamp(), epoch FROM leases WHERE role = 'feed'";
     const TAKE = "\
 -- The epoch is above the last one, and above the highest that the node that takes it knows of: the

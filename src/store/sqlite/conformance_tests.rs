@@ -1,4 +1,4 @@
-//! Runs the store's conformance suite on SQLite.
+//! SQLite as the store's conformance suite uses it.
 
 use std::path::PathBuf;
 
@@ -6,14 +6,14 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::base::Clock;
-use crate::store::conformance::engine::{Engine, conformance};
+use crate::store::conformance::engine::Engine;
 use crate::store::settings::StoreSettings;
 use crate::store::{FILE_NAME, Store, UserDirectory};
 
 const READERS: usize = 2;
 
 /// A file in a directory of its own.
-struct OneFile {
+pub(crate) struct OneFile {
     path: PathBuf,
     _dir: TempDir,
 }
@@ -38,5 +38,3 @@ impl Engine for OneFile {
         connection.execute_batch(statement).map_err(|error| error.to_string())
     }
 }
-
-conformance!(crate::store::sqlite::conformance_tests::OneFile);

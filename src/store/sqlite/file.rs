@@ -314,7 +314,7 @@ fn migrate(connection: &mut Connection, migrations: &[Migration]) -> Result<(), 
     Ok(())
 }
 
-statements! {
+statements! { of the file:
     const COUNT_ERASURE = "UPDATE identity SET erasures = erasures + 1 WHERE id = 1";
     const ERASURES = "SELECT erasures, erasures_cleaned FROM identity WHERE id = 1";
     const NOTE_CLEANED = "UPDATE identity SET erasures_cleaned = ?1 WHERE id = 1";

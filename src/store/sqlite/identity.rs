@@ -33,7 +33,7 @@ use crate::store::condition::IDENTITY;
 use crate::store::small_file;
 use crate::store::tx::{Failure, Tx, statements};
 
-statements! {
+statements! { of the file:
     const BEGIN_START = "\
 -- Without an id of before, a new one of 128 random bits.
 UPDATE identity SET

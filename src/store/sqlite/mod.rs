@@ -2,7 +2,7 @@
 
 pub(crate) mod condition;
 #[cfg(test)]
-mod conformance_tests;
+pub(super) mod conformance_tests;
 pub(crate) mod file;
 pub(crate) mod identity;
 pub(crate) mod log;
