@@ -12,8 +12,9 @@ use serde::Serialize;
 
 use crate::base::{Words, json, words};
 use crate::store::account_id::AccountId;
-use crate::store::arg::{Arg, args, record};
+use crate::store::arg::{Arg, args};
 use crate::store::cells::{Cells, damaged, stored_as_words};
+use crate::store::columns::{at, columns, record, values};
 use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
 use crate::store::tx::{Expected, Failure, Revision, Sql, Tx, statements};
@@ -29,6 +30,18 @@ pub(crate) const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// microseconds to serialise.
 pub(crate) const PAGE_BYTES_MAX: usize = 256 * 1024;
 
+columns! {
+    /// What of an entry is written, also where one is replaced.
+    const WRITTEN = [
+        traded_on, symbol, side, quantity, price, fees, strategy, notes, tags, updated_ms,
+    ];
+    const ENTRY = [..WRITTEN, id, created_ms];
+}
+
+/// Bytes of text in a stored entry.
+const TEXT_IN_ROW: &str = "octet_length(symbol) + coalesce(octet_length(strategy), 0) \
+                           + coalesce(octet_length(notes), 0) + octet_length(tags)";
+
 statements! {
     const COUNT_ENTRY = "\
 UPDATE users SET journal_entries = journal_entries + 1, journal_bytes = journal_bytes + ?3
@@ -40,45 +53,34 @@ WHERE id = ?1";
 -- What an entry grows by that is replaced. One that shrinks is taken from a journal over its bound.
 UPDATE users SET journal_bytes = journal_bytes + ?2
 WHERE id = ?1 AND (?2 <= 0 OR journal_bytes + ?2 <= ?3)";
-    const ENTRY_BYTES = "\
-SELECT octet_length(symbol) + coalesce(octet_length(strategy), 0)
-    + coalesce(octet_length(notes), 0) + octet_length(tags)
-FROM journal WHERE id = ?2 AND user_id = ?1";
+    const ENTRY_BYTES =
+        ["SELECT ", TEXT_IN_ROW, " FROM journal WHERE id = ?2 AND user_id = ?1"];
     const JOURNAL_SIZE = "SELECT journal_entries, journal_bytes FROM users WHERE id = ?1";
-    const ADD_ENTRY = "\
-INSERT INTO journal (user_id, traded_on, symbol, side, quantity, price, fees, strategy, notes, tags,
-    created_ms, updated_ms)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11)
-RETURNING id, created_ms";
-    const ENTRIES = "\
-SELECT id, traded_on, symbol, side, quantity, price, fees, strategy, notes, tags, created_ms,
-    updated_ms
-FROM journal WHERE user_id = ?1 ORDER BY traded_on DESC, id DESC LIMIT ?2";
-    const ENTRIES_SAME_DAY = "\
+    const ADD_ENTRY = ["\
+INSERT INTO journal (user_id, created_ms, ", WRITTEN.sql, ")
+VALUES (?1, ?2, ", WRITTEN.parameters(3), ")
+RETURNING id, created_ms"];
+    const ENTRIES = ["\
+SELECT ", ENTRY.sql, "
+FROM journal WHERE user_id = ?1 ORDER BY traded_on DESC, id DESC LIMIT ?2"];
+    const ENTRIES_SAME_DAY = ["\
 -- After the cursor, on its own date: older entries.
-SELECT id, traded_on, symbol, side, quantity, price, fees, strategy, notes, tags, created_ms,
-    updated_ms
+SELECT ", ENTRY.sql, "
 FROM journal WHERE user_id = ?1 AND traded_on = ?3 AND id < ?4
-ORDER BY id DESC LIMIT ?2";
-    const ENTRIES_BEFORE = "\
+ORDER BY id DESC LIMIT ?2"];
+    const ENTRIES_BEFORE = ["\
 -- After the cursor, on earlier dates.
-SELECT id, traded_on, symbol, side, quantity, price, fees, strategy, notes, tags, created_ms,
-    updated_ms
+SELECT ", ENTRY.sql, "
 FROM journal WHERE user_id = ?1 AND traded_on < ?3
-ORDER BY traded_on DESC, id DESC LIMIT ?2";
-    const ENTRY = "\
-SELECT id, traded_on, symbol, side, quantity, price, fees, strategy, notes, tags, created_ms,
-    updated_ms
-FROM journal WHERE id = ?2 AND user_id = ?1";
-    const REPLACE_ENTRY = "\
-UPDATE journal SET traded_on = ?2, symbol = ?3, side = ?4, quantity = ?5, price = ?6, fees = ?7,
-    strategy = ?8, notes = ?9, tags = ?10, updated_ms = ?11
-WHERE id = ?12 AND user_id = ?1
-RETURNING id, created_ms";
-    const DELETE_ENTRY = "\
-DELETE FROM journal WHERE id = ?2 AND user_id = ?1
-RETURNING octet_length(symbol) + coalesce(octet_length(strategy), 0)
-    + coalesce(octet_length(notes), 0) + octet_length(tags)";
+ORDER BY traded_on DESC, id DESC LIMIT ?2"];
+    const ENTRY_OF_USER =
+        ["SELECT ", ENTRY.sql, " FROM journal WHERE id = ?2 AND user_id = ?1"];
+    const REPLACE_ENTRY = ["\
+UPDATE journal SET (", WRITTEN.sql, ") = (", WRITTEN.parameters(3), ")
+WHERE id = ?2 AND user_id = ?1
+RETURNING id, created_ms"];
+    const DELETE_ENTRY =
+        ["DELETE FROM journal WHERE id = ?2 AND user_id = ?1 RETURNING ", TEXT_IN_ROW];
 }
 
 words! {
@@ -167,7 +169,7 @@ impl Store {
                 let is_long = size(tx, id)?.entries < ENTRIES_MAX;
                 return Err(if is_long { too_much_text() } else { too_many }.into());
             }
-            let added = put(tx, ADD_ENTRY, &columns(id, &fields, now_ms), &fields, now_ms)?;
+            let added = put(tx, ADD_ENTRY, &args![id, now_ms], &fields, now_ms)?;
             added.ok_or_else(|| damaged("a row that was added"))
         })
     }
@@ -211,9 +213,7 @@ impl Store {
             if tx.run(COUNT_BYTES, &args![id, grown, TEXT_BYTES_MAX])? == 0 {
                 return Err(too_much_text().into());
             }
-            let mut row = columns(id, &fields, now_ms);
-            row.push(entry.into());
-            put(tx, REPLACE_ENTRY, &row, &fields, now_ms)
+            put(tx, REPLACE_ENTRY, &args![id, entry], &fields, now_ms)
         })
     }
 
@@ -298,36 +298,32 @@ impl PageInProgress {
 }
 
 fn one(tx: &dyn Tx, id: AccountId, entry_id: i64) -> Result<Option<JournalEntry>, Failure> {
-    tx.first(ENTRY, &args![id, entry_id], entry)
+    tx.first(ENTRY_OF_USER, &args![id, entry_id], entry)
 }
 
-/// The columns of an entry, after its user.
-fn columns(id: AccountId, fields: &JournalFields, now_ms: i64) -> Vec<Arg<'_>> {
-    args![
-        id,
-        fields.traded_on,
-        &fields.symbol,
-        fields.side,
-        fields.quantity,
-        fields.price,
-        fields.fees,
-        fields.strategy.as_ref(),
-        fields.notes.as_ref(),
-        tags_as_text(&fields.tags),
-        now_ms,
-    ]
-    .into()
-}
-
-/// Writes an entry with the given statement. `None` if no entry was replaced.
+/// Writes an entry with the given statement, whose first arguments say which. `None` if no entry
+/// was replaced.
 fn put(
     tx: &dyn Tx,
     sql: Sql,
-    row: &[Arg<'_>],
+    which: &[Arg<'_>; 2],
     fields: &JournalFields,
     now_ms: i64,
 ) -> Result<Option<JournalEntry>, Failure> {
-    let put = tx.first(sql, row, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let written = values!(WRITTEN {
+        traded_on: fields.traded_on,
+        symbol: &fields.symbol,
+        side: fields.side,
+        quantity: fields.quantity,
+        price: fields.price,
+        fees: fields.fees,
+        strategy: fields.strategy.as_ref(),
+        notes: fields.notes.as_ref(),
+        tags: tags_as_text(&fields.tags),
+        updated_ms: now_ms,
+    });
+    let row = [which.as_slice(), &written].concat();
+    let put = tx.first(sql, &row, |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(put.map(|(id, created_ms)| {
         let fields = fields.clone();
         JournalEntry { id, fields, created_ms, updated_ms: now_ms }
@@ -351,12 +347,12 @@ fn is_there(
 }
 
 fn entry(row: &dyn Cells) -> Result<JournalEntry, Failure> {
-    let tags = row.str(9)?;
+    let tags = row.str(at!(ENTRY.tags))?;
     let tags = json::parse(tags.as_bytes()).ok_or_else(|| damaged("a list of tags"))?;
-    let fields = record!(row, 1, JournalFields [
+    let fields = record!(row of ENTRY, JournalFields [
         traded_on, symbol, side, quantity, price, fees, strategy, notes,
     ] tags);
-    Ok(JournalEntry { id: row.get(0)?, fields, created_ms: row.get(10)?, updated_ms: row.get(11)? })
+    Ok(record!(row of ENTRY, JournalEntry [id, created_ms, updated_ms] fields))
 }
 
 /// Bytes of text of an entry, as the SQL statements measure a stored row.
@@ -371,7 +367,7 @@ fn text_bytes(fields: &JournalFields) -> usize {
 /// Bytes of text of a row that was read.
 fn stored_bytes(row: &dyn Cells) -> Result<usize, Failure> {
     let mut bytes = 0;
-    for column in [2, 7, 8, 9] {
+    for column in [at!(ENTRY.symbol), at!(ENTRY.strategy), at!(ENTRY.notes), at!(ENTRY.tags)] {
         let text = row.text(column)?;
         bytes += text.map_or(0, str::len);
     }

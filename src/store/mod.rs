@@ -16,6 +16,7 @@ mod cells;
 mod change_log;
 mod changes;
 mod closes;
+mod columns;
 mod condition;
 #[cfg(test)]
 pub(crate) mod conformance;

@@ -79,18 +79,18 @@ macro_rules! statements {
     };
 }
 
-/// The constants of [`statements!`], and a list of them for its tests.
+/// The constants of `statements!`, and a list of them for its tests.
 macro_rules! statement_constants {
     ($(
         $(#[$about:meta])*
-        const $name:ident = $text:literal $(, postgres $other:literal)?;
+        const $name:ident = $text:tt $(, postgres $other:literal)?;
     )+) => {
         $(
             $(#[$about])*
             pub(super) const $name: $crate::store::tx::Sql = $crate::store::tx::Sql {
                 #[cfg(test)]
                 name: stringify!($name),
-                text: $text,
+                text: $crate::store::tx::statement_text!($text),
                 of_postgres: [$(Some($other),)? None][0],
             };
         )+
@@ -99,7 +99,17 @@ macro_rules! statement_constants {
         const STATEMENTS: &[$crate::store::tx::Sql] = &[$($name),+];
     };
 }
-pub(crate) use {statement_constants, statements};
+/// A statement's text, or the parts of one.
+macro_rules! statement_text {
+    ([$($part:expr),+ $(,)?]) => {
+        $crate::store::columns::joined!($($part),+)
+    };
+    ($text:literal) => {
+        $text
+    };
+}
+
+pub(crate) use {statement_constants, statement_text, statements};
 
 /// Reads one row of the results of a statement. The number is the index of the row of arguments
 /// that it was run with.
