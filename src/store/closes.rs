@@ -9,15 +9,20 @@ use crate::base::{ClosingPrice, Symbol};
 use crate::portfolio::{DayPoint, Repriced};
 use crate::store::account_id::AccountId;
 use crate::store::arg::args;
+use crate::store::columns::{at, columns};
 use crate::store::errors::Result;
 use crate::store::open::Store;
-use crate::store::portfolios::{self, Portfolio};
+use crate::store::portfolios::{self, CLOSE, Portfolio};
 use crate::store::tx::{Failure, Tx, statements};
 use crate::store::write::{Epoch, PAGE_DEADLINE_MS, Write};
 
 /// Most holdings in one page of users, since a larger page would delay other writes. A single
 /// user's holdings are read whatever their number.
 const PAGE_ROWS_MAX: usize = 20_000;
+
+columns! {
+    const CLOSE_OF_SYMBOL = [..CLOSE, symbol];
+}
 
 statements! {
     const CLOSE_RUN = "SELECT 1 FROM close_runs WHERE date = ?1";
@@ -53,9 +58,8 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
 ON CONFLICT (date, symbol) DO UPDATE SET price = excluded.price,
     previous_close = excluded.previous_close, as_of_ms = excluded.as_of_ms,
     official = excluded.official, base_ratio = excluded.base_ratio";
-    const CLOSES = "\
-SELECT symbol, price, previous_close, as_of_ms, official, base_ratio
-FROM closes WHERE date = ?1 ORDER BY symbol";
+    const CLOSES =
+        ["SELECT ", CLOSE_OF_SYMBOL.sql, " FROM closes WHERE date = ?1 ORDER BY symbol"];
 }
 
 /// A user's portfolio, valued at a close. It is written only if the portfolio has not changed
@@ -148,7 +152,9 @@ impl Store {
     /// All stored closing prices of a date.
     pub fn closes(&self, date: Date) -> Result<Vec<PriceOfClose>> {
         self.read(PAGE_DEADLINE_MS, move |tx| {
-            tx.all(CLOSES, &args![date], |row| Ok((row.get(0)?, portfolios::close(row, 1)?)))
+            tx.all(CLOSES, &args![date], |row| {
+                Ok((row.get(at!(CLOSE_OF_SYMBOL.symbol))?, portfolios::close(row)?))
+            })
         })
     }
 

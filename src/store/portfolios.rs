@@ -11,8 +11,9 @@ use crate::base::{
 };
 use crate::portfolio::{Brokers, DayPoint, Derived, MadeOf, Repriced, SyncOutcome};
 use crate::store::account_id::AccountId;
-use crate::store::arg::{Arg, args, record};
+use crate::store::arg::{Arg, args};
 use crate::store::cells::Cells;
+use crate::store::columns::{at, columns, record, values};
 use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
 use crate::store::tx::{Failure, Tx, statements};
@@ -23,33 +24,43 @@ use crate::views::holdings::DeletedRows;
 /// some hundreds.
 pub(crate) const ROWS_MAX: usize = 5_000;
 
+columns! {
+    const SYNC = [broker, synced_ms, simulated, broker_user];
+    const HOLDING = [
+        broker, exchange, tradingsymbol, isin, settled_quantity, t1_quantity, pledged_quantity,
+        mtf_quantity, disputed_quantity, average_price, cost, costed_quantity, last_price,
+        close_price, as_of_ms, broker_pnl, discrepancy, unresolved, mark, marked_on, change_pct,
+        marked_ratio,
+    ];
+    /// What else is written of a holding.
+    const WRITTEN_HOLDING = [..HOLDING, user_id, ordinal, symbol];
+    const POSITION = [
+        broker, kind, exchange, tradingsymbol, product, quantity, multiplier, average_price,
+        last_price, close_price, pnl, realised, unrealised, unresolved,
+    ];
+    const WRITTEN_POSITION = [..POSITION, user_id, ordinal];
+    const POINT = [
+        date, total_invested, total_current_value, total_pnl, value_without_cost, source, left_out,
+        carried, suspect, brokers, holdings, discrepancies,
+    ];
+    const CLOSE = [price, previous_close, as_of_ms, official, base_ratio];
+}
+
 statements! {
     const USER_EXISTS = "SELECT 1 FROM users WHERE id = ?1";
-    const SYNCS = "\
-SELECT broker, synced_ms, simulated, broker_user FROM syncs WHERE user_id = ?1 ORDER BY broker";
-    const HOLDINGS = "\
-SELECT broker, exchange, tradingsymbol, isin, settled_quantity, t1_quantity, pledged_quantity,
-    mtf_quantity, disputed_quantity, average_price, cost, costed_quantity, last_price, close_price,
-    as_of_ms, broker_pnl, discrepancy, unresolved, mark, marked_on, change_pct,
-    marked_ratio
-FROM holdings WHERE user_id = ?1 ORDER BY broker, ordinal";
-    const POSITIONS = "\
-SELECT broker, kind, exchange, tradingsymbol, product, quantity, multiplier, average_price,
-    last_price, close_price, pnl, realised, unrealised, unresolved
-FROM positions WHERE user_id = ?1 ORDER BY broker, ordinal";
+    const SYNCS = ["SELECT ", SYNC.sql, " FROM syncs WHERE user_id = ?1 ORDER BY broker"];
+    const HOLDINGS =
+        ["SELECT ", HOLDING.sql, " FROM holdings WHERE user_id = ?1 ORDER BY broker, ordinal"];
+    const POSITIONS =
+        ["SELECT ", POSITION.sql, " FROM positions WHERE user_id = ?1 ORDER BY broker, ordinal"];
     const DROP_HOLDINGS = "DELETE FROM holdings WHERE user_id = ?1 AND broker = ?2";
     const DROP_POSITIONS = "DELETE FROM positions WHERE user_id = ?1 AND broker = ?2";
-    const ADD_HOLDING = "\
-INSERT INTO holdings (user_id, broker, ordinal, exchange, tradingsymbol, symbol, isin,
-    settled_quantity, t1_quantity, pledged_quantity, mtf_quantity, disputed_quantity,
-    average_price, cost, costed_quantity, last_price, close_price, as_of_ms, broker_pnl,
-    discrepancy, unresolved, mark, marked_on, change_pct, marked_ratio)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-    ?21, ?22, ?23, ?24, ?25)";
-    const ADD_POSITION = "\
-INSERT INTO positions (user_id, broker, ordinal, kind, exchange, tradingsymbol, product, quantity,
-    multiplier, average_price, last_price, close_price, pnl, realised, unrealised, unresolved)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+    const ADD_HOLDING = ["\
+INSERT INTO holdings (", WRITTEN_HOLDING.sql, ")
+VALUES (", WRITTEN_HOLDING.parameters(1), ")"];
+    const ADD_POSITION = ["\
+INSERT INTO positions (", WRITTEN_POSITION.sql, ")
+VALUES (", WRITTEN_POSITION.parameters(1), ")"];
     const REPRICE_HOLDING = "\
 UPDATE holdings SET last_price = ?4, close_price = ?5, as_of_ms = ?6, mark = ?7, marked_on = ?8,
     change_pct = ?9, marked_ratio = ?10
@@ -59,29 +70,17 @@ INSERT INTO syncs (user_id, broker, synced_ms, simulated, broker_user) VALUES (?
 ON CONFLICT (user_id, broker)
 DO UPDATE SET synced_ms = excluded.synced_ms, simulated = excluded.simulated,
     broker_user = coalesce(excluded.broker_user, syncs.broker_user)";
-    const KEEP_POINT = "\
-INSERT INTO points (user_id, date, total_invested, total_current_value, total_pnl,
-    value_without_cost, source, left_out, carried, suspect, brokers, holdings, discrepancies)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
-ON CONFLICT (user_id, date)
-DO UPDATE SET total_invested = excluded.total_invested,
-    total_current_value = excluded.total_current_value, total_pnl = excluded.total_pnl,
-    value_without_cost = excluded.value_without_cost, source = excluded.source,
-    left_out = excluded.left_out, carried = excluded.carried, suspect = excluded.suspect,
-    brokers = excluded.brokers, holdings = excluded.holdings,
-    discrepancies = excluded.discrepancies";
+    const KEEP_POINT = ["\
+INSERT INTO points (user_id, ", POINT.sql, ") VALUES (?1, ", POINT.parameters(2), ")
+ON CONFLICT (user_id, date) DO UPDATE SET (", POINT.sql, ") = (", POINT.parameters(2), ")"];
     const OPEN_CLOSED_PORTFOLIO = "DELETE FROM closed_portfolios WHERE user_id = ?1";
-    const POINTS = "\
-SELECT date, total_invested, total_current_value, total_pnl, value_without_cost, source, left_out,
-    carried, suspect, brokers, holdings, discrepancies
-FROM points WHERE user_id = ?1 AND date >= ?2 ORDER BY date";
+    const POINTS =
+        ["SELECT ", POINT.sql, " FROM points WHERE user_id = ?1 AND date >= ?2 ORDER BY date"];
     const DELETE_HOLDINGS = "DELETE FROM holdings WHERE user_id = ?1";
     const DELETE_POSITIONS = "DELETE FROM positions WHERE user_id = ?1";
     const DELETE_POINTS = "DELETE FROM points WHERE user_id = ?1";
     const DELETE_SYNCS = "DELETE FROM syncs WHERE user_id = ?1";
-    const CLOSE_OF = "\
-SELECT price, previous_close, as_of_ms, official, base_ratio
-FROM closes WHERE date = ?1 AND symbol = ?2";
+    const CLOSE_OF = ["SELECT ", CLOSE.sql, " FROM closes WHERE date = ?1 AND symbol = ?2"];
     const CANDLE_CLOSES = "\
 SELECT date, close_e4 FROM candles WHERE symbol = ?1 AND date <= ?2 ORDER BY date DESC LIMIT 2";
     const PORTFOLIO_VERSION = "SELECT portfolio_version FROM users WHERE id = ?1";
@@ -272,37 +271,34 @@ pub(super) fn of(tx: &dyn Tx, id: AccountId) -> Result<Portfolio, Failure> {
         holdings: tx.all(HOLDINGS, &args![id], holding)?,
         positions: tx.all(POSITIONS, &args![id], position)?,
         syncs: tx.all(SYNCS, &args![id], |row| {
-            Ok(record!(row, 0, SyncState [broker, synced_ms, simulated, broker_user]))
+            Ok(record!(row of SYNC, SyncState [broker, synced_ms, simulated, broker_user]))
         })?,
     })
 }
 
 fn holding(row: &dyn Cells) -> Result<Holding, Failure> {
-    Ok(record!(row, 0, Holding [
+    Ok(record!(row of HOLDING, Holding [
         broker, exchange, tradingsymbol, isin, settled_quantity, t1_quantity, pledged_quantity,
-        mtf_quantity, disputed_quantity,
+        mtf_quantity, disputed_quantity, last_price, close_price, as_of_ms, broker_pnl,
+        discrepancy, unresolved, change_pct,
     ]
         cost: cost(row)?,
-        last_price: row.get(12)?,
-        close_price: row.get(13)?,
-        as_of_ms: row.get(14)?,
-        broker_pnl: row.get(15)?,
-        discrepancy: row.get(16)?,
-        unresolved: row.get(17)?,
         mark: mark(row)?,
-        change_pct: row.get(20)?,
     ))
 }
 
 fn mark(row: &dyn Cells) -> Result<Option<Mark>, Failure> {
-    let sign: Option<ActionSign> = row.get(18)?;
-    let ratio = row.get::<Option<Decimal>>(21)?.map(BaseRatio);
-    Ok(sign.zip(row.get(19)?).map(|(sign, on)| Mark { on, sign, ratio }))
+    let sign: Option<ActionSign> = row.get(at!(HOLDING.mark))?;
+    let on = row.get(at!(HOLDING.marked_on))?;
+    let ratio = row.get::<Option<Decimal>>(at!(HOLDING.marked_ratio))?.map(BaseRatio);
+    Ok(sign.zip(on).map(|(sign, on)| Mark { on, sign, ratio }))
 }
 
 fn cost(row: &dyn Cells) -> Result<Option<Cost>, Failure> {
-    let average: Option<Decimal> = row.get(9)?;
-    Ok(match (row.get(10)?, row.get(11)?) {
+    let average: Option<Decimal> = row.get(at!(HOLDING.average_price))?;
+    let cost = row.get(at!(HOLDING.cost))?;
+    let costed = row.get(at!(HOLDING.costed_quantity))?;
+    Ok(match (cost, costed) {
         (Some(cost), Some(quantity)) => Some(Cost::Part { quantity, cost }),
         (Some(cost), None) => Some(Cost::Total(cost)),
         (None, _) => average.map(Cost::PerShare),
@@ -311,7 +307,7 @@ fn cost(row: &dyn Cells) -> Result<Option<Cost>, Failure> {
 
 /// A row of an older version may have a profit without a price.
 fn position(row: &dyn Cells) -> Result<Position, Failure> {
-    let position = record!(row, 0, Position [
+    let position = record!(row of POSITION, Position [
         broker, kind, exchange, tradingsymbol, product, quantity, multiplier, average_price,
         last_price, close_price, pnl, realised, unrealised, unresolved,
     ]);
@@ -319,14 +315,14 @@ fn position(row: &dyn Cells) -> Result<Position, Failure> {
 }
 
 fn point(row: &dyn Cells) -> Result<DayPoint, Failure> {
-    let brokers = row.get::<Option<Brokers>>(9)?;
-    let made_of = brokers.map(|brokers| {
-        Ok::<_, Failure>(MadeOf { brokers, holdings: row.get(10)?, discrepancies: row.get(11)? })
-    });
-    Ok(record!(row, 0, DayPoint [
+    let made_of = match row.get::<Option<Brokers>>(at!(POINT.brokers))? {
+        Some(brokers) => Some(record!(row of POINT, MadeOf [holdings, discrepancies] brokers)),
+        None => None,
+    };
+    Ok(record!(row of POINT, DayPoint [
         date, total_invested, total_current_value, total_pnl, value_without_cost, source, left_out,
         carried, suspect,
-    ] made_of: made_of.transpose()?))
+    ] made_of))
 }
 
 fn holding_args(id: AccountId, broker: Broker, ordinal: i64, holding: &Holding) -> Vec<Arg<'_>> {
@@ -336,33 +332,33 @@ fn holding_args(id: AccountId, broker: Broker, ordinal: i64, holding: &Holding) 
         Some(Cost::Part { quantity, cost }) => (None, Some(cost), Some(quantity)),
         None => (None, None, None),
     };
-    args![
-        id,
-        broker,
-        ordinal,
-        &holding.exchange,
-        &holding.tradingsymbol,
-        holding.symbol().map(|symbol| symbol.as_str().to_owned()),
-        holding.isin.as_ref(),
-        holding.settled_quantity,
-        holding.t1_quantity,
-        holding.pledged_quantity,
-        holding.mtf_quantity,
-        holding.disputed_quantity,
-        average,
-        cost,
-        costed,
-        holding.last_price,
-        holding.close_price,
-        holding.as_of_ms,
-        holding.broker_pnl,
-        holding.discrepancy,
-        holding.unresolved,
-        holding.mark.map(|mark| mark.sign),
-        holding.mark.map(|mark| mark.on),
-        holding.change_pct,
-        marked_ratio(holding),
-    ]
+    values!(WRITTEN_HOLDING {
+        broker: broker,
+        exchange: &holding.exchange,
+        tradingsymbol: &holding.tradingsymbol,
+        isin: holding.isin.as_ref(),
+        settled_quantity: holding.settled_quantity,
+        t1_quantity: holding.t1_quantity,
+        pledged_quantity: holding.pledged_quantity,
+        mtf_quantity: holding.mtf_quantity,
+        disputed_quantity: holding.disputed_quantity,
+        average_price: average,
+        cost: cost,
+        costed_quantity: costed,
+        last_price: holding.last_price,
+        close_price: holding.close_price,
+        as_of_ms: holding.as_of_ms,
+        broker_pnl: holding.broker_pnl,
+        discrepancy: holding.discrepancy,
+        unresolved: holding.unresolved,
+        mark: holding.mark.map(|mark| mark.sign),
+        marked_on: holding.mark.map(|mark| mark.on),
+        change_pct: holding.change_pct,
+        marked_ratio: marked_ratio(holding),
+        user_id: id,
+        ordinal: ordinal,
+        symbol: holding.symbol().map(|symbol| symbol.as_str().to_owned()),
+    })
     .into()
 }
 
@@ -400,44 +396,44 @@ pub(super) fn reprice(tx: &dyn Tx, id: AccountId, repriced: &Repriced) -> Result
 }
 
 fn position_args(id: AccountId, broker: Broker, ordinal: i64, position: &Position) -> Vec<Arg<'_>> {
-    args![
-        id,
-        broker,
-        ordinal,
-        position.kind,
-        &position.exchange,
-        &position.tradingsymbol,
-        &position.product,
-        position.quantity,
-        position.multiplier,
-        position.average_price,
-        position.last_price,
-        position.close_price,
-        position.pnl,
-        position.realised,
-        position.unrealised,
-        position.unresolved,
-    ]
+    values!(WRITTEN_POSITION {
+        broker: broker,
+        kind: position.kind,
+        exchange: &position.exchange,
+        tradingsymbol: &position.tradingsymbol,
+        product: &position.product,
+        quantity: position.quantity,
+        multiplier: position.multiplier,
+        average_price: position.average_price,
+        last_price: position.last_price,
+        close_price: position.close_price,
+        pnl: position.pnl,
+        realised: position.realised,
+        unrealised: position.unrealised,
+        unresolved: position.unresolved,
+        user_id: id,
+        ordinal: ordinal,
+    })
     .into()
 }
 
 pub(super) fn keep_point(tx: &dyn Tx, id: AccountId, point: &DayPoint) -> Result<(), Failure> {
-    let row = args![
-        id,
-        point.date,
-        point.total_invested,
-        point.total_current_value,
-        point.total_pnl,
-        point.value_without_cost,
-        point.source,
-        point.left_out,
-        point.carried,
-        point.suspect,
-        point.made_of.map(|made| made.brokers),
-        point.made_of.map(|made| made.holdings),
-        point.made_of.map(|made| made.discrepancies),
-    ];
-    tx.run(KEEP_POINT, &row).map(drop)
+    let made_of = point.made_of;
+    let written = values!(POINT {
+        date: point.date,
+        total_invested: point.total_invested,
+        total_current_value: point.total_current_value,
+        total_pnl: point.total_pnl,
+        value_without_cost: point.value_without_cost,
+        source: point.source,
+        left_out: point.left_out,
+        carried: point.carried,
+        suspect: point.suspect,
+        brokers: made_of.map(|made| made.brokers),
+        holdings: made_of.map(|made| made.holdings),
+        discrepancies: made_of.map(|made| made.discrepancies),
+    });
+    tx.run(KEEP_POINT, &[args![id].as_slice(), &written].concat()).map(drop)
 }
 
 /// The closing prices of the symbols of a portfolio.
@@ -450,7 +446,7 @@ fn closing_prices(
     let mut found = HashMap::new();
     let wanted = symbols.iter().map(|symbol| args![date, symbol]);
     tx.query_each(CLOSE_OF, wanted, |at, row| {
-        found.insert(symbols[at].clone(), close(row, 0)?);
+        found.insert(symbols[at].clone(), close(row)?);
         Ok(())
     })?;
     Ok(found)
@@ -489,10 +485,10 @@ fn closes_or_candles(
     Ok(found)
 }
 
-/// Reads a closing price from the five columns from `at` on.
-pub(super) fn close(row: &dyn Cells, at: usize) -> Result<ClosingPrice, Failure> {
-    let base_ratio = row.get::<Option<Decimal>>(at + 4)?.map(BaseRatio);
-    Ok(record!(row, at, ClosingPrice [price, previous_close, as_of_ms, official] base_ratio))
+/// Reads a closing price from a row that begins with the columns of [`CLOSE`].
+pub(super) fn close(row: &dyn Cells) -> Result<ClosingPrice, Failure> {
+    let base_ratio = row.get::<Option<Decimal>>(at!(CLOSE.base_ratio))?.map(BaseRatio);
+    Ok(record!(row of CLOSE, ClosingPrice [price, previous_close, as_of_ms, official] base_ratio))
 }
 
 pub(super) fn delete(tx: &dyn Tx, id: AccountId) -> Result<DeletedRows, Failure> {
