@@ -4,8 +4,9 @@ use jiff::civil::Date;
 
 use crate::base::{Candle, Source, Symbol};
 use crate::store::Epoch;
-use crate::store::arg::{args, record};
+use crate::store::arg::args;
 use crate::store::cells::Cells;
+use crate::store::columns::{at, columns, record};
 use crate::store::errors::Result;
 use crate::store::open::Store;
 use crate::store::tx::{Failure, Tx, statements};
@@ -16,35 +17,44 @@ const HISTORIES_PAGE: usize = 1_000;
 /// Sorts after every possible date.
 const AFTER_ALL: &str = "9999-12-31~";
 
+columns! {
+    const CANDLE = [date, open_e4, high_e4, low_e4, close_e4, volume];
+    /// A history with a candle, or with none.
+    const HISTORY_ROW = [
+        ..CANDLE,
+        source,
+        simulated,
+        "refetch OR EXISTS (
+            SELECT 1 FROM split_suspicions s WHERE s.symbol = h.symbol AND NOT s.confirmed
+        )" as suspect,
+    ];
+    const HISTORY_STATE = [
+        symbol, source, simulated, refetch,
+        "(SELECT max(c.date) FROM candles c WHERE c.symbol = h.symbol)" as last,
+    ];
+    const SUSPICION = [date, confirmed, base_e4];
+}
+
 statements! {
-    const CANDLES = "\
-SELECT date, open_e4, high_e4, low_e4, close_e4, volume
-FROM candles WHERE symbol = ?1 ORDER BY date";
-    const NEWEST_CANDLES = "\
-SELECT date, open_e4, high_e4, low_e4, close_e4, volume
-FROM candles WHERE symbol = ?1 ORDER BY date DESC LIMIT ?2";
+    const CANDLES = ["SELECT ", CANDLE.sql, " FROM candles WHERE symbol = ?1 ORDER BY date"];
+    const NEWEST_CANDLES =
+        ["SELECT ", CANDLE.sql, " FROM candles WHERE symbol = ?1 ORDER BY date DESC LIMIT ?2"];
     const KEEP_CANDLE = "\
 INSERT INTO candles (symbol, date, open_e4, high_e4, low_e4, close_e4, volume)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     const FORGET_CANDLES = "DELETE FROM candles WHERE symbol = ?1 AND date < ?2";
-    const HISTORY = "\
-SELECT h.source, h.simulated, h.refetch OR EXISTS (
-        SELECT 1 FROM split_suspicions s WHERE s.symbol = h.symbol AND NOT s.confirmed
-    ), c.date, c.open_e4, c.high_e4, c.low_e4, c.close_e4, \
-    c.volume
+    const HISTORY = ["SELECT ", HISTORY_ROW.sql, "
 FROM candle_histories h LEFT JOIN candles c ON c.symbol = h.symbol
-WHERE h.symbol = ?1 ORDER BY c.date DESC LIMIT ?2";
-    const HISTORIES = "\
-SELECT h.symbol, h.source, h.simulated, h.refetch,
-    (SELECT max(c.date) FROM candles c WHERE c.symbol = h.symbol)
-FROM candle_histories h WHERE h.symbol > ?1 ORDER BY h.symbol LIMIT ?2";
+WHERE h.symbol = ?1 ORDER BY c.date DESC LIMIT ?2"];
+    const HISTORIES = ["SELECT ", HISTORY_STATE.sql, "
+FROM candle_histories h WHERE symbol > ?1 ORDER BY symbol LIMIT ?2"];
     const KEEP_HISTORY = "\
 INSERT INTO candle_histories (symbol, source, simulated, refetch) VALUES (?1, ?2, ?3, FALSE)
 ON CONFLICT (symbol) DO UPDATE
 SET source = excluded.source, simulated = excluded.simulated, refetch = FALSE";
     const REFETCH = "UPDATE candle_histories SET refetch = TRUE WHERE symbol = ?1";
     const SUSPICIONS =
-        "SELECT date, confirmed, base_e4 FROM split_suspicions WHERE symbol = ?1 ORDER BY date";
+        ["SELECT ", SUSPICION.sql, " FROM split_suspicions WHERE symbol = ?1 ORDER BY date"];
     const KEEP_SUSPICION = "\
 INSERT INTO split_suspicions (symbol, date, confirmed, base_e4) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (symbol, date)
@@ -112,11 +122,9 @@ impl Store {
                 let of_page: Vec<Symbol> = page.iter().map(|found| found.symbol.clone()).collect();
                 let symbols = of_page.iter().map(|symbol| args![symbol]);
                 tx.query_each(SUSPICIONS, symbols, |at, row| {
-                    let suspicion = SplitSuspicion {
-                        date: row.get(0)?,
-                        confirmed: row.get(1)?,
-                        base_e4: row.get(2)?,
-                    };
+                    let suspicion = record!(row of SUSPICION, SplitSuspicion [
+                        date, confirmed, base_e4,
+                    ]);
                     page[at].suspicions.push(suspicion);
                     Ok(())
                 })?;
@@ -140,26 +148,25 @@ impl Store {
         self.read(READ_DEADLINE_MS, move |tx| {
             // One statement, so that the candles and the history's state belong together.
             let mut rows = tx.all(HISTORY, &args![&symbol, max], |row| {
-                let about = (row.get(0)?, row.get(1)?, row.get(2)?);
+                let candles = Vec::new();
+                let about = record!(row of HISTORY_ROW, StoredCandles [
+                    source, simulated, suspect,
+                ] candles);
                 // A history may have no candles yet.
-                let date: Option<Date> = row.get(3)?;
-                Ok((about, date.map(|date| candle(row, date, 4)).transpose()?))
+                let date: Option<Date> = row.get(at!(HISTORY_ROW.date))?;
+                Ok((about, date.map(|date| candle_of(date, row)).transpose()?))
             })?;
             rows.reverse();
-            let Some(((source, simulated, suspect), _)) = rows.first().copied() else {
-                return Ok(None);
-            };
+            let Some((about, _)) = rows.first().cloned() else { return Ok(None) };
             let candles = rows.into_iter().filter_map(|(_, candle)| candle).collect();
-            Ok(Some(StoredCandles { source, simulated, suspect, candles }))
+            Ok(Some(StoredCandles { candles, ..about }))
         })
     }
 
     /// A symbol's candles, oldest first.
     pub fn candles(&self, symbol: &Symbol) -> Result<Vec<Candle>> {
         let symbol = symbol.clone();
-        self.read(PAGE_DEADLINE_MS, move |tx| {
-            tx.all(CANDLES, &args![&symbol], |row| candle(row, row.get(0)?, 1))
-        })
+        self.read(PAGE_DEADLINE_MS, move |tx| tx.all(CANDLES, &args![&symbol], candle))
     }
 
     /// The newest candles of these symbols, at most `max` each, oldest first.
@@ -173,7 +180,7 @@ impl Store {
                 symbols.iter().map(|symbol| (symbol.clone(), Vec::new())).collect();
             let wanted = symbols.iter().map(|symbol| args![symbol, max]);
             tx.query_each(NEWEST_CANDLES, wanted, |at, row| {
-                found[at].1.push(candle(row, row.get(0)?, 1)?);
+                found[at].1.push(candle(row)?);
                 Ok(())
             })?;
             found.iter_mut().for_each(|(_, candles)| candles.reverse());
@@ -231,12 +238,18 @@ impl Store {
 /// Reads a history without its suspicions.
 fn history(row: &dyn Cells) -> Result<CandleHistory, Failure> {
     let suspicions = Vec::new();
-    Ok(record!(row, 0, CandleHistory [symbol, source, simulated, refetch, last] suspicions))
+    Ok(record!(row of HISTORY_STATE, CandleHistory [
+        symbol, source, simulated, refetch, last,
+    ] suspicions))
 }
 
-/// The candle of `date` whose prices begin in the column `at`.
-fn candle(row: &dyn Cells, date: Date, at: usize) -> Result<Candle, Failure> {
-    Ok(record!(row, at, Candle [open_e4, high_e4, low_e4, close_e4, volume] date))
+fn candle(row: &dyn Cells) -> Result<Candle, Failure> {
+    candle_of(row.get(at!(CANDLE.date))?, row)
+}
+
+/// The candle of `date` in a row that begins with the columns of [`CANDLE`].
+fn candle_of(date: Date, row: &dyn Cells) -> Result<Candle, Failure> {
+    Ok(record!(row of CANDLE, Candle [open_e4, high_e4, low_e4, close_e4, volume] date))
 }
 
 fn keep(tx: &dyn Tx, symbol: &Symbol, candles: &[Candle]) -> Result<(), Failure> {

@@ -7,62 +7,65 @@ use jiff::civil::Date;
 
 use crate::signals::ListedSignal;
 use crate::store::Epoch;
-use crate::store::arg::{Arg, args, record};
+use crate::store::arg::{Arg, args};
 use crate::store::cells::Cells;
+use crate::store::columns::{at, columns, record, values};
 use crate::store::errors::Result;
 use crate::store::open::Store;
 use crate::store::tx::{Failure, statements};
 use crate::store::write::{PAGE_DEADLINE_MS, Write};
 
+columns! {
+    /// What both ledgers have of a signal.
+    const SIGNAL = [
+        "published_on" as on, symbol, pattern, direction, confidence, "dates" as samples,
+        date_hit_rate, base_rate, simulated, prior_dates, past_signals, past_hits,
+    ];
+    const RANKED = [..SIGNAL, rank];
+    /// An entry of the ledger `s`, with its outcome `o` if there is one.
+    const ENTRY = [
+        ..SIGNAL, id, judged_on, from_close_e4, to_close_e4, hit, universe_symbols, universe_moved,
+        "o.hit IS NOT NULL OR EXISTS (
+            SELECT 1 FROM candles c WHERE c.symbol = s.symbol AND c.date = s.published_on
+        )" as has_candle,
+    ];
+    const PUBLISHED = [..ENTRY, "close_e4" as price_e4];
+    const PROVISIONAL = [
+        ..ENTRY, price_e4, first_seen_ms,
+        "EXISTS (SELECT 1 FROM signal_dates d WHERE d.date = s.published_on)" as is_complete,
+        "EXISTS (
+            SELECT 1 FROM signal_ledger l
+            WHERE l.published_on = s.published_on AND l.symbol = s.symbol AND l.pattern = s.pattern
+        )" as is_confirmed,
+    ];
+}
+
 statements! {
     const PUBLISH_DATE = "\
 INSERT INTO signal_dates (date, published_ms, symbols) VALUES (?1, ?2, ?3)
 ON CONFLICT (date) DO NOTHING";
-    const PUBLISH_SIGNAL = "\
-INSERT INTO signal_ledger (published_on, symbol, pattern, direction, confidence, dates,
-    date_hit_rate, base_rate, close_e4, rank, simulated, prior_dates, past_signals, past_hits)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+    const PUBLISH_SIGNAL = ["\
+INSERT INTO signal_ledger (close_e4, rank, ", SIGNAL.sql, ")
+VALUES (?1, ?2, ", SIGNAL.parameters(3), ")"];
     const LAST_DATE = "SELECT date FROM signal_dates WHERE date > '' ORDER BY date DESC LIMIT 1";
     const FIRST_DATE = "SELECT date FROM signal_dates WHERE date > '' ORDER BY date LIMIT 1";
     const DATES = "SELECT date FROM signal_dates WHERE date > '' ORDER BY date";
-    const OF_DATE = "\
-SELECT id, published_on, symbol, pattern, direction, confidence, dates, date_hit_rate, base_rate,
-    close_e4, rank, simulated, prior_dates, past_signals, past_hits
-FROM signal_ledger WHERE published_on = ?1";
-    const LEDGER = "\
-SELECT l.id, l.published_on, l.symbol, l.pattern, l.direction, l.confidence, l.dates,
-    l.date_hit_rate, l.base_rate, l.close_e4, l.rank, l.simulated,
-    l.prior_dates, l.past_signals, l.past_hits,
-    o.judged_on, o.from_close_e4, o.to_close_e4, o.hit, o.universe_symbols, o.universe_moved,
-    o.hit IS NOT NULL OR EXISTS (
-        SELECT 1 FROM candles c WHERE c.symbol = l.symbol AND c.date = l.published_on)
-FROM signal_ledger l LEFT JOIN signal_outcomes o ON o.ledger_id = l.id
-WHERE l.id > ?1 ORDER BY l.id LIMIT ?2";
+    const OF_DATE = ["SELECT ", RANKED.sql, " FROM signal_ledger WHERE published_on = ?1"];
+    const LEDGER = ["SELECT ", PUBLISHED.sql, "
+FROM signal_ledger s LEFT JOIN signal_outcomes o ON o.ledger_id = s.id
+WHERE s.id > ?1 ORDER BY s.id LIMIT ?2"];
     const KEEP_OUTCOME = "\
 INSERT INTO signal_outcomes (ledger_id, judged_on, from_close_e4, to_close_e4, hit,
     universe_symbols, universe_moved)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
 ON CONFLICT (ledger_id) DO NOTHING";
-    const KEEP_PROVISIONAL = "\
-INSERT INTO provisional_signals (published_on, symbol, pattern, direction, confidence, dates,
-    date_hit_rate, base_rate, price_e4, first_seen_ms, simulated, prior_dates, past_signals,
-    past_hits)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
-ON CONFLICT (published_on, symbol, pattern) DO NOTHING";
-    const PROVISIONAL_LEDGER = "\
-SELECT p.id, p.published_on, p.symbol, p.pattern, p.direction, p.confidence, p.dates,
-    p.date_hit_rate, p.base_rate, p.price_e4, p.first_seen_ms, p.simulated,
-    p.prior_dates, p.past_signals, p.past_hits,
-    o.judged_on, o.from_close_e4, o.to_close_e4, o.hit, o.universe_symbols, o.universe_moved,
-    o.hit IS NOT NULL OR EXISTS (
-        SELECT 1 FROM candles c WHERE c.symbol = p.symbol AND c.date = p.published_on),
-    d.date IS NOT NULL, l.id IS NOT NULL
-FROM provisional_signals p
-LEFT JOIN provisional_outcomes o ON o.provisional_id = p.id
-LEFT JOIN signal_dates d ON d.date = p.published_on
-LEFT JOIN signal_ledger l
-    ON l.published_on = p.published_on AND l.symbol = p.symbol AND l.pattern = p.pattern
-WHERE p.id > ?1 ORDER BY p.id LIMIT ?2";
+    const KEEP_PROVISIONAL = ["\
+INSERT INTO provisional_signals (price_e4, first_seen_ms, ", SIGNAL.sql, ")
+VALUES (?1, ?2, ", SIGNAL.parameters(3), ")
+ON CONFLICT (published_on, symbol, pattern) DO NOTHING"];
+    const PROVISIONAL_LEDGER = ["SELECT ", PROVISIONAL.sql, "
+FROM provisional_signals s LEFT JOIN provisional_outcomes o ON o.provisional_id = s.id
+WHERE s.id > ?1 ORDER BY s.id LIMIT ?2"];
     const KEEP_PROVISIONAL_OUTCOME = "\
 INSERT INTO provisional_outcomes (provisional_id, judged_on, from_close_e4, to_close_e4, hit,
     universe_symbols, universe_moved)
@@ -159,7 +162,8 @@ impl Store {
     /// A date's signals in their published order.
     pub(crate) fn signals_of(&self, on: Date) -> Result<Vec<ListedSignal>> {
         self.read(PAGE_DEADLINE_MS, move |tx| {
-            let ranked = |row: &dyn Cells| Ok((row.get::<u32>(10)?, signal(row, false)?));
+            let rank = |row: &dyn Cells| row.get::<u32>(at!(RANKED.rank));
+            let ranked = |row: &dyn Cells| Ok((rank(row)?, signal(row, false)?));
             let mut found = tx.all(OF_DATE, &args![on], ranked)?;
             found.sort_by_key(|(rank, _)| *rank);
             Ok(found.into_iter().map(|(_, signal)| signal).collect())
@@ -169,7 +173,9 @@ impl Store {
     /// A page of the ledger after the entry `after`.
     pub fn ledger(&self, after: i64, limit: usize) -> Result<Vec<LedgerEntry>> {
         self.read(PAGE_DEADLINE_MS, move |tx| {
-            tx.all(LEDGER, &args![after, limit], |row| entry(row, false))
+            tx.all(LEDGER, &args![after, limit], |row| {
+                entry(row, row.get(at!(PUBLISHED.price_e4))?, false)
+            })
         })
     }
 
@@ -216,72 +222,67 @@ impl Store {
     }
 }
 
-/// The columns of both ledgers, which differ in the tenth: the rank, or the time of the first look.
+/// The arguments of both ledgers: the price, the rank or the time of the first look, the signal.
 fn signal_args<'a>(
     on: Date,
     (signal, price_e4): &'a PricedSignal,
-    tenth: Arg<'a>,
-) -> [Arg<'a>; 14] {
+    second: Arg<'a>,
+) -> Vec<Arg<'a>> {
     let (signals, hits) = signal.past.unzip();
-    args![
-        on,
-        &signal.symbol,
-        &signal.pattern,
-        signal.direction,
-        signal.confidence,
-        signal.samples,
-        signal.date_hit_rate,
-        signal.base_rate,
-        *price_e4,
-        tenth,
-        signal.simulated,
-        signal.prior_dates,
-        signals,
-        hits,
-    ]
+    let written = values!(SIGNAL {
+        on: on,
+        symbol: &signal.symbol,
+        pattern: &signal.pattern,
+        direction: signal.direction,
+        confidence: signal.confidence,
+        samples: signal.samples,
+        date_hit_rate: signal.date_hit_rate,
+        base_rate: signal.base_rate,
+        simulated: signal.simulated,
+        prior_dates: signal.prior_dates,
+        past_signals: signals,
+        past_hits: hits,
+    });
+    [Arg::from(*price_e4), second].into_iter().chain(written).collect()
 }
 
 fn signal(row: &dyn Cells, provisional: bool) -> Result<ListedSignal, Failure> {
-    let signals = row.get::<Option<u32>>(13)?;
-    let hits = row.get(14)?;
-    Ok(record!(row, 2, ListedSignal [
-        symbol, pattern, direction, confidence, samples, date_hit_rate, base_rate,
+    let signals = row.get::<Option<u32>>(at!(SIGNAL.past_signals))?;
+    let hits = row.get(at!(SIGNAL.past_hits))?;
+    Ok(record!(row of SIGNAL, ListedSignal [
+        symbol, pattern, direction, confidence, samples, date_hit_rate, base_rate, simulated,
+        prior_dates,
     ]
-        simulated: row.get(11)?,
-        prior_dates: row.get(12)?,
         past: signals.zip(hits),
         provisional,
     ))
 }
 
-fn entry(row: &dyn Cells, provisional: bool) -> Result<LedgerEntry, Failure> {
-    Ok(LedgerEntry {
-        id: row.get(0)?,
-        on: row.get(1)?,
-        signal: signal(row, provisional)?,
-        price_e4: row.get(9)?,
-        outcome: outcome_if_any(row)?,
-        has_candle: row.get(21)?,
-    })
+fn entry(row: &dyn Cells, price_e4: i64, provisional: bool) -> Result<LedgerEntry, Failure> {
+    let signal = signal(row, provisional)?;
+    let outcome = outcome_if_any(row)?;
+    Ok(record!(row of ENTRY, LedgerEntry [id, on, has_candle] signal, price_e4, outcome))
 }
 
 fn provisional(row: &dyn Cells) -> Result<ProvisionalEntry, Failure> {
-    let completion = match (row.get(22)?, row.get(23)?) {
+    let is_complete = row.get(at!(PROVISIONAL.is_complete))?;
+    let is_confirmed = row.get(at!(PROVISIONAL.is_confirmed))?;
+    let completion = match (is_complete, is_confirmed) {
         (false, _) => Completion::Unknown,
         (true, false) => Completion::Vanished,
         (true, true) => Completion::Confirmed,
     };
-    Ok(ProvisionalEntry { entry: entry(row, true)?, first_seen_ms: row.get(10)?, completion })
+    let entry = entry(row, row.get(at!(PROVISIONAL.price_e4))?, true)?;
+    Ok(record!(row of PROVISIONAL, ProvisionalEntry [first_seen_ms] entry, completion))
 }
 
 /// Reads the outcome, if there is one.
 fn outcome_if_any(row: &dyn Cells) -> Result<Option<SignalOutcome>, Failure> {
-    let Some(hit) = row.get::<Option<bool>>(18)? else { return Ok(None) };
-    Ok(Some(SignalOutcome {
-        judged_on: row.get(15)?,
-        from_close_e4: row.get(16)?,
-        to_close_e4: row.get(17)?,
-        universe: row.get::<Option<u32>>(19)?.zip(row.get(20)?),
+    let Some(hit) = row.get::<Option<bool>>(at!(ENTRY.hit))? else { return Ok(None) };
+    let symbols = row.get::<Option<u32>>(at!(ENTRY.universe_symbols))?;
+    let moved = row.get(at!(ENTRY.universe_moved))?;
+    Ok(Some(record!(row of ENTRY, SignalOutcome [judged_on, from_close_e4, to_close_e4]
+        universe: symbols.zip(moved),
         hit,
-    }))
+    )))
 }
