@@ -1,8 +1,9 @@
 //! Accounts: users, their passwords, and the networks that they are used from.
 
 use crate::store::account_id::AccountId;
-use crate::store::arg::{args, record};
+use crate::store::arg::args;
 use crate::store::cells::{Cells, damaged};
+use crate::store::columns::{at, columns, record};
 use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
 use crate::store::tx::{Failure, Tx, statements};
@@ -24,18 +25,24 @@ pub(crate) const SPELLINGS_MAX: usize = 5;
 /// The last use of a network is written again after this time.
 pub(crate) const LOGIN_NETWORK_AGAIN_MS: i64 = 20 * 3_600_000;
 
+columns! {
+    const SECRETS = [
+        id, email, name, created_ms, password_hash, token_epoch,
+        "disabled_ms IS NOT NULL" as disabled,
+    ];
+    const NETWORK = ["login_networks.user_id" as id, network, seen_ms];
+    const NETWORK_OF_EMAIL = [..NETWORK, email];
+}
+
 statements! {
     const CREATE_USER = "\
 -- The epoch is random, so that no token of another account that once had the id is good for this
 -- one: ids are given again where a database has gone back.
 INSERT INTO users (email, name, password_hash, created_ms, token_epoch) VALUES (?1, ?2, ?3, ?4, ?5)
 RETURNING id";
-    const USER_BY_EMAIL = "\
-SELECT id, email, name, created_ms, password_hash, token_epoch, disabled_ms IS NOT NULL
-FROM users WHERE email IN (?1, ?2, ?3, ?4, ?5)";
-    const USER_BY_ID = "\
-SELECT id, email, name, created_ms, password_hash, token_epoch, disabled_ms IS NOT NULL
-FROM users WHERE id = ?1";
+    const USER_BY_EMAIL =
+        ["SELECT ", SECRETS.sql, " FROM users WHERE email IN (?1, ?2, ?3, ?4, ?5)"];
+    const USER_BY_ID = ["SELECT ", SECRETS.sql, " FROM users WHERE id = ?1"];
     const REPLACE_HASH = "UPDATE users SET password_hash = ?3 WHERE id = ?1 AND password_hash = ?2";
     const CHANGE_PASSWORD = "\
 -- The epoch counts up, for its order, and has 32 random bits below, so that no token of another
@@ -51,11 +58,10 @@ RETURNING token_epoch";
     const ERASE_USER = "\
 -- What is theirs goes with the row.
 DELETE FROM users WHERE id = ?1 RETURNING journal_entries";
-    const LOGIN_NETWORKS = "\
-SELECT login_networks.user_id, users.email, login_networks.network, login_networks.seen_ms
+    const LOGIN_NETWORKS = ["SELECT ", NETWORK_OF_EMAIL.sql, "
 FROM login_networks JOIN users ON users.id = login_networks.user_id
-WHERE login_networks.seen_ms >= ?1
-ORDER BY login_networks.seen_ms DESC LIMIT ?2";
+WHERE seen_ms >= ?1
+ORDER BY seen_ms DESC LIMIT ?2"];
     const KEEP_LOGIN_NETWORK = "\
 -- Nothing is written for an account that is gone, or a network that was seen within the day.
 INSERT INTO login_networks (user_id, network, seen_ms)
@@ -67,8 +73,8 @@ DELETE FROM login_networks WHERE user_id = ?1 AND network NOT IN (
     SELECT network FROM login_networks WHERE user_id = ?1
     ORDER BY seen_ms DESC, network LIMIT ?2
 )";
-    const NETWORKS_OF_USER = "\
-SELECT network, seen_ms FROM login_networks WHERE user_id = ?1 ORDER BY seen_ms DESC, network";
+    const NETWORKS_OF_USER = ["SELECT ", NETWORK.sql, "
+FROM login_networks WHERE user_id = ?1 ORDER BY seen_ms DESC, network"];
     const FORGET_LOGIN_NETWORKS = "DELETE FROM login_networks WHERE seen_ms < ?1";
 }
 
@@ -190,10 +196,7 @@ impl Store {
     pub(crate) fn login_networks(&self, since_ms: i64) -> Result<Vec<(String, LoginNetwork)>> {
         self.read(PAGE_DEADLINE_MS, move |tx| {
             tx.all(LOGIN_NETWORKS, &args![since_ms, LOGIN_NETWORKS_READ], |row| {
-                let id = row.get(0)?;
-                let network = row.get(2)?;
-                let seen_ms = row.get(3)?;
-                Ok((row.get(1)?, LoginNetwork { id, network, seen_ms }))
+                Ok((row.get(at!(NETWORK_OF_EMAIL.email))?, login_network(row)?))
             })
         })
     }
@@ -223,11 +226,7 @@ impl Store {
 
     /// The stored networks of one account, the latest first.
     pub(crate) fn login_networks_of(&self, id: AccountId) -> Result<Vec<LoginNetwork>> {
-        self.read(READ_DEADLINE_MS, move |tx| {
-            tx.all(NETWORKS_OF_USER, &args![id], |row| {
-                Ok(LoginNetwork { id, network: row.get(0)?, seen_ms: row.get(1)? })
-            })
-        })
+        self.read(READ_DEADLINE_MS, move |tx| tx.all(NETWORKS_OF_USER, &args![id], login_network))
     }
 
     /// Deletes networks that were last seen before `before_ms`.
@@ -264,8 +263,12 @@ pub(super) fn by_id(tx: &dyn Tx, id: AccountId) -> Result<Option<UserSecrets>, F
 }
 
 fn secrets(row: &dyn Cells) -> Result<UserSecrets, Failure> {
-    let user = record!(row, 0, User [id, email, name, created_ms]);
-    Ok(record!(row, 4, UserSecrets [password_hash, token_epoch, disabled] user))
+    let user = record!(row of SECRETS, User [id, email, name, created_ms]);
+    Ok(record!(row of SECRETS, UserSecrets [password_hash, token_epoch, disabled] user))
+}
+
+fn login_network(row: &dyn Cells) -> Result<LoginNetwork, Failure> {
+    Ok(record!(row of NETWORK, LoginNetwork [id, network, seen_ms]))
 }
 
 pub(super) fn replace_hash(

@@ -4,8 +4,9 @@
 use crate::base::words::Words;
 use crate::base::{Scope, Scopes};
 use crate::store::account_id::AccountId;
-use crate::store::arg::{args, record};
+use crate::store::arg::args;
 use crate::store::cells::Cells;
+use crate::store::columns::{at, columns, record};
 use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
 use crate::store::tx::{Failure, Tx, statements};
@@ -18,6 +19,14 @@ const KEYS_STORED_MAX: usize = 100;
 /// Time for which expired keys are listed, and answered as expired.
 pub(crate) const ENDED_LISTED_MS: i64 = 30 * 24 * 3_600 * 1_000;
 
+columns! {
+    const KEY = [
+        "api_keys.id" as id, "api_keys.user_id" as user, "api_keys.name" as name, scopes, hash,
+        "api_keys.created_ms" as created_ms, expires_ms, used_ms, used_from, email,
+        "disabled_ms IS NOT NULL" as is_disabled, "incarnation = database_id" as is_current,
+    ];
+}
+
 statements! {
     const ADD_KEY = "\
 INSERT INTO api_keys (id, user_id, incarnation, name, scopes, hash, created_ms, expires_ms)
@@ -25,16 +34,12 @@ SELECT ?1, ?2, database_id, ?3, ?4, ?5, ?6, ?7 FROM identity WHERE id = 1";
     const KEYS_COUNTED = "\
 SELECT count(*), coalesce(sum(CASE WHEN coalesce(expires_ms, ?2 + 1) > ?2 THEN 1 ELSE 0 END), 0)
 FROM api_keys WHERE user_id = ?1";
-    const KEYS_OF_USER = "\
-SELECT api_keys.id, api_keys.user_id, api_keys.name, scopes, hash, api_keys.created_ms, expires_ms,
-    used_ms, used_from, email, disabled_ms IS NOT NULL, incarnation = database_id
+    const KEYS_OF_USER = ["SELECT ", KEY.sql, "
 FROM api_keys JOIN users ON users.id = api_keys.user_id JOIN identity ON identity.id = 1
-WHERE api_keys.user_id = ?1";
-    const KEYS_AFTER = "\
-SELECT api_keys.id, api_keys.user_id, api_keys.name, scopes, hash, api_keys.created_ms, expires_ms,
-    used_ms, used_from, email, disabled_ms IS NOT NULL, incarnation = database_id
+WHERE api_keys.user_id = ?1"];
+    const KEYS_AFTER = ["SELECT ", KEY.sql, "
 FROM api_keys JOIN users ON users.id = api_keys.user_id JOIN identity ON identity.id = 1
-WHERE api_keys.id > ?1 ORDER BY api_keys.id LIMIT ?2";
+WHERE api_keys.id > ?1 ORDER BY api_keys.id LIMIT ?2"];
     const REMOVE_KEY = "DELETE FROM api_keys WHERE id = ?1 AND user_id = coalesce(?2, user_id)";
     const REMOVE_KEYS = "DELETE FROM api_keys WHERE user_id = ?1";
     const FORGET_KEYS = "\
@@ -164,13 +169,11 @@ fn usable(listed: ListedKey) -> Option<StoredKey> {
 }
 
 fn listed(row: &dyn Cells) -> Result<ListedKey, Failure> {
-    let words = row.str(3)?.split(' ');
+    let words = row.str(at!(KEY.scopes))?.split(' ');
     // A scope that only a newer program knows permits nothing here.
     let scopes = words.filter_map(<Scope as Words>::parse).collect();
-    let id = row.get(0)?;
-    let user = row.get(1)?;
-    let name = row.get(2)?;
-    let key = record!(row, 4, StoredKey [hash, created_ms, expires_ms, used_ms, used_from]
-        id, user, name, scopes);
-    Ok(record!(row, 9, ListedKey [email, is_disabled, is_current] key))
+    let key = record!(row of KEY, StoredKey [
+        id, user, name, hash, created_ms, expires_ms, used_ms, used_from,
+    ] scopes);
+    Ok(record!(row of KEY, ListedKey [email, is_disabled, is_current] key))
 }

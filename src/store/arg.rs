@@ -34,16 +34,6 @@ impl<'a, T: Argument<'a>> From<Option<T>> for Arg<'a> {
     }
 }
 
-/// A record whose members are a row's columns from `$at` on, in this order, with its other members.
-macro_rules! record {
-    ($row:ident, $at:expr, $type:ident [$($member:ident),+ $(,)?] $($other:tt)*) => {{
-        let mut columns = $at..;
-        let mut next = || columns.next().unwrap_or_default();
-        $type { $($member: $row.get(next())?,)+ $($other)* }
-    }};
-}
-pub(super) use record;
-
 /// The arguments of a statement, in order.
 macro_rules! args {
     ($($value:expr),* $(,)?) => {

@@ -4,24 +4,30 @@
 use crate::store::account_id::AccountId;
 use crate::store::arg::args;
 use crate::store::cells::{Cells, damaged};
+use crate::store::columns::{at, columns, record};
 use crate::store::errors::Result;
 use crate::store::tx::statements;
 use crate::store::tx::{Failure, Tx};
 
+columns! {
+    const CHANGE = [
+        made, noticed, database_id, secret_check, number, kind, user_id, token_id, value, mark,
+    ];
+    const LAST_CHANGE = [made, noticed, mark];
+}
+
 statements! {
-    const CHANGES_AFTER = "\
+    const CHANGES_AFTER = ["\
 -- The first row is the change ?1 itself, where it is still there: its mark proves that it is the
 -- one that was read. One row with nulls where there is none.
-SELECT change_count.made, change_count.noticed, identity.database_id, changes.number, changes.kind,
-    changes.user_id, changes.token_id, changes.value, changes.mark, identity.secret_check
+SELECT ", CHANGE.sql, "
 FROM change_count JOIN identity ON identity.id = 1 LEFT JOIN changes ON changes.number >= ?1
 WHERE change_count.id = 1
 ORDER BY changes.number
-LIMIT ?2";
-    const CHANGES_MADE = "\
-SELECT change_count.made, change_count.noticed, changes.mark
+LIMIT ?2"];
+    const CHANGES_MADE = ["SELECT ", LAST_CHANGE.sql, "
 FROM change_count LEFT JOIN changes ON changes.number = change_count.made
-WHERE change_count.id = 1";
+WHERE change_count.id = 1"];
 }
 
 /// Changes of accounts and tokens read at a time.
@@ -115,12 +121,15 @@ impl Changes {
 pub(super) fn changes_after(tx: &dyn Tx, number: i64) -> Result<Changes, Failure> {
     // One more row, for the change `number` itself.
     let rows = tx.all(CHANGES_AFTER, &args![number, CHANGES_PAGE + 1], |row| {
-        let change = row
-            .get::<Option<i64>>(3)?
-            .map(|number| Ok::<_, Failure>((number, row.get::<i64>(8)?, change(row)?)));
-        let identity = (row.get::<Option<String>>(2)?, row.get::<Option<String>>(9)?);
-        let of_all = (row.get::<i64>(0)?, row.get::<i64>(1)?, identity);
-        Ok((of_all, change.transpose()?))
+        let change = match row.get::<Option<i64>>(at!(CHANGE.number))? {
+            Some(number) => Some((number, row.get::<i64>(at!(CHANGE.mark))?, change(row)?)),
+            None => None,
+        };
+        let incarnation = row.get::<Option<String>>(at!(CHANGE.database_id))?;
+        let secret_check = row.get::<Option<String>>(at!(CHANGE.secret_check))?;
+        let made = row.get::<i64>(at!(CHANGE.made))?;
+        let noticed = row.get::<i64>(at!(CHANGE.noticed))?;
+        Ok(((made, noticed, (incarnation, secret_check)), change))
     })?;
     let Some(((made, noticed, (incarnation, secret_check)), _)) = rows.first().cloned() else {
         return Err(damaged("a count of changes"));
@@ -141,10 +150,14 @@ pub(super) fn changes_after(tx: &dyn Tx, number: i64) -> Result<Changes, Failure
 }
 
 pub(super) fn change(row: &dyn Cells) -> Result<Change, Failure> {
-    Ok(match row.str(4)? {
-        "account" => Change::Account { id: row.get(5)?, epoch: row.get(7)? },
-        "erased" => Change::Erased { id: row.get(5)? },
-        "revoked" => Change::Revoked { token_id: row.get(6)?, expires_ms: row.get(7)? },
+    let id = || row.get(at!(CHANGE.user_id));
+    let value = || row.get(at!(CHANGE.value));
+    Ok(match row.str(at!(CHANGE.kind))? {
+        "account" => Change::Account { id: id()?, epoch: value()? },
+        "erased" => Change::Erased { id: id()? },
+        "revoked" => {
+            Change::Revoked { token_id: row.get(at!(CHANGE.token_id))?, expires_ms: value()? }
+        }
         _ => Change::Unknown,
     })
 }
@@ -153,6 +166,8 @@ pub(super) fn change(row: &dyn Cells) -> Result<Change, Failure> {
 /// applied.
 pub(super) fn counts(tx: &dyn Tx) -> Result<(LastRead, i64), Failure> {
     tx.only(CHANGES_MADE, &[], "a count of changes", |row| {
-        Ok((LastRead { number: row.get(0)?, mark: row.get(2)? }, row.get(1)?))
+        let number = row.get(at!(LAST_CHANGE.made))?;
+        let read = record!(row of LAST_CHANGE, LastRead [mark] number);
+        Ok((read, row.get(at!(LAST_CHANGE.noticed))?))
     })
 }

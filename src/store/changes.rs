@@ -7,7 +7,8 @@ use crate::store::accounts::random;
 use crate::store::api_keys::{self, StoredKey};
 use crate::store::arg::args;
 use crate::store::change_log::{Changes, Continuity, LastRead, changes_after, counts};
-use crate::store::condition::IDENTITY;
+use crate::store::columns::at;
+use crate::store::condition::{IDENTIFIED, IDENTITY};
 use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
 use crate::store::tx::{Failure, Tx, statements};
@@ -187,7 +188,10 @@ impl Store {
 }
 
 pub(super) fn identity(tx: &dyn Tx) -> Result<DatabaseIdentity, Failure> {
-    match tx.only(IDENTITY, &[], "the database's id", |row| Ok((row.get(0)?, row.get(2)?)))? {
+    let found = tx.only(IDENTITY, &[], "the database's id", |row| {
+        Ok((row.get(at!(IDENTIFIED.database_id))?, row.get(at!(IDENTIFIED.cluster_id))?))
+    })?;
+    match found {
         (Some(incarnation), Some(cluster)) => Ok(DatabaseIdentity { incarnation, cluster }),
         _ => {
             let why = "a database that was put in place has to take writes once";

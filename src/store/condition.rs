@@ -6,13 +6,18 @@ use parking_lot::Mutex;
 
 use crate::ops::{Counter, DurationCounts};
 use crate::rt::{BatchStats, LaneError, LaneStats, Refused, Ticket};
+use crate::store::columns::columns;
 use crate::store::errors::{Result, StoreError};
 use crate::store::tx::statements;
 pub(crate) use crate::views::states::StoreState as State;
 
+columns! {
+    const IDENTIFIED = [database_id, starts, cluster_id];
+}
+
 statements! {
     /// Which database it is.
-    const IDENTITY = "SELECT database_id, starts, cluster_id FROM identity WHERE id = 1";
+    const IDENTITY = ["SELECT ", IDENTIFIED.sql, " FROM identity WHERE id = 1"];
     const PROBE_READ = "SELECT written FROM probe WHERE id = 1";
     const PROBE_WRITE = "UPDATE probe SET written = written + 1 WHERE id = 1";
 }

@@ -12,7 +12,8 @@ use super::sqlite::identity;
 use super::sqlite::store::{FILE_NAME, SqliteUsers};
 use super::tx::{Failure, Tx, statements};
 use crate::store::account_id::AccountId;
-use crate::store::arg::{args, record};
+use crate::store::arg::args;
+use crate::store::columns::{columns, record};
 use crate::store::write::Write;
 
 #[cfg(feature = "engines")]
@@ -23,16 +24,19 @@ use super::postgres::{Connections, Purpose};
 
 type Result<T, E = MaintenanceError> = std::result::Result<T, E>;
 
+columns! {
+    const SUMMARY = [
+        id, email, created_ms, disabled_ms, journal_bytes,
+        "(SELECT max(synced_ms) FROM syncs WHERE user_id = users.id)" as synced_ms,
+        "(SELECT count(*) FROM holdings WHERE user_id = users.id)
+            + (SELECT count(*) FROM positions WHERE user_id = users.id)
+            + (SELECT count(*) FROM points WHERE user_id = users.id)
+            + journal_entries" as rows,
+    ];
+}
+
 statements! {
-    const USERS = "\
-SELECT id, email, created_ms, disabled_ms,
-    (SELECT max(synced_ms) FROM syncs WHERE user_id = users.id),
-    (SELECT count(*) FROM holdings WHERE user_id = users.id)
-        + (SELECT count(*) FROM positions WHERE user_id = users.id)
-        + (SELECT count(*) FROM points WHERE user_id = users.id)
-        + journal_entries,
-    journal_bytes
-FROM users WHERE id > ?1 ORDER BY id LIMIT ?2";
+    const USERS = ["SELECT ", SUMMARY.sql, " FROM users WHERE id > ?1 ORDER BY id LIMIT ?2"];
     const DISABLE_USER = "\
 -- The epoch as in change_password.sql.
 UPDATE users SET disabled_ms = ?2, token_epoch = (((token_epoch >> 32) + 1) << 32) | ?3
@@ -128,7 +132,7 @@ impl UserDirectory {
     pub(crate) fn page(&self, after: AccountId, limit: usize) -> Result<Vec<UserSummary>> {
         self.read(|tx| {
             tx.all(USERS, &args![after, limit], |row| {
-                Ok(record!(row, 0, UserSummary [
+                Ok(record!(row of SUMMARY, UserSummary [
                     id, email, created_ms, disabled_ms, synced_ms, rows, journal_bytes,
                 ]))
             })

@@ -29,7 +29,8 @@ use crate::base::paths::beside;
 use crate::store::arg::args;
 use crate::store::change_log;
 use crate::store::change_log::{Continuity, LastRead};
-use crate::store::condition::IDENTITY;
+use crate::store::columns::at;
+use crate::store::condition::{IDENTIFIED, IDENTITY};
 use crate::store::small_file;
 use crate::store::tx::{Failure, Tx, statements};
 
@@ -279,7 +280,9 @@ pub(crate) fn note_moved(path: &Path, to: &str, now_ms: i64) -> Result<(), Failu
 }
 
 fn read(tx: &dyn Tx) -> Result<(Option<String>, i64), Failure> {
-    tx.only(IDENTITY, &[], "the database's id", |row| Ok((row.get(0)?, row.get(1)?)))
+    tx.only(IDENTITY, &[], "the database's id", |row| {
+        Ok((row.get(at!(IDENTIFIED.database_id))?, row.get(at!(IDENTIFIED.starts))?))
+    })
 }
 
 /// Removes the id from a copy that is not in use yet, so that it cannot pass for the service's
