@@ -65,7 +65,7 @@ impl Connections {
     ) -> Result<()> {
         let client = &connection.client;
         let judge = |failure| OpenError::from(self.condition.judge(failure));
-        let step = |sql| connection.wait(deadline, client.batch_execute(sql)).map_err(judge);
+        let step = |sql: &str| connection.wait(deadline, client.batch_execute(sql)).map_err(judge);
         step(BEGIN)?;
         let lock = client.query_typed(LOCK, &[(&LOCK_KEY, Type::INT8)]);
         connection.wait(deadline, lock).map_err(judge)?;
@@ -73,7 +73,7 @@ impl Connections {
         let pending =
             SERVER_MIGRATIONS.get(usize::try_from(found).unwrap_or(0)..).unwrap_or_default();
         for (migration, _) in pending {
-            step(migration.sql)?;
+            step(&migration.for_server())?;
         }
         if let Some((_, least_program)) = pending.last() {
             let note = [known_server_version(), *least_program];

@@ -302,7 +302,7 @@ fn migrate(connection: &mut Connection, migrations: &[Migration]) -> Result<(), 
     // Another process may have migrated it meanwhile.
     let from: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
     for migration in migrations.iter().skip(usize::try_from(from).unwrap_or(0)) {
-        transaction.execute_batch(migration.sql)?;
+        transaction.execute_batch(&migration.for_file())?;
     }
     // SQLite reports progress during the migrations. The commit that follows waits for the disk
     // alone.
