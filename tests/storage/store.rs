@@ -2,7 +2,7 @@
 //! survival of a kill, `upgrade` the way to a newer program and back.)
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::support::{SNAPSHOT, Scene, TRADING, bearer, until};
 use bhav::base::Clock;
@@ -47,19 +47,53 @@ fn a_database_that_is_put_right_is_noticed_without_a_restart() {
     });
 }
 
+fn packed(version: i64) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/schemas");
+    root.join(format!("v{version:02}.sqlite.gz"))
+}
+
 /// A file of this schema version, as its program left it.
 pub fn of_version(version: i64) -> Option<Vec<u8>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/schemas");
-    let packed = fs::read(root.join(format!("v{version:02}.sqlite.gz"))).ok()?;
+    let packed = fs::read(packed(version)).ok()?;
     let mut bytes = Vec::new();
     std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&*packed), &mut bytes).unwrap();
     Some(bytes)
 }
 
+/// Makes the file of the newest schema of the one before: the program of today migrates it, and
+/// writes in it what each user of the fixture gets with `ROWS`.
+fn make(version: i64) {
+    let scene = Scene::at(TRADING);
+    let path = scene.state.path().join(FILE_NAME);
+    fs::write(&path, of_version(version - 1).expect("the schema before has a file")).unwrap();
+    let service = scene.start();
+    let login = service.account("login", "asha@example.com", PASSWORD);
+    let login = bearer(&login.field("access_token"));
+    for (method, target, body) in ROWS {
+        let answer = service.client().send_json(method, target, &login, body);
+        assert!(answer.status < 300, "{target}: {}", answer.text());
+    }
+    service.stop();
+    let file = fs::File::create_new(packed(version)).unwrap();
+    let mut encoder = flate2::write::GzEncoder::new(file, flate2::Compression::best());
+    std::io::Write::write_all(&mut encoder, &fs::read(&path).unwrap()).unwrap();
+    encoder.finish().unwrap();
+}
+
+const PASSWORD: &str = "nine green parrots";
+/// What a new file is made with: a write to each table that the newest schema brings or changes.
+const ROWS: [(&str, &str, &str); 1] = [(
+    "PUT",
+    "/api/watchlists",
+    r#"{"watchlists":[{"id":2,"name":"kept ₹","symbols":["NSE:M&M","NSE:NIFTY 50"]}]}"#,
+)];
+
 #[test]
 fn a_file_of_every_schema_version_is_opened_with_everything_in_it() {
-    const PASSWORD: &str = "nine green parrots";
     let known = known_version();
+    if std::env::var_os("BHAV_BLESS").is_some() && of_version(known).is_none() {
+        make(known);
+    }
     let versions = (1..=known).filter_map(|version| Some((version, of_version(version)?)));
     let mut seen = 0;
     for (version, bytes) in versions {
@@ -113,7 +147,7 @@ fn a_file_of_every_schema_version_is_opened_with_everything_in_it() {
             path.with_extension(format!("sqlite.before-upgrade-v{version}")).exists()
         );
     }
-    assert_eq!(seen, known, "the newest schema has no file yet");
+    assert_eq!(seen, known, "the newest schema has no file yet: BHAV_BLESS=1 makes it");
 }
 
 pub fn known_version() -> i64 {
