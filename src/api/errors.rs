@@ -56,6 +56,13 @@ impl From<StoreError> for Problem {
                 Problem::unavailable("store_late", detail, SOON_S)
             }
             StoreError::Unavailable(_) => store_unavailable(),
+            StoreError::NewerRow { what, .. } => {
+                let detail = format!(
+                    "Your {what} were stored by a newer version of this service; this one leaves \
+                     them as they are."
+                );
+                Problem::new(500, "internal_error", detail)
+            }
             StoreError::Damaged(_) => Problem::internal(),
         };
         problem.because(error)
@@ -273,6 +280,11 @@ mod tests {
             (StoreError::Late, 503, "store_late"),
             (StoreError::Unavailable("disk /x is full".into()), 503, "store_unavailable"),
             (StoreError::Damaged("a date"), 500, "internal_error"),
+            (
+                StoreError::NewerRow { what: "watch lists", found: 2, known: 1 },
+                500,
+                "internal_error",
+            ),
         ] {
             let problem = Problem::from(error);
             assert_eq!((problem.status, problem.code), (status, code));

@@ -49,6 +49,12 @@ pub enum StoreError {
     /// The disk is full, or the file is read-only, corrupt or not open.
     #[error("the store cannot be used: {0}")]
     Unavailable(String),
+    /// A row in a form that only a newer program knows. Nothing was written.
+    #[error(
+        "the user's {what} are stored in version {found} and this program knows {known}: run the \
+         newer program"
+    )]
+    NewerRow { what: &'static str, found: i64, known: i64 },
     /// A row that this program could not have written.
     #[error("a stored row is damaged: {0}")]
     Damaged(&'static str),

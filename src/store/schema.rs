@@ -208,6 +208,7 @@ pub(super) const FILE_MIGRATIONS: &[Migration] = &[
     migration!("sql/store/0017_api_keys.sql"),
     migration!("sql/store/0018_watchlists.sql"),
     migration!("sql/store/0019_base_prices.sql"),
+    migration!("sql/both/0020_watchlist_versions.sql"),
 ];
 
 /// Those of a server, append-only too, each with the lowest version that a program must know to
@@ -229,6 +230,7 @@ pub(super) const SERVER_MIGRATIONS: &[(Migration, i64)] = &[
     (migration!("sql/postgres/0013_api_keys.sql"), 7),
     (migration!("sql/postgres/0014_watchlists.sql"), 7),
     (migration!("sql/postgres/0015_base_prices.sql"), 7),
+    (migration!("sql/both/0020_watchlist_versions.sql"), 7),
 ];
 
 /// The version of a file that this program writes.

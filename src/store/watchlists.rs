@@ -1,22 +1,47 @@
 //! Watch lists: those of an account are one row, which is read and replaced as a whole. Their
 //! limits are the API's, which is the only writer, and bound the row to some 30 KB.
+//!
+//! They are stored in a form of its own, whose version stands beside it. A row of a later version
+//! than this program knows is refused, and never replaced: it may hold what this program would
+//! lose.
 
-use crate::base::json;
+use serde::{Deserialize, Serialize};
+
+use crate::base::{Symbol, json};
 use crate::store::account_id::AccountId;
 use crate::store::arg::args;
 use crate::store::cells::damaged;
+use crate::store::columns::{at, columns};
 use crate::store::errors::{Result, StoreError};
 use crate::store::open::Store;
 use crate::store::tx::{Expected, Failure, Revision, Tx, statements};
 use crate::store::write::{READ_DEADLINE_MS, Write};
 use crate::views::account::Watchlist;
 
+/// The version of the stored form that this program writes. Rows of each earlier one are read; the
+/// next write of the account gives them this one.
+const VERSION: i64 = 1;
+
+columns! {
+    const STORED = [last_id, version, lists];
+}
+
 statements! {
-    const WATCHLISTS = "SELECT last_id, lists FROM watchlists WHERE user_id = ?1";
+    const WATCHLISTS = ["SELECT ", STORED.sql, " FROM watchlists WHERE user_id = ?1"];
     const KEEP_WATCHLISTS = "\
 -- Nothing is written for an account that is gone.
-INSERT INTO watchlists (user_id, last_id, lists) SELECT id, ?2, ?3 FROM users WHERE id = ?1
-ON CONFLICT (user_id) DO UPDATE SET last_id = excluded.last_id, lists = excluded.lists";
+INSERT INTO watchlists (user_id, last_id, version, lists)
+SELECT id, ?2, ?3, ?4 FROM users WHERE id = ?1
+ON CONFLICT (user_id) DO UPDATE
+SET last_id = excluded.last_id, version = excluded.version, lists = excluded.lists";
+}
+
+/// A list as version 1 stores it. Never changed: other members are another version.
+#[derive(Serialize, Deserialize)]
+struct ListOfVersion1 {
+    id: i64,
+    name: String,
+    symbols: Vec<Symbol>,
 }
 
 /// The watch lists of an account, in their order. By default there are none.
@@ -46,6 +71,18 @@ impl Watchlists {
         }
         Some(Self { lists, last_id })
     }
+
+    /// The lists as [`VERSION`] stores them.
+    fn stored(&self) -> String {
+        let stored = |Watchlist { id, name, symbols }: &Watchlist| ListOfVersion1 {
+            id: *id,
+            name: name.clone(),
+            symbols: symbols.clone(),
+        };
+        let lists: Vec<_> = self.lists.iter().map(stored).collect();
+        // Serialising text and numbers cannot fail.
+        sonic_rs::to_string(&lists).unwrap_or_default()
+    }
 }
 
 impl Store {
@@ -65,9 +102,7 @@ impl Store {
             let present = read(tx, id)?;
             expected.compare(|| present.revision())?;
             let Some(next) = present.replaced_by(lists.clone()) else { return Ok(None) };
-            // Serialising text and numbers cannot fail.
-            let text = sonic_rs::to_string(&next.lists).unwrap_or_default();
-            match tx.run(KEEP_WATCHLISTS, &args![id, next.last_id, text])? {
+            match tx.run(KEEP_WATCHLISTS, &args![id, next.last_id, VERSION, next.stored()])? {
                 0 => Err(StoreError::NoSuchUser.into()),
                 _ => Ok(Some(next)),
             }
@@ -77,8 +112,24 @@ impl Store {
 
 fn read(tx: &dyn Tx, id: AccountId) -> Result<Watchlists, Failure> {
     let found = tx.first(WATCHLISTS, &args![id], |row| {
-        let lists = json::parse(row.str(1)?.as_bytes()).ok_or_else(|| damaged("watch lists"))?;
-        Ok(Watchlists { lists, last_id: row.get(0)? })
+        let lists = lists(row.get(at!(STORED.version))?, row.str(at!(STORED.lists))?)?;
+        Ok(Watchlists { lists, last_id: row.get(at!(STORED.last_id))? })
     })?;
     Ok(found.unwrap_or_default())
+}
+
+/// Reads the lists of a row of this version.
+fn lists(version: i64, text: &str) -> Result<Vec<Watchlist>, Failure> {
+    let read = |ListOfVersion1 { id, name, symbols }| Watchlist { id, name, symbols };
+    match version {
+        1 => {
+            let lists: Option<Vec<ListOfVersion1>> = json::parse(text.as_bytes());
+            let lists = lists.ok_or_else(|| damaged("watch lists"))?;
+            Ok(lists.into_iter().map(read).collect())
+        }
+        found if found > VERSION => {
+            Err(StoreError::NewerRow { what: "watch lists", found, known: VERSION }.into())
+        }
+        _ => Err(damaged("watch lists")),
+    }
 }

@@ -73,8 +73,7 @@ documents! {
         pub revision: &'a str,
     }
 
-    // Stored in the same form.
-    #[derive(Eq, serde::Deserialize)]
+    #[derive(Eq)]
     pub(crate) struct Watchlist {
         /// Stays when the list is renamed or moved, and is never given to another one.
         pub id: i64,

@@ -3,6 +3,7 @@
 
 use std::sync::Barrier;
 
+use bhav::store::FILE_NAME;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use super::keys::{ALL, made};
@@ -238,4 +239,27 @@ fn changes_of_lists_count_among_all_changes() {
     refused.expect_problem(429, "too_many_writes");
     assert!(refused.header("retry-after").is_some());
     assert_eq!(user.get(LISTS).status, 200);
+}
+
+/// As after a downgrade to this program.
+#[test]
+fn lists_of_a_newer_program_are_refused_in_words_and_stay() {
+    let (scene, service) = Scene::trading();
+    let user = User::new(&service, "asha");
+    let other = User::new(&service, "ravi");
+    user.replaced(r#"[{"name":"a","symbols":[]}]"#, "");
+    let file = rusqlite::Connection::open(scene.state.path().join(FILE_NAME)).unwrap();
+    let newer = "UPDATE watchlists SET version = 2, lists = '{\"sorted\":true}'";
+    assert_eq!(file.execute(newer, []).unwrap(), 1);
+    let words = "Your watch lists were stored by a newer version of this service; this one leaves \
+                 them as they are.";
+    for answer in [user.get(LISTS), user.put("[]", ""), user.get("/api/portfolio/export")] {
+        answer.expect_problem(500, "internal_error");
+        assert_eq!(answer.field("detail"), words);
+    }
+    let stands =
+        "SELECT count(*) FROM watchlists WHERE version = 2 AND lists = '{\"sorted\":true}'";
+    assert_eq!(file.query_row(stands, [], |row| row.get::<_, i64>(0)).unwrap(), 1);
+    other.replaced(r#"[{"name":"b","symbols":[]}]"#, "");
+    assert_eq!(service.health()["database"].as_str(), Some("ok"));
 }

@@ -8,6 +8,8 @@ use crate::store::{AccountId, Expected, States, StoreError};
 use crate::views::account::Watchlist;
 
 on_each_engine! {
+    a_row_of_a_newer_version_is_refused_and_never_replaced,
+    a_row_of_a_program_without_versions_is_read_and_written_anew,
     lists_are_replaced_together_and_are_each_account_s_own,
     of_two_who_saw_the_same_lists_one_replaces_them,
 }
@@ -88,4 +90,63 @@ fn of_two_who_saw_the_same_lists_one_replaces_them<E: Engine>() {
     let expected = seen(&Watchlists::default());
     let refused = store.replace_watchlists(id, vec![list(77, "A", &[])], expected);
     assert_eq!(refused, Err(StoreError::NotAsExpected));
+}
+
+/// As after a downgrade: the row may hold what this program would lose.
+fn a_row_of_a_newer_version_is_refused_and_never_replaced<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
+    let id = user(&store, "a@example.com");
+    let other = user(&store, "b@example.com");
+    let replace = |id, name| {
+        store.replace_watchlists(id, vec![list(0, name, &[])], Expected::default()).map(drop)
+    };
+    replace(id, "kept").unwrap();
+    let newer = "version = 2, lists = '{\"sorted\":true}'";
+    engine.execute(&format!("UPDATE watchlists SET {newer} WHERE user_id = {}", id.0)).unwrap();
+    let refused = StoreError::NewerRow { what: "watch lists", found: 2, known: 1 };
+    assert_eq!(store.watchlists(id), Err(refused.clone()));
+    assert_eq!(replace(id, "lost"), Err(refused.clone()));
+    let words = "the user's watch lists are stored in version 2 and this program knows 1: run the \
+                 newer program";
+    assert_eq!(refused.to_string(), words);
+    assert_eq!(store.health().state.as_str(), "ok", "it is one row, not the database");
+    replace(other, "another's").unwrap();
+    // The newer program finds its row as it was, and so does this one after it.
+    let older = "version = 1, lists = '[]'";
+    let as_it_was = format!(
+        "UPDATE watchlists SET {older} WHERE user_id = {} AND {}",
+        id.0,
+        "\
+        version = 2 AND lists = '{\"sorted\":true}' AND last_id = 1"
+    );
+    engine.execute(&as_it_was).unwrap();
+    assert_eq!(store.watchlists(id).unwrap().lists, []);
+    replace(id, "again").unwrap();
+    assert_eq!(store.watchlists(id).unwrap().lists, [list(2, "again", &[])]);
+    assert!(store.erase_user(id).unwrap().is_some());
+}
+
+/// Nodes of before the versions may go on beside this program, on one database.
+fn a_row_of_a_program_without_versions_is_read_and_written_anew<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
+    let id = user(&store, "a@example.com");
+    let lists = r#"[{"id":7,"name":"of before","symbols":["NSE:M&M"]}]"#;
+    // The statement of that program.
+    let written = format!(
+        "INSERT INTO watchlists (user_id, last_id, lists)
+         SELECT id, 7, '{lists}' FROM users WHERE id = {}
+         ON CONFLICT (user_id) DO UPDATE SET last_id = excluded.last_id, lists = excluded.lists",
+        id.0
+    );
+    engine.execute(&written).unwrap();
+    let kept = || list(7, "of before", &["NSE:M&M"]);
+    assert_eq!(store.watchlists(id).unwrap().lists, [kept()]);
+    let next = vec![kept(), list(0, "new", &[])];
+    store.replace_watchlists(id, next, Expected::default()).unwrap().unwrap();
+    assert_eq!(store.watchlists(id).unwrap().lists, [kept(), list(8, "new", &[])]);
+    // And it writes again.
+    engine.execute(&written).unwrap();
+    assert_eq!(store.watchlists(id).unwrap().lists, [kept()]);
 }
