@@ -16,6 +16,8 @@ const STEP_MS: i64 = 250;
 const STANDS_MS: i64 = 6 * 60_000;
 /// A longer step, within which prices stay fresh.
 const PASSING_MS: i64 = 2_000;
+/// The clock's advance at each look for an answer, about as the look takes.
+const WAITING_MS: i64 = 10;
 /// Least time between two questions to the public provider about a share.
 const QUESTION_MS: i64 = 30_000;
 
@@ -133,6 +135,8 @@ impl Shown {
             self.days.scene.advance_ms(PASSING_MS);
             let newest = self.days.scene.clock.now() - SignedDuration::from_millis(PASSING_MS);
             until("broker A's answer", || {
+                // A call that is due a moment later waits for the clock.
+                self.days.scene.advance_ms(WAITING_MS);
                 self.stream.look();
                 let other = quote(&self.days.service, TWO[1])?;
                 (time(&other["as_of"]) > newest).then_some(())
