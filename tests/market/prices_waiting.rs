@@ -2,12 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::support::scrape::Scrape;
 use crate::support::{PRICES, Scene, Service, TRADING, until};
 use bhav::base::Clock;
 use bhav::cache::pending::Class;
 use bhav::cache::pending::unlisted::PER_CLIENT_MAX;
 use bhav::sim::SimSettings;
-use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
+use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 /// Every upstream answers long after any client has gone.
 const HANGS: &str = r#"{"kind":"delay","delay_ms":600000}"#;
@@ -179,34 +180,32 @@ fn the_public_provider_answers_where_broker_a_does_not() {
     assert!(json["quotes"][0]["source"] == "public" && json["quotes"][0]["simulated"] == true);
 }
 
-/// Advances the clock, and waits until the scheduler has run and its calls have returned.
-struct Steps<'a> {
-    scene: &'a Scene,
-    service: &'a Service,
-    /// Calls, and entries stored in the cache once they were answered.
-    rounds: u64,
-    stored: u64,
+/// Advances the clock by `by_s`. What the public provider was asked for by then is answered, and
+/// the answer is in the cache.
+fn step(scene: &Scene, service: &Service, by_s: i64) {
+    pass(scene, service, by_s - 1);
+    // The scheduler has taken the answers in before it makes its next report.
+    pass(scene, service, 1);
 }
 
-impl Steps<'_> {
-    fn step(&mut self, by_s: i64) {
-        let (scene, service) = (self.scene, self.service);
-        let l1 = &service.0.server().shared().service.state().l1;
-        let uptime_s = |health: &Value| health["uptime_s"].as_i64().unwrap();
-        let then_s = uptime_s(&service.health()) + by_s;
-        scene.advance_ms(1_000 * by_s);
-        let health = until("the scheduler", || {
-            // The advance may fall into a second whose report was already made.
-            scene.advance_ms(20);
-            Some(service.health()).filter(|health| uptime_s(health) >= then_s)
-        });
-        let rounds = health["feeds"]["public"]["rounds"].as_u64().unwrap();
-        if rounds > self.rounds {
-            until("the answer", || l1.stored() > self.stored);
-            (self.rounds, self.stored) = (rounds, l1.stored());
-        }
-    }
+/// Waits for the answers of the calls under way, advances the clock, and waits until the scheduler
+/// has run.
+fn pass(scene: &Scene, service: &Service, by_s: i64) {
+    Scrape::until(service, "no call under way", |scrape| {
+        let jobs = ["waiting", "running"].map(|of| format!("bhav_lane_{of}_jobs{PUBLIC_LANE}"));
+        jobs.iter().all(|jobs| scrape.value(jobs) == 0.0)
+    });
+    let uptime_s = || service.health()["uptime_s"].as_i64().unwrap();
+    let then_s = uptime_s() + by_s;
+    scene.advance_ms(1_000 * by_s);
+    until("the scheduler", || {
+        // The advance may fall into a second whose report was already made.
+        scene.advance_ms(20);
+        uptime_s() >= then_s
+    });
 }
+
+const PUBLIC_LANE: &str = r#"{lane="public"}"#;
 
 /// A watch list of the longest allowed length, read every five seconds for a quarter of an hour.
 #[test]
@@ -215,9 +214,11 @@ fn with_the_public_provider_alone_a_long_list_fills_soon_and_is_fresh() {
     let clock = Clock::manual(TRADING.parse().unwrap());
     let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
     let scene = Scene::by_hand(clock, settings);
-    let mut config = scene.config();
+    let mut config = scene.watched();
     (config.broker_a.access_token, config.broker_a.api_key) = (None, None);
     config.public.batch_interval_ms = 15_000;
+    // A busy machine is no outage.
+    (config.upstream.read_timeout_ms, config.upstream.total_timeout_ms) = (60_000, 60_000);
     // The clock stands while a request waits.
     config.cache.miss_wait_ms = 500;
     let service = scene.start_with(&config);
@@ -230,7 +231,6 @@ fn with_the_public_provider_alone_a_long_list_fills_soon_and_is_fresh() {
     let shares = shares.collect::<Vec<_>>().join(",").replace('&', "%26");
     let target = format!("{PRICES}NSE:NIFTY%2050,{shares}");
     let (mut filled_s, mut quotes, mut stale, mut sectors_null) = (None, 0, 0, 0);
-    let mut steps = Steps { scene: &scene, service: &service, rounds: 0, stored: 0 };
     let began_ms = scene.clock.now_ms();
     loop {
         let at_s = (scene.clock.now_ms() - began_ms) / 1_000;
@@ -249,7 +249,7 @@ fn with_the_public_provider_alone_a_long_list_fills_soon_and_is_fresh() {
         if at_s > 120 {
             sectors_null += sectors.iter().filter(|sector| sector["change_pct"].is_null()).count();
         }
-        steps.step(STEP_S);
+        step(&scene, &service, STEP_S);
     }
     let part = format!("{stale} of {quotes} stale, filled after {filled_s:?} s");
     // Three calls. A call and a check may each come a step late.
