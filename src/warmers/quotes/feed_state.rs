@@ -359,8 +359,9 @@ impl FeedState {
         }
     }
 
-    /// An index without a timestamp gets that of the first answer with the same price. While prices
-    /// rest, one that differs from the last price is of some moment before: of the session's start
+    /// An index without a timestamp gets that of the first answer with the same price. The first
+    /// answer of a process is compared with the price that is shown: on a holiday that the calendar
+    /// does not know it is that of the last session. While prices rest, one that differs from the last price is of some moment before: of the session's start
     /// at the earliest. So it does not replace that price, and the source is late.
     fn stamp_index(
         &self,
@@ -372,8 +373,8 @@ impl FeedState {
         let exchange = quote.symbol.exchange();
         let latest = self.time.latest(exchange, Trading::WithAuction, times, calendar);
         let heard = self.heard.get(&quote.symbol).map(|heard| &heard.quote);
-        let shown = shown.filter(|_| self.time.rests(exchange, times, calendar));
-        let last = shown.into_iter().chain(heard).max_by_key(|held| held.as_of);
+        let at_rest = shown.filter(|_| self.time.rests(exchange, times, calendar));
+        let last = at_rest.into_iter().chain(heard).max_by_key(|held| held.as_of);
         let differs = last.filter(|held| held.last_price != quote.last_price);
         if differs.is_some_and(|held| self.time.is_outdated_by(held, times, calendar)) {
             quote.as_of = calendar.trading_began(latest).unwrap_or(latest);

@@ -314,7 +314,7 @@ type Case = (&'static str, Option<(&'static str, &'static str)>, &'static [Answe
 
 const OF_OLD: &str = "20 09:15:00";
 
-const AFTER_THE_CLOSE: [Case; 12] = [
+const AFTER_THE_CLOSE: [Case; 14] = [
     (
         "a lag that begins after the close, and ends",
         None,
@@ -403,6 +403,23 @@ const AFTER_THE_CLOSE: [Case; 12] = [
         &[
             ("2026-11-20T11:00:00", "90", "20 11:00:00", true),
             ("2026-11-20T11:00:01", "91", "20 11:00:01", true),
+        ],
+    ),
+    (
+        "a restart in trading, while the price has not moved yet",
+        Some(("91", "2026-11-20T10:59:57")),
+        &[
+            ("2026-11-20T11:00:00", "91", "20 10:59:57", true),
+            ("2026-11-20T11:00:01", "90", "20 11:00:01", true),
+        ],
+    ),
+    (
+        "a restart on a holiday that the calendar does not know",
+        Some(("91", "2026-11-19T15:35:00")),
+        &[
+            ("2026-11-20T11:00:00", "91", "19 15:35:00", false),
+            ("2026-11-20T15:50:00", "91", "19 15:35:00", false),
+            ("2026-11-20T15:51:00", "92", "20 15:35:00", true),
         ],
     ),
 ];
