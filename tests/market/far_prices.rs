@@ -99,11 +99,6 @@ impl Way {
         if let Self::Public = self { "public" } else { "broker_a" }
     }
 
-    /// Whether the source has the instrument: the public provider has only indices of the list.
-    fn has(self, symbol: &str) -> bool {
-        !(matches!(self, Self::Public) && symbol.contains("VIX"))
-    }
-
     /// Leaves this way alone.
     fn only(self, scene: &Scene, config: &mut Config) {
         match self {
@@ -152,7 +147,7 @@ fn a_true_price_is_served_by_each_way_alone() {
         let mut config = settings(&scene);
         way.only(&scene, &mut config);
         let service = scene.start_with(&config);
-        for far in FAR.iter().filter(|far| way.has(far.symbol)) {
+        for far in &FAR {
             let quote = await_served(&scene, &service, far, &format!("{way:?}"), 250);
             assert_eq!(quote["source"], way.source(), "{quote}");
             let change = quote["change_pct"].is_number().then(|| written(&quote["change_pct"]));
@@ -275,9 +270,9 @@ struct Looks<'a> {
 }
 
 impl<'a> Looks<'a> {
-    /// Waits for fresh prices by a way. `pass` lets time pass.
-    fn begin(service: &'a Service, way: Way, pass: impl Fn()) -> Self {
-        let usual = USUAL.into_iter().filter(|symbol| way.has(symbol)).map(|symbol| {
+    /// Waits for fresh prices. `pass` lets time pass.
+    fn begin(service: &'a Service, pass: impl Fn()) -> Self {
+        let usual = USUAL.into_iter().map(|symbol| {
             let price = until("a price", || {
                 pass();
                 let (quote, text) = quote(service, symbol)?;
@@ -323,7 +318,7 @@ fn a_single_absurd_answer_is_refused_on_each_way() {
         let mut config = settings(&scene);
         way.only(&scene, &mut config);
         let service = scene.start_with(&config);
-        let looks = Looks::begin(&service, way, || scene.advance_ms(250));
+        let looks = Looks::begin(&service, || scene.advance_ms(250));
         let before = contradicted(&service);
         scene.fault(way.route(), r#"{"kind":"tenfold_price","count":1}"#);
         looks.until_later(&format!("{way:?}"), before, || {
@@ -339,7 +334,7 @@ fn a_single_absurd_tick_is_refused() {
         config.admin.listen = "127.0.0.1:0".into();
     });
     stage.live();
-    let looks = Looks::begin(&stage.service, Way::BrokerA, || {});
+    let looks = Looks::begin(&stage.service, || {});
     let subscribed = stage.seen_where("subscriptions", |seen| seen.subscribed() > 3).subscribed();
     stage.seen_where("ticks of them", |seen| seen.ticks() > 4 * subscribed);
     let before = contradicted(&stage.service);

@@ -157,8 +157,8 @@ impl Public {
                     .try_for_each(|spelled| self.priced(spelled, rows.get(&spelled.1)))?;
                 Ok(rows)
             }
-            // An index always has data. Symbols that clients invented may have none.
-            Spark::Empty if spelled.iter().any(|(symbol, _)| self.symbols.is_index(symbol)) => {
+            // An index of the list always has data. Symbols that clients invented may have none.
+            Spark::Empty if spelled.iter().any(|(symbol, _)| self.symbols.is_of_list(symbol)) => {
                 Err(malformed("empty spark"))
             }
             Spark::Empty | Spark::NoneKnown => Ok(HashMap::new()),

@@ -353,6 +353,16 @@ const SUFFIXES_STRIPPED: [&str; 5] = ["BE", "BZ", "BL", "IT", "RR"];
 /// Government securities, gold bonds and treasury bills, which the provider does not list.
 const SUFFIXES_ABSENT: [&str; 3] = ["GS", "GB", "TB"];
 
+/// Indices beside those of the operator's list that the provider has with years of history, and its
+/// names of them, as public code uses them. They are asked for like shares.
+const INDICES_BESIDE: [(&str, &str); 5] = [
+    ("NSE:INDIA VIX", "^INDIAVIX"),
+    ("NSE:NIFTY NEXT 50", "^NSMIDCP"),
+    ("NSE:NIFTY 100", "^CNX100"),
+    ("NSE:NIFTY 200", "^CNX200"),
+    ("NSE:NIFTY 500", "^CRSLDX"),
+];
+
 /// The rules, and the indices that follow none.
 #[derive(Debug)]
 pub(crate) struct SymbolMap {
@@ -360,20 +370,33 @@ pub(crate) struct SymbolMap {
 }
 
 impl SymbolMap {
-    /// `indices` has the provider's spelling by symbol. It is data, because spellings change.
+    /// `indices` has the provider's spelling by symbol. It is data, because spellings change, and
+    /// goes before the ones known here.
     pub(crate) fn new(indices: HashMap<Symbol, String>) -> Self {
         Self { indices }
     }
 
-    /// Whether `symbol` is a mapped index.
-    pub(crate) fn is_index(&self, symbol: &Symbol) -> bool {
+    /// Whether `symbol` is an index of the operator's list.
+    pub(crate) fn is_of_list(&self, symbol: &Symbol) -> bool {
         self.indices.contains_key(symbol)
+    }
+
+    /// Whether `symbol` is an index that the provider has.
+    pub(crate) fn is_index(&self, symbol: &Symbol) -> bool {
+        self.index(symbol).is_some()
+    }
+
+    /// The provider's spelling of an index.
+    fn index(&self, symbol: &Symbol) -> Option<&str> {
+        let beside = || INDICES_BESIDE.iter().find(|(known, _)| *known == symbol.as_str());
+        let of_list = self.indices.get(symbol).map(String::as_str);
+        of_list.or_else(|| beside().map(|(_, spelled)| *spelled))
     }
 
     /// The provider's spelling; `None` if it cannot have the instrument.
     pub(crate) fn spelled(&self, symbol: &Symbol) -> Option<String> {
-        if let Some(index) = self.indices.get(symbol) {
-            return Some(index.clone());
+        if let Some(index) = self.index(symbol) {
+            return Some(index.to_owned());
         }
         let ticker = symbol.ticker();
         if ticker.contains(' ') {
@@ -420,10 +443,13 @@ mod symbols_tests {
     fn spells_by_the_rules() {
         let index = Symbol::parse("NSE:NIFTY 50").unwrap();
         let map = SymbolMap::new(HashMap::from([(index.clone(), "^NSEI".to_owned())]));
-        assert!(map.is_index(&index));
+        assert!(map.is_of_list(&index));
         for (symbol, expected) in [
             ("NSE:NIFTY 50", Some("^NSEI")),
             ("NSE:NIFTY BANK", None),
+            ("NSE:INDIA VIX", Some("^INDIAVIX")),
+            ("NSE:NIFTY NEXT 50", Some("^NSMIDCP")),
+            ("NSE:NIFTY MIDCAP 50", None),
             ("NSE:INFY", Some("INFY.NS")),
             ("BSE:SBIN", Some("SBIN.BO")),
             ("BSE:500325", Some("500325.BO")),
