@@ -20,8 +20,9 @@ use crate::brokers::call::transport::{
 use crate::brokers::feed::{Batch, MarketFeed};
 use crate::brokers::portfolio::{DailyCandles, Days};
 use crate::brokers::public::candles::{parse, query};
+use crate::brokers::public::symbols::SymbolMap;
 use crate::brokers::public::wire;
-use crate::brokers::public::wire::{NAME, RANGE, Said, Spark, SymbolMap, malformed};
+use crate::brokers::public::wire::{NAME, RANGE, Said, Spark, malformed};
 use crate::brokers::quote_checks::CallTimes;
 use crate::brokers::quote_checks::Kind;
 use crate::brokers::readiness::Readiness;

@@ -5,6 +5,7 @@
 
 mod candles;
 mod client;
+mod symbols;
 pub(crate) mod wire;
 
 pub use client::Public;

@@ -361,8 +361,9 @@ impl FeedState {
 
     /// An index without a timestamp gets that of the first answer with the same price. The first
     /// answer of a process is compared with the price that is shown: on a holiday that the calendar
-    /// does not know it is that of the last session. While prices rest, one that differs from the last price is of some moment before: of the session's start
-    /// at the earliest. So it does not replace that price, and the source is late.
+    /// does not know it is that of the last session. While prices rest, one that differs from the
+    /// last price is of some moment before: of the session's start at the earliest. So it does not
+    /// replace that price, and the source is late.
     fn stamp_index(
         &self,
         quote: &mut Quote,
