@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 
 use crate::base::base_ratio::{BASE_DAYS, BaseRatio};
-use crate::base::{Symbol, clock, words};
+use crate::base::{Broker, Symbol, clock, words};
 
 /// One row of a broker's holdings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -217,32 +217,6 @@ pub struct Synced {
     pub simulated: bool,
     /// The broker's id of the person whose rows these are; `None` if the broker sent none.
     pub broker_user: Option<String>,
-}
-
-// ---- Broker
-//
-// The two brokers, under the letters that the API uses for them.
-
-words! {
-    /// A broker from which portfolios are synced, with its letter in paths and documents. The API
-    /// lists them in this order.
-    #[derive(Hash, PartialOrd, Ord)]
-    pub enum Broker {
-        /// Any broker with the API of Kite Connect v3 (Zerodha).
-        A = "a",
-        /// Any broker with the Breeze API (ICICI Direct).
-        B = "b",
-    }
-}
-
-impl Broker {
-    /// The name for log lines and messages.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::A => "broker A",
-            Self::B => "broker B",
-        }
-    }
 }
 
 // ---- Security

@@ -5,6 +5,7 @@
 
 pub(crate) mod base_ratio;
 pub(crate) mod bounded_map;
+mod broker;
 pub mod candle;
 pub mod clock;
 mod closing_price;
@@ -26,13 +27,14 @@ pub(crate) mod wipe;
 pub(crate) mod words;
 
 pub use crate::base::base_ratio::BaseRatio;
+pub use crate::base::broker::Broker;
 pub(crate) use crate::base::closing_price::ClosingPrice;
 pub(crate) use bounded_map::{BoundedMap, CallWindow};
 pub use candle::Candle;
 pub(crate) use clock::Stopwatch;
 pub use clock::{Clock, ManualClock};
 pub(crate) use holding::{ActionSign, Mark, MasterRow, Position, broker_user};
-pub use holding::{Broker, Cost, Holding, MarketDay, PositionKind, Synced};
+pub use holding::{Cost, Holding, MarketDay, PositionKind, Synced};
 pub use network::{BadNetwork, Network};
 pub(crate) use quote::BySource;
 pub use quote::{DayRange, Quote, Source};
