@@ -27,7 +27,7 @@ pub(crate) mod wipe;
 pub(crate) mod words;
 
 pub use crate::base::base_ratio::BaseRatio;
-pub use crate::base::broker::Broker;
+pub use crate::base::broker::{Broker, ByBroker};
 pub(crate) use crate::base::closing_price::ClosingPrice;
 pub(crate) use bounded_map::{BoundedMap, CallWindow};
 pub use candle::Candle;

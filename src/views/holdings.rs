@@ -322,6 +322,12 @@ documents! {
     }
 }
 
+impl SyncTimes {
+    pub(crate) fn of(synced_at: impl Fn(Broker) -> Option<Instant>) -> Self {
+        Self { a: synced_at(Broker::A), b: synced_at(Broker::B) }
+    }
+}
+
 // ---- Portfolio deleted
 //
 // `DELETE /api/portfolio/data`.

@@ -102,7 +102,7 @@ pub(super) fn totals(summary: &Summary, day: Option<Date>, syncs: &Syncs) -> Tot
         pledged_only: summary.pledged_only,
         mtf_only: summary.mtf_only,
         synced_at: syncs.oldest,
-        synced: SyncTimes { a: syncs.synced_at(Broker::A), b: syncs.synced_at(Broker::B) },
+        synced: SyncTimes::of(|broker| syncs.synced_at(broker)),
         priced_from: summary.priced_from_ms.map(Instant::of_ms),
         priced_to: summary.priced_to_ms.map(Instant::of_ms),
     }

@@ -89,15 +89,15 @@ fn positions_totals<'a>(
     let pnl = known.try_fold(Decimal::ZERO, Decimal::checked_add);
     let pnl = pnl.filter(|_| count == 0 || without_pnl < count);
     let synced = |broker| dates.syncs.synced_at(broker).filter(|_| has_list(broker, kind));
-    let synced = SyncTimes { a: synced(Broker::A), b: synced(Broker::B) };
-    let synced_at = [synced.a, synced.b].into_iter().flatten().min_by_key(|at| at.0);
+    let synced_at = Broker::ALL.into_iter().filter_map(synced).min_by_key(|at| at.0);
+    let synced = SyncTimes::of(synced);
     let date = dates.of(synced_at).map(Day);
     PositionTotals { count, pnl: pnl.map(Money), without_pnl, earlier, date, synced_at, synced }
 }
 
 /// Whether the broker has a list of this kind.
 fn has_list(broker: Broker, kind: PositionKind) -> bool {
-    broker == Broker::A || kind == PositionKind::Net
+    broker.has_day_positions() || kind == PositionKind::Net
 }
 
 fn position<'a>(row: &'a Position, dates: &Dates<'_>) -> PositionView<'a> {
