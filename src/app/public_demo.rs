@@ -37,9 +37,13 @@ pub(super) const LOGINS_PER_MINUTE: u32 = 60;
 const ARGON2_MEMORY_KIB: u32 = 8;
 const ARGON2_PASSES: u32 = 1;
 
-/// The ready-made accounts and the brokers that each has synced with.
-const ACCOUNTS: [(&str, &[Broker]); 2] =
-    [("asha@example.com", &[Broker::A, Broker::B]), ("ravi@example.com", &[Broker::B])];
+/// A broker with the route of its sync, and key and secret of an app that the simulator knows.
+type DemoSync = (Broker, &'static str, &'static str, &'static str);
+const SYNC_A: DemoSync = (Broker::A, "/api/portfolio/sync", "simkeya-1", "simsecreta");
+const SYNC_B: DemoSync = (Broker::B, "/api/portfolio/brokerb-sync", "sim+key=b&1-1", "simsecretb");
+/// The ready-made accounts and the syncs that each has made.
+const ACCOUNTS: [(&str, &[DemoSync]); 2] =
+    [("asha@example.com", &[SYNC_A, SYNC_B]), ("ravi@example.com", &[SYNC_B])];
 pub(super) const PASSWORD: &str = "nine green parrots";
 /// Entries of each account's journal: symbol, side, quantity, price, notes.
 const ENTRIES: [(&str, &str, u32, f64, &str); 4] = [
@@ -325,15 +329,11 @@ impl<'a> Maker<'a> {
         }
     }
 
-    fn make_account(&self, email: &str, brokers: &[Broker]) -> Result<(), String> {
+    fn make_account(&self, email: &str, syncs: &[DemoSync]) -> Result<(), String> {
         let body = sonic_rs::json!({ "email": email, "password": PASSWORD });
         let session = self.post("/api/auth/register", "", &body)?;
         let token = session["access_token"].as_str().unwrap_or_default();
-        for broker in brokers {
-            let (route, key, secret) = match broker {
-                Broker::A => ("/api/portfolio/sync", "simkeya-1", "simsecreta"),
-                Broker::B => ("/api/portfolio/brokerb-sync", "sim+key=b&1-1", "simsecretb"),
-            };
+        for (broker, route, key, secret) in syncs {
             let mut body = sonic_rs::json!({ "api_key": key, "api_secret": secret });
             let [_, name] = code_names(*broker);
             let code = self.code(&format!("broker_{}/{name}", broker.as_str()), name)?;
