@@ -60,22 +60,13 @@ pub(super) fn run(matches: &ArgMatches) -> Done {
     let (config, target) = service(matches)?;
     let letter = matches.get_one::<String>("broker").map_or("a", String::as_str);
     let broker = Broker::parse(letter).unwrap_or(Broker::A);
-    let (url, api_key, secret) = match broker {
-        Broker::A => {
-            let own = &config.broker_a;
-            (&own.url, &own.api_key, &own.admin_secret)
-        }
-        Broker::B => {
-            let own = &config.broker_b;
-            (&own.url, &own.api_key, &own.admin_secret)
-        }
-    };
+    let own = config.own_app(broker);
     let pasted = match matches.get_one::<String>("code") {
         Some(code) => {
             say("bhav: warning: a code in the command line is visible to other users\n");
             Zeroizing::new(code.clone())
         }
-        None => secret_input::ask(|| invite(broker, url, api_key.as_ref()))
+        None => secret_input::ask(|| invite(broker, own.url, own.api_key.as_ref()))
             .map_err(|why| refuse(&format!("what was pasted: {why}"), Exit::Data))?,
     };
     let code = code(broker, &pasted).ok_or_else(|| {
@@ -83,7 +74,7 @@ pub(super) fn run(matches: &ArgMatches) -> Done {
         let why = format!("there is no {name} in this; paste the whole address, or the code");
         refuse(&why, Exit::Data)
     })?;
-    Ok(activate(broker, &target, &code, secret.as_ref()))
+    Ok(activate(broker, &target, &code, own.admin_secret.as_ref()))
 }
 
 /// Prints the prompt on standard error, so that standard output contains only the result.
@@ -105,10 +96,7 @@ fn activate(
     code: &str,
     secret: Option<&SecretString>,
 ) -> ExitCode {
-    let path = match broker {
-        Broker::A => "/brokera/activate",
-        Broker::B => "/brokerb/activate",
-    };
+    let path = format!("/broker{broker}/activate");
     let [_, name] = code_names(broker);
     // The code, and the administrator's secret if one is set.
     let mut members = BTreeMap::from([(name, code)]);
@@ -117,7 +105,7 @@ fn activate(
     let mut body = Zeroizing::new(Vec::with_capacity(BODY_BYTES));
     // Text always serialises; a Vec takes it.
     let _ = sonic_rs::to_writer(&mut *body, &members);
-    match target.post(path, &body, TIMEOUT) {
+    match target.post(&path, &body, TIMEOUT) {
         Ok(answer) => told(broker, &answer),
         Err(error) => {
             let why = format!(

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
+use secrecy::SecretString;
 
 use crate::admin::listener::AdminSettings;
 use crate::auth::keys::AuthSettings;
-use crate::base::{Clock, settings};
+use crate::base::{Broker, Clock, settings};
 use crate::brokers::settings::{
     BrokerASettings, BrokerBSettings, PublicSettings, UpstreamSettings,
 };
@@ -47,6 +48,38 @@ settings! {
         pub debuggable: bool = false,
         /// Instant at which the service's clock starts, instead of now (`BHAV_NOW`).
         pub now: Option<Timestamp> = None,
+    }
+}
+
+/// The server's own app at a broker, as far as the settings of all brokers have it.
+pub(crate) struct OwnApp<'a> {
+    pub url: &'a str,
+    pub api_key: &'a Option<SecretString>,
+    pub api_secret: &'a Option<SecretString>,
+    pub admin_secret: &'a Option<SecretString>,
+    /// A token of the day, where the settings can have one.
+    pub access_token: Option<&'a SecretString>,
+}
+
+impl Config {
+    /// The server's own app at this broker.
+    pub(crate) fn own_app(&self, broker: Broker) -> OwnApp<'_> {
+        match broker {
+            Broker::A => OwnApp {
+                url: &self.broker_a.url,
+                api_key: &self.broker_a.api_key,
+                api_secret: &self.broker_a.api_secret,
+                admin_secret: &self.broker_a.admin_secret,
+                access_token: self.broker_a.access_token.as_ref(),
+            },
+            Broker::B => OwnApp {
+                url: &self.broker_b.url,
+                api_key: &self.broker_b.api_key,
+                api_secret: &self.broker_b.api_secret,
+                admin_secret: &self.broker_b.admin_secret,
+                access_token: None,
+            },
+        }
     }
 }
 

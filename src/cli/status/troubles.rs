@@ -4,7 +4,6 @@
 use std::path::Path;
 
 use jiff::SignedDuration;
-use secrecy::SecretString;
 
 use crate::base::{Broker, Source, clock};
 use crate::cli::diagnoses::{Severity, Trouble};
@@ -273,16 +272,12 @@ pub(super) fn minute(at: Instant) -> String {
 
 /// The login page, if logging in is the cure of this trouble.
 fn link(name: &str, config: &Config) -> Option<String> {
-    let page = |broker, url: &str, key: &Option<SecretString>| {
-        Some(token::page(broker, url, key.as_ref()))
+    let is_of = |broker: &Broker| {
+        let ends = ["_token", "_session"];
+        name.strip_prefix(broker.label())
+            .is_some_and(|rest| ends.iter().any(|e| rest.starts_with(e)))
     };
-    let a = &config.broker_a;
-    let b = &config.broker_b;
-    if name.starts_with("broker_a_token") {
-        return page(Broker::A, &a.url, &a.api_key);
-    }
-    if name.starts_with("broker_b_session") {
-        return page(Broker::B, &b.url, &b.api_key);
-    }
-    None
+    let broker = Broker::ALL.into_iter().find(is_of)?;
+    let own = config.own_app(broker);
+    Some(token::page(broker, own.url, own.api_key.as_ref()))
 }
