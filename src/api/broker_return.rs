@@ -10,7 +10,7 @@ use crate::api::call::Handled;
 use crate::api::query::Decoded;
 use crate::base::Broker;
 use crate::brokers::call::transport::push_encoded;
-use crate::brokers::code_names;
+use crate::brokers::{code_in_words, code_names};
 use crate::http::settings::HttpSettings;
 use crate::http::{BodyLimits, Method, Problem, Request, Response};
 
@@ -73,10 +73,8 @@ fn code(broker: Broker, pairs: &[u8]) -> Result<Zeroizing<String>, Problem> {
         _ => None,
     };
     code.ok_or_else(|| {
-        let detail = match broker {
-            Broker::A => "The broker's login sent no usable request_token along.",
-            Broker::B => "The broker's login sent no usable API session along.",
-        };
+        let code = code_in_words(broker);
+        let detail = format!("The broker's login sent no usable {code} along.");
         Problem::new(400, "validation_failed", detail)
     })
 }

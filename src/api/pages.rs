@@ -7,6 +7,7 @@ use crate::api::call::Handled;
 use crate::api::lane::compute;
 use crate::api::state::State;
 use crate::base::Broker;
+use crate::brokers::sends_a_form;
 use crate::http::document::negotiate::{Coding, preferred_coding};
 use crate::http::settings::HttpSettings;
 use crate::http::{BodyLimits, Method, Preconditions, Problem, Request, Response};
@@ -26,10 +27,11 @@ impl Place {
     /// The content at a path; `None` if there is none or the dashboard is switched off.
     pub(super) fn at(state: &State, path: &[u8]) -> Option<Self> {
         let site = state.site?;
-        match path {
-            b"/return/a" => Some(Self::Return(Broker::A)),
-            b"/return/b" => Some(Self::Return(Broker::B)),
-            _ => site.find(path).map(Self::File),
+        let letter = path.strip_prefix(b"/return/");
+        let is_its = |broker: &Broker| letter == Some(broker.as_str().as_bytes());
+        match Broker::ALL.into_iter().find(is_its) {
+            Some(broker) => Some(Self::Return(broker)),
+            None => site.find(path).map(Self::File),
         }
     }
 
@@ -43,22 +45,22 @@ impl Place {
     /// The methods that it accepts, for the header `Allow`.
     pub(super) fn allowed_methods(self) -> &'static str {
         match self {
-            Self::File(_) | Self::Missing(_) | Self::Return(Broker::A) => "GET, HEAD, OPTIONS",
-            Self::Return(Broker::B) => "GET, HEAD, OPTIONS, POST",
+            Self::Return(broker) if sends_a_form(broker) => "GET, HEAD, OPTIONS, POST",
+            Self::File(_) | Self::Missing(_) | Self::Return(_) => "GET, HEAD, OPTIONS",
         }
     }
 
     /// Limits of a request's body here.
     pub(super) fn body_limits(self, settings: &HttpSettings) -> BodyLimits {
         match self {
-            Self::Return(Broker::B) => form_limits(settings),
-            Self::File(_) | Self::Missing(_) | Self::Return(Broker::A) => settings.body_limits(),
+            Self::Return(broker) if sends_a_form(broker) => form_limits(settings),
+            Self::File(_) | Self::Missing(_) | Self::Return(_) => settings.body_limits(),
         }
     }
 
     fn takes(self, method: Method) -> bool {
         matches!(method, Method::Get | Method::Head)
-            || (method == Method::Post && matches!(self, Self::Return(Broker::B)))
+            || (method == Method::Post && matches!(self, Self::Return(it) if sends_a_form(it)))
     }
 
     /// Answers any request but OPTIONS.

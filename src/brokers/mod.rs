@@ -35,5 +35,5 @@ pub use portfolio::{Credentials, DailyCandles};
 pub use public::Public;
 pub use quote_checks::{RowEvidence, Unproven};
 pub use session::token::SharedToken;
-pub(crate) use settings::{AppKeys, code_names, login_page};
+pub(crate) use settings::{AppKeys, code_in_words, code_names, login_page, sends_a_form};
 pub(crate) use sync::SyncCounts;

@@ -117,6 +117,19 @@ pub(crate) const fn code_names(broker: Broker) -> [&'static str; 2] {
         Broker::B => ["apisession", "api_session"],
     }
 }
+/// The one-time code in words.
+pub(crate) const fn code_in_words(broker: Broker) -> &'static str {
+    match broker {
+        Broker::A => "request_token",
+        Broker::B => "API session",
+    }
+}
+
+/// Whether the login may have the browser send the code in a form.
+pub(crate) const fn sends_a_form(broker: Broker) -> bool {
+    matches!(broker, Broker::B)
+}
+
 
 /// The address of the login page of the broker whose API is at `api_url`. The caller appends the
 /// percent-encoded API key.
