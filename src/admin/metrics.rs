@@ -426,8 +426,9 @@ fn waiting(text: &mut Exposition, state: &State) {
 
 fn upstreams(text: &mut Exposition, watched: &Watched) {
     let state = watched.edge.service.state();
-    let mut upstreams =
-        vec![("broker_a", state.broker_a.readings()), ("broker_b", state.broker_b.readings())];
+    let brokers = state.brokers.iter();
+    let mut upstreams: Vec<_> =
+        brokers.map(|(broker, access)| (broker.label(), access.client.readings())).collect();
     upstreams.extend(watched.sources.public.iter().map(|public| ("public", public.readings())));
     let labelled = |(upstream, classes): (&'static str, Vec<ClassReading>)| {
         let labels = move |class: &ClassReading| [("upstream", upstream), ("class", class.class)];
@@ -465,8 +466,10 @@ fn upstreams(text: &mut Exposition, watched: &Watched) {
 fn tokens(text: &mut Exposition, watched: &Watched) {
     let state = watched.edge.service.state();
     let now = watched.sources.clock.now();
-    let tokens =
-        [("broker_a", state.broker_a_token.status(now)), ("broker_b", state.broker_b.status())];
+    let brokers = state.brokers.iter();
+    let tokens: Vec<_> = brokers
+        .map(|(broker, access)| (broker.label(), access.client.token().status(now)))
+        .collect();
     let left = tokens.iter().map(|(broker, status)| {
         let until = status.expires_at.filter(|_| status.valid);
         let left_s = until.map_or(0.0, |until| now.duration_until(until).as_secs_f64());

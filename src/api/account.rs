@@ -315,7 +315,7 @@ pub(super) fn read(state: &State, call: &Call<'_>, response: &mut Response<'_>) 
         registration: if state.auth.is_registration_open() { "open" } else { "closed" },
         version: env!("CARGO_PKG_VERSION"),
         web: state.site.map(Site::version),
-        login_pages: state.login_pages.as_ref().map(|[a, b]| LoginPages { a, b }),
+        login_pages: state.login_pages.as_ref().map(LoginPages::of),
     };
     show(&view, call, response)
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::api::call::{Call, Handled};
 use crate::api::replies::{reply_with, show};
-use crate::api::state::State;
+use crate::api::state::{BrokerAccess, State};
 use crate::base::Broker;
 use crate::brokers::session::token::TokenStatus;
 use crate::brokers::{BrokerError, BrokerErrorKind, Readiness};
@@ -22,30 +22,21 @@ use crate::views::values::Instant;
 /// since another call may just have been made. Less than a job may wait in the lane's queue.
 const PACE_WAIT_MS_MAX: u64 = 1_000;
 
-/// `POST /brokera/activate` with `request_token`.
-pub(crate) fn broker_a(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
-    let administration = &state.administration;
-    let broker = Arc::clone(&state.broker_a);
-    let secrets = administration.secrets.load_full();
-    let secret = secrets.broker_a.as_ref();
-    let lane = &state.broker_a_lane;
-    let status = administration.activate(call.request, Broker::A, secret, lane, move |code| {
-        with_rate_limit_retries(|| broker.activate(code))
-    })?;
-    reply_with(200, &of_broker_a(&status), response);
-    Ok(())
-}
-
-/// `POST /brokerb/activate` with `api_session`.
-pub(crate) fn broker_b(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
-    let administration = &state.administration;
-    let broker = Arc::clone(&state.broker_b);
-    let secrets = administration.secrets.load_full();
-    let secret = secrets.broker_b.as_ref();
-    let lane = &state.broker_b_lane;
-    let status = administration
-        .activate(call.request, Broker::B, secret, lane, move |code| broker.activate(code))?;
-    reply_with(200, &of_broker_b(&status), response);
+/// `POST /brokera/activate` with `request_token`, `POST /brokerb/activate` with `api_session`.
+pub(crate) fn activate(
+    broker: Broker,
+    state: &State,
+    call: &Call<'_>,
+    response: &mut Response<'_>,
+) -> Handled {
+    let BrokerAccess { client, lane, .. } = &state.brokers[broker];
+    let client = Arc::clone(client);
+    let exchange = move |code: &str| with_rate_limit_retries(|| client.activate(code));
+    let status = state.administration.activate(call.request, broker, lane, exchange)?;
+    match TokenView::of(&status) {
+        TokenView::Typed(view) => reply_with(200, &view, response),
+        TokenView::Plain(view) => reply_with(200, &view, response),
+    }
     Ok(())
 }
 
@@ -76,41 +67,37 @@ fn with_rate_limit_retries<T>(
 // `GET /brokera/status`, `GET /brokerb/status`: the server's shared broker tokens, as of this
 // instant.
 
-/// `GET /brokera/status`. Computed from the current state of the token, so that a refusal by the
-/// broker, or its expiry at 06:00, shows at once.
-pub(crate) fn broker_a_status(
+/// `GET /brokera/status`, `GET /brokerb/status`. Computed from the current state of the token, so
+/// that a refusal by the broker, or its expiry, shows at once.
+pub(crate) fn status(
+    broker: Broker,
     state: &State,
     call: &Call<'_>,
     response: &mut Response<'_>,
 ) -> Handled {
-    show(&of_broker_a(&state.broker_a_token.status(state.clock.now())), call, response)
-}
-
-/// `GET /brokerb/status`, of broker B's session, which has no token type.
-pub(crate) fn broker_b_status(
-    state: &State,
-    call: &Call<'_>,
-    response: &mut Response<'_>,
-) -> Handled {
-    show(&of_broker_b(&state.broker_b.status()), call, response)
-}
-
-fn of_broker_a(status: &TokenStatus) -> BrokerAStatus {
-    BrokerAStatus {
-        initialized: status.initialized,
-        valid: status.valid,
-        token_type: status.token_type,
-        set_at: status.set_at.map(Instant),
-        expires_at: status.expires_at.map(Instant),
+    match TokenView::of(&state.brokers[broker].client.token().status(state.clock.now())) {
+        TokenView::Typed(view) => show(&view, call, response),
+        TokenView::Plain(view) => show(&view, call, response),
     }
 }
 
-fn of_broker_b(status: &TokenStatus) -> BrokerBStatus {
-    BrokerBStatus {
-        initialized: status.initialized,
-        valid: status.valid,
-        set_at: status.set_at.map(Instant),
-        expires_at: status.expires_at.map(Instant),
+/// The document of a token, with or without a type.
+enum TokenView {
+    Typed(BrokerAStatus),
+    Plain(BrokerBStatus),
+}
+
+impl TokenView {
+    fn of(status: &TokenStatus) -> Self {
+        let TokenStatus { initialized, valid, token_type, .. } = *status;
+        let set_at = status.set_at.map(Instant);
+        let expires_at = status.expires_at.map(Instant);
+        match token_type {
+            Some(token_type) => {
+                Self::Typed(BrokerAStatus { initialized, valid, token_type, set_at, expires_at })
+            }
+            None => Self::Plain(BrokerBStatus { initialized, valid, set_at, expires_at }),
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::api::errors::too_early;
 use crate::api::lane::on;
 use crate::api::portfolio_errors::activation_busy;
 use crate::auth::throttle::{Key, Throttle};
-use crate::base::{Broker, Clock};
+use crate::base::{Broker, ByBroker, Clock};
 use crate::brokers::session::token::TokenStatus;
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::{BrokerError, code_names};
@@ -36,10 +36,7 @@ pub(super) const CODE_CHARS_MAX: usize = 256;
 pub(super) const QUEUE_MS: u64 = 2_000;
 
 /// The administrator's secret for each broker, if one is set.
-pub(crate) struct AdminSecrets {
-    pub broker_a: Option<SecretString>,
-    pub broker_b: Option<SecretString>,
-}
+pub(crate) type AdminSecrets = ByBroker<Option<SecretString>>;
 
 /// Recognises the administrator and runs activations.
 pub(crate) struct Administration {
@@ -94,12 +91,11 @@ impl Administration {
         &self,
         request: &Request<'_>,
         broker: Broker,
-        secret: Option<&SecretString>,
         lane: &Lane,
         exchange: impl FnOnce(&str) -> Result<TokenStatus, BrokerError> + Send + 'static,
     ) -> Result<TokenStatus, Problem> {
         let mut fields = Fields::of(request)?;
-        self.admit(request, &mut fields, secret)?;
+        self.admit(request, &mut fields, self.secrets.load_full()[broker].as_ref())?;
         let [_, name] = code_names(broker);
         let code = fields.secret(name, CODE_CHARS_MAX);
         fields.done()?;

@@ -56,4 +56,4 @@ pub(crate) use kept_candles::KeptCandles;
 pub(crate) use portfolio::PortfolioState;
 pub use router::Api;
 pub use routes::ROUTES;
-pub use state::State;
+pub use state::{BrokerAccess, State};

@@ -10,6 +10,7 @@ use crate::api::{
     account, activation, candles, description, health, journal, journal_search, keys, mcp, movers,
     portfolio, quotes, search, signals, snapshot, stream, watchlists,
 };
+use crate::base::Broker::{A, B};
 use crate::base::Scope::{JournalRead, JournalWrite, MarketRead, PortfolioRead, SignalsRead};
 use crate::http::Method;
 use crate::http::Method::{Delete, Get, Post, Put};
@@ -37,9 +38,9 @@ pub const ROUTES: &[Route] = &[
         "The snapshot as server-sent events, again after each change"),
     route((Get, "/api/portfolio/live-prices"), Public, With(MarketRead), quotes::read,
         "Quotes of up to 50 symbols"),
-    route((Post, "/api/portfolio/sync"), User, Never, portfolio::broker_a,
+    route((Post, "/api/portfolio/sync"), User, Never, |s, c, r| portfolio::sync(A, s, c, r),
         "Replaces the stored holdings and positions of broker A"),
-    route((Post, "/api/portfolio/brokerb-sync"), User, Never, portfolio::broker_b,
+    route((Post, "/api/portfolio/brokerb-sync"), User, Never, |s, c, r| portfolio::sync(B, s, c, r),
         "Replaces the stored holdings and positions of broker B"),
     route((Get, "/api/portfolio/holdings"), User, With(PortfolioRead), portfolio::holdings,
         "Holdings of the last sync with their values"),
@@ -67,13 +68,13 @@ pub const ROUTES: &[Route] = &[
         "State of feeds, caches and warmers"),
     route((Get, "/api/openapi.json"), Public, Any, description::read,
         "This description of the API"),
-    route((Get, "/brokera/status"), Public, Any, activation::broker_a_status,
+    route((Get, "/brokera/status"), Public, Any, |s, c, r| activation::status(A, s, c, r),
         "State of the server's shared broker A token"),
-    route((Get, "/brokerb/status"), Public, Any, activation::broker_b_status,
+    route((Get, "/brokerb/status"), Public, Any, |s, c, r| activation::status(B, s, c, r),
         "State of the server's shared broker B session"),
-    route((Post, "/brokera/activate"), Admin, Never, activation::broker_a,
+    route((Post, "/brokera/activate"), Admin, Never, |s, c, r| activation::activate(A, s, c, r),
         "Exchanges a login's request_token for the shared broker A token"),
-    route((Post, "/brokerb/activate"), Admin, Never, activation::broker_b,
+    route((Post, "/brokerb/activate"), Admin, Never, |s, c, r| activation::activate(B, s, c, r),
         "Exchanges a login's api_session for the shared broker B session"),
     route((Get, "/api/journal"), User, With(JournalRead), journal::list,
         "A page of the journal, newest entries first"),

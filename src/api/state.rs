@@ -15,8 +15,8 @@ use crate::api::portfolio::PortfolioState;
 use crate::api::quote_source::QuoteSource;
 use crate::auth::throttle::{Key, Throttle};
 use crate::auth::{Auth, Caller};
-use crate::base::{Clock, MarketDay};
-use crate::brokers::{BrokerA, BrokerB, SharedToken};
+use crate::base::{ByBroker, Clock, MarketDay};
+use crate::brokers::{BrokerA, PortfolioClient};
 use crate::cache::{L1, Movers, Pending};
 use crate::http::{Prepared, Problem, PublishedJson};
 use crate::market::{IndexList, InstrumentList, MarketCalendar, Sectors, Universe};
@@ -53,14 +53,9 @@ pub struct State {
     /// The sectors of companies.
     pub(crate) sectors: ArcSwap<Sectors>,
     pub health: Arc<ArcSwapOption<Prepared>>,
+    /// The source of real-time quotes.
     pub broker_a: Arc<BrokerA>,
-    /// Lane for users' syncs and activations. The shared feed has threads of its own.
-    pub broker_a_lane: Arc<Lane>,
-    /// Lane that ends the broker sessions which syncs opened, separate from the syncs.
-    pub broker_a_sessions_lane: Arc<Lane>,
-    pub broker_a_token: Arc<SharedToken>,
-    pub broker_b: Arc<BrokerB>,
-    pub broker_b_lane: Arc<Lane>,
+    pub brokers: ByBroker<BrokerAccess>,
     pub(crate) administration: Administration,
     /// Limits each user's changes to stored data.
     pub writes: Throttle,
@@ -72,15 +67,25 @@ pub struct State {
     pub portfolio: PortfolioState,
     /// Limits the log lines about refused requests.
     pub refusal_lines: RefusalLines,
-    /// Addresses of broker A's and broker B's login pages, to which the API key is appended.
-    /// `None` in a public demo.
-    pub login_pages: Option<[String; 2]>,
+    /// Addresses of the brokers' login pages, to which the API key is appended. `None` in a public
+    /// demo.
+    pub login_pages: Option<ByBroker<String>>,
     /// The dashboard; `None` if it is switched off.
     pub site: Option<&'static Site>,
     /// Whether no request changes what is stored, as in a public demo.
     pub is_read_only: bool,
     /// The OpenAPI description.
     pub description: &'static File,
+}
+
+/// A broker as users' syncs and activations reach it.
+pub struct BrokerAccess {
+    pub client: Arc<dyn PortfolioClient>,
+    /// Lane for users' syncs and activations. The shared feed has threads of its own.
+    pub lane: Arc<Lane>,
+    /// Lane that ends the sessions which syncs opened, separate from the syncs. `None` where no
+    /// session outlives its sync.
+    pub sessions_lane: Option<Arc<Lane>>,
 }
 
 impl State {

@@ -7,13 +7,13 @@ use arc_swap::ArcSwap;
 
 use crate::admin::MetricSources;
 use crate::api::{
-    AdminSecrets, Administration, CorsInForce, EventStreams, KeptCandles, PortfolioState,
-    SNAPSHOT_EVENT, State, description,
+    AdminSecrets, Administration, BrokerAccess, CorsInForce, EventStreams, KeptCandles,
+    PortfolioState, SNAPSHOT_EVENT, State, description,
 };
 use crate::app::start_error::StartError;
 use crate::auth::throttle::Throttle;
 use crate::auth::{Auth, ChangesParts};
-use crate::base::{Broker, BySource, Clock, Source, clock};
+use crate::base::{ByBroker, BySource, Clock, Source, clock};
 use crate::brokers::broker_b::master;
 use crate::brokers::{BrokerA, BrokerB, Public, SharedToken, login_page};
 use crate::cache::l2::Absent;
@@ -219,12 +219,28 @@ fn public(
     Ok(Some(Public::new(&config.public, &config.upstream, clock.clone(), spellings, leads)?))
 }
 
-fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<State, StartError> {
+/// The clients of all brokers, each with lanes of its own.
+fn brokers(config: &Config, context: &WarmerContext) -> Result<ByBroker<BrokerAccess>, StartError> {
     let lane = |name, threads| {
         let spec = LaneSpec { name, threads, queue_max: SYNC_QUEUE_MAX };
         Lane::start(&spec, &context.clock).map(Arc::new)
     };
     let broker_b = BrokerB::new(&config.broker_b, &config.upstream, &context.clock)?;
+    Ok(ByBroker([
+        BrokerAccess {
+            client: context.broker_a.clone(),
+            lane: lane("broker-a", config.broker_a.lane_threads)?,
+            sessions_lane: Some(lane("broker-a-sessions", 1)?),
+        },
+        BrokerAccess {
+            client: Arc::new(broker_b),
+            lane: lane("broker-b", config.broker_b.lane_threads)?,
+            sessions_lane: None,
+        },
+    ]))
+}
+
+fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<State, StartError> {
     Ok(State {
         clock: context.clock.clone(),
         calendar: ArcSwap::new(Arc::clone(&context.calendar)),
@@ -245,11 +261,7 @@ fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<St
         sectors: ArcSwap::from_pointee(Sectors::load(config.market.sectors_file.as_deref())?),
         health: Arc::default(),
         broker_a: Arc::clone(&context.broker_a),
-        broker_a_lane: lane("broker-a", config.broker_a.lane_threads)?,
-        broker_a_sessions_lane: lane("broker-a-sessions", 1)?,
-        broker_a_token: Arc::clone(&context.token),
-        broker_b: Arc::new(broker_b),
-        broker_b_lane: lane("broker-b", config.broker_b.lane_threads)?,
+        brokers: brokers(config, context)?,
         administration: Administration::new(
             admin_secrets(config),
             &config.upstream,
@@ -261,10 +273,7 @@ fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<St
         cors: CorsInForce::new(&config.http.allowed_origins),
         portfolio: portfolio_state(config, context)?,
         refusal_lines: RefusalLines::default(),
-        login_pages: Some([
-            login_page(Broker::A, &config.broker_a.url),
-            login_page(Broker::B, &config.broker_b.url),
-        ]),
+        login_pages: Some(ByBroker::of(|broker| login_page(broker, config.own_app(broker).url))),
         site: config.web.on.then(Site::embedded),
         is_read_only: false,
         description: description(),
@@ -273,10 +282,7 @@ fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<St
 
 /// The administrator's secrets from the settings.
 pub(super) fn admin_secrets(config: &Config) -> AdminSecrets {
-    AdminSecrets {
-        broker_a: config.broker_a.admin_secret.clone(),
-        broker_b: config.broker_b.admin_secret.clone(),
-    }
+    ByBroker::of(|broker| config.own_app(broker).admin_secret.clone())
 }
 
 fn portfolio_state(config: &Config, context: &WarmerContext) -> Result<PortfolioState, StartError> {
@@ -299,7 +305,10 @@ fn portfolio_state(config: &Config, context: &WarmerContext) -> Result<Portfolio
 
 /// Sources of metrics and probes besides the edge's state.
 fn metric_sources(config: &Config, context: &WarmerContext, state: &State) -> MetricSources {
-    let lanes = [
+    let of_brokers = state.brokers.0.iter();
+    let of_brokers =
+        of_brokers.flat_map(|access| std::iter::once(&access.lane).chain(&access.sessions_lane));
+    let before = [
         &context.broker_a_lane,
         &context.public_lane,
         &context.cache_lane,
@@ -307,16 +316,13 @@ fn metric_sources(config: &Config, context: &WarmerContext, state: &State) -> Me
         &context.signals_lane,
         &context.crypto_lane,
         &context.store_lane,
-        &state.broker_a_lane,
-        &state.broker_a_sessions_lane,
-        &state.broker_b_lane,
-        &state.portfolio.lane,
-        &state.portfolio.export_lane,
     ];
+    let after = [&state.portfolio.lane, &state.portfolio.export_lane];
+    let lanes = before.into_iter().chain(of_brokers).chain(after);
     MetricSources {
         clock: context.clock.clone(),
         state_dir: config.state_dir.clone(),
-        lanes: lanes.map(Arc::clone).into(),
+        lanes: lanes.map(Arc::clone).collect(),
         report: Arc::default(),
         responses: Arc::clone(&context.responses),
         l2: Arc::clone(&context.l2),

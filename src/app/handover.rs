@@ -12,7 +12,7 @@ use std::sync::{Arc, Weak};
 use secrecy::SecretString;
 
 use crate::api::State;
-use crate::base::Broker;
+use crate::base::{Broker, ByBroker};
 use crate::brokers::SharedToken;
 use crate::brokers::session::token::{
     DOCUMENT_BYTES_MAX, Fingerprint, KeptToken, Outdated, Token, Unreadable,
@@ -21,18 +21,12 @@ use crate::config::Config;
 use crate::ops::{Inherited, notify};
 
 /// Name of a broker's token in the descriptor store.
-fn name(broker: Broker) -> &'static str {
-    match broker {
-        Broker::A => "broker-a-token",
-        Broker::B => "broker-b-token",
-    }
+fn name(broker: Broker) -> String {
+    format!("broker-{broker}-token")
 }
 
 fn shared(state: &State, broker: Broker) -> &SharedToken {
-    match broker {
-        Broker::A => &state.broker_a_token,
-        Broker::B => &state.broker_b.session,
-    }
+    state.brokers[broker].client.token()
 }
 
 /// The descriptor that the supervisor has for a broker.
@@ -53,13 +47,9 @@ struct InForce<'a> {
 
 impl<'a> InForce<'a> {
     fn of(config: &'a Config, broker: Broker) -> Self {
-        match broker {
-            Broker::A => Self {
-                api_key: config.broker_a.api_key.as_ref(),
-                token: config.broker_a.access_token.as_ref().map(Fingerprint::of),
-            },
-            Broker::B => Self { api_key: config.broker_b.api_key.as_ref(), token: None },
-        }
+        let own = config.own_app(broker);
+        let token = own.access_token.map(Fingerprint::of);
+        Self { api_key: own.api_key.as_ref(), token }
     }
 }
 
@@ -77,22 +67,22 @@ enum NotTaken {
 }
 
 /// The tokens that the previous process left, still unread.
-pub(crate) struct InheritedTokens([(Broker, Option<OwnedFd>); 2]);
+pub(crate) struct InheritedTokens([(Broker, Option<OwnedFd>); Broker::ALL.len()]);
 
 impl InheritedTokens {
     /// Takes the tokens out of the passed descriptors.
     pub(super) fn claim(inherited: &mut Inherited) -> Self {
-        Self(Broker::ALL.map(|broker| (broker, inherited.claim(name(broker)))))
+        Self(Broker::ALL.map(|broker| (broker, inherited.claim(&name(broker)))))
     }
 }
 
 /// Keeps tokens for the next process.
 #[derive(Debug)]
 pub(crate) struct Handover {
-    slots: [(Broker, Stored); 2],
+    slots: [(Broker, Stored); Broker::ALL.len()],
     supervised: bool,
-    /// Broker A's token in the settings. Only broker A's can be there.
-    settings_token: Option<Fingerprint>,
+    /// The tokens in the settings.
+    settings_tokens: ByBroker<Option<Fingerprint>>,
 }
 
 impl Handover {
@@ -111,13 +101,13 @@ impl Handover {
             }
             (broker, Stored::OfBefore)
         });
-        let settings_token = InForce::of(config, Broker::A).token;
-        Self { slots, supervised: notify::supervised(), settings_token }
+        let settings_tokens = tokens_of(config);
+        Self { slots, supervised: notify::supervised(), settings_tokens }
     }
 
     /// Takes over settings that were put in force by a reload.
     pub(crate) fn note_settings(&mut self, config: &Config) {
-        self.settings_token = InForce::of(config, Broker::A).token;
+        self.settings_tokens = tokens_of(config);
     }
 
     /// Stores the tokens in force with the supervisor, and removes others.
@@ -141,18 +131,22 @@ impl Handover {
                 continue;
             }
             if !matches!(stored, Stored::Nothing)
-                && let Err(error) = notify::forget(name(*broker))
+                && let Err(error) = notify::forget(&name(*broker))
             {
                 tracing::warn!(%error, broker = broker.name(), "old token stays kept");
             }
             *stored = token.as_ref().map_or(Stored::Nothing, |token| {
-                if let Err(error) = keep(*broker, token, self.settings_token) {
+                if let Err(error) = keep(*broker, token, self.settings_tokens[*broker]) {
                     tracing::warn!(%error, broker = broker.name(), "token not kept for a restart");
                 }
                 Stored::Of(Arc::downgrade(token))
             });
         }
     }
+}
+
+fn tokens_of(config: &Config) -> ByBroker<Option<Fingerprint>> {
+    ByBroker::of(|broker| InForce::of(config, broker).token)
 }
 
 fn taken_over(
@@ -172,8 +166,8 @@ fn taken_over(
 }
 
 fn keep(broker: Broker, token: &Token, settings: Option<Fingerprint>) -> io::Result<()> {
-    let settings_token = settings.filter(|_| broker == Broker::A);
-    let document = token.to_keep(broker, settings_token).encode().map_err(io::Error::other)?;
-    let file = notify::sealed(name(broker), &document)?;
-    notify::keep(name(broker), file.as_fd())
+    let document = token.to_keep(broker, settings).encode().map_err(io::Error::other)?;
+    let name = name(broker);
+    let file = notify::sealed(&name, &document)?;
+    notify::keep(&name, file.as_fd())
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::app::assemble::{Assembled, MembershipParts, SharedServer};
 use crate::app::start_error::StartError;
 use crate::auth::{ChangesBell, ChangesParts};
-use crate::base::Clock;
 use crate::base::limiter::SharedCounts;
+use crate::base::{ByBroker, Clock};
 use crate::config::Config;
 use crate::nodes::authorities::ValkeyClaim;
 use crate::nodes::cluster::{Relay, Shared, SharedTokens};
@@ -82,8 +82,7 @@ fn share(
     let bell = bell.clone();
     let tokens = SharedTokens {
         counts: Arc::default(),
-        of_broker_a: Arc::clone(&state.broker_a_token),
-        of_broker_b: Arc::clone(&state.broker_b.session),
+        of: ByBroker::of(|broker| Arc::clone(state.brokers[broker].client.token())),
     };
     let relay = ValkeyRelay::start(RelayParts {
         server: Arc::clone(&server),
@@ -97,8 +96,9 @@ fn share(
     let limits: Arc<dyn SharedCounts> = Arc::new(SharedLimits::new(&server, &installation));
     state.auth.join(&limits, &state.portfolio.lane);
     state.portfolio.attempts.join("sync", &limits);
-    state.broker_a.join(&limits);
-    state.broker_b.join(&limits);
+    for (_, access) in state.brokers.iter() {
+        access.client.join(&limits);
+    }
     Ok(Shared {
         relay: Arc::new(relay),
         tokens,

@@ -11,6 +11,7 @@ use super::assemble::{admin_secrets, embedded_shares, master_shares, securities}
 use super::start::{App, unprotected};
 use crate::api::State;
 use crate::auth::PreparedAuth;
+use crate::base::Broker;
 use crate::brokers::AppKeys;
 use crate::brokers::broker_a::ticker::TickerSettings;
 use crate::brokers::call::transport::BadUrl;
@@ -192,15 +193,17 @@ impl<'a> Reloader<'a> {
     fn adopt_broker_keys(&self, new: &Config) {
         let state = self.app.state();
         let a = &new.broker_a;
-        let b = &new.broker_b;
-        state.broker_a.keys.store(AppKeys::of(&a.api_key, &a.api_secret));
-        state.broker_b.keys.store(AppKeys::of(&b.api_key, &b.api_secret));
+        for (broker, access) in state.brokers.iter() {
+            let own = new.own_app(broker);
+            access.client.set_app(AppKeys::of(own.api_key, own.api_secret));
+        }
         state.portfolio.set_own_key(a.api_key.as_ref());
         let old = &self.current.broker_a;
         // If the settings have not changed, a token that was activated meanwhile is newer.
         let same = equal(&old.access_token, &a.access_token) && equal(&old.api_key, &a.api_key);
         if let (false, Some(token), Some(key)) = (same, &a.access_token, &a.api_key) {
-            state.broker_a_token.set(token.clone(), key.clone(), state.clock.now());
+            let shared = state.brokers[Broker::A].client.token();
+            shared.set(token.clone(), key.clone(), state.clock.now());
             tracing::info!("broker A token taken from the settings");
         }
         self.app.handover.lock().note_settings(new);

@@ -16,7 +16,7 @@ use crate::app::assemble::{Assembled, MembershipParts, assemble};
 use crate::app::handover::{Handover, InheritedTokens};
 use crate::app::start_error::{StartError, cure};
 use crate::auth::{Auth, start_changes};
-use crate::base::{Clock, clock};
+use crate::base::{ByBroker, Clock, clock};
 use crate::brokers::session::token::TokenStatus;
 use crate::config::Config;
 use crate::config::check::{Exposed, exposed};
@@ -217,8 +217,7 @@ impl App {
             now,
             address: self.address().to_owned(),
             serving: self.heartbeat.serving(),
-            broker_a: state.broker_a_token.status(now),
-            broker_b: state.broker_b.status(),
+            tokens: ByBroker::of(|broker| state.brokers[broker].client.token().status(now)),
             store: state.store.health().state,
         }
     }
@@ -364,8 +363,7 @@ pub(crate) struct StatusLine {
     pub now: Timestamp,
     pub address: String,
     pub serving: Option<Serving>,
-    pub broker_a: TokenStatus,
-    pub broker_b: TokenStatus,
+    pub tokens: ByBroker<TokenStatus>,
     pub store: StoreState,
 }
 
@@ -386,14 +384,11 @@ impl StatusLine {
     }
 
     fn with_age(&self, age: &str) -> String {
-        format!(
-            "{}; {}{age}; broker A {}; broker B {}; store {}",
-            self.address,
-            self.prices(),
-            token(&self.broker_a, self.now),
-            token(&self.broker_b, self.now),
-            self.store
-        )
+        let tokens = self.tokens.iter();
+        let tokens: String = tokens
+            .map(|(broker, status)| format!("; {} {}", broker.name(), token(status, self.now)))
+            .collect();
+        format!("{}; {}{age}{tokens}; store {}", self.address, self.prices(), self.store)
     }
 
     fn prices(&self) -> String {
@@ -447,7 +442,7 @@ impl Membership {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::Source;
+    use crate::base::{Broker, Source};
     use crate::market::Phase;
 
     fn at(text: &str) -> Timestamp {
@@ -458,7 +453,7 @@ mod tests {
         let none = TokenStatus {
             initialized: false,
             valid: false,
-            token_type: "access_token",
+            token_type: Some("access_token"),
             set_at: None,
             expires_at: None,
             no_permission: false,
@@ -481,8 +476,7 @@ mod tests {
                 },
                 phase: Phase::Open,
             }),
-            broker_a: set,
-            broker_b: none,
+            tokens: ByBroker([set, none]),
             store: StoreState::Ok,
         }
     }
@@ -519,14 +513,14 @@ mod tests {
     #[test]
     fn a_token_is_described_by_what_is_wrong_with_it() {
         let line = line();
-        let good = line.broker_a;
+        let good = line.tokens[Broker::A];
         let expiry = good.expires_at.unwrap();
         assert_eq!(token(&good, expiry), "token EXPIRED at 21 Nov 06:00 IST");
         let refused = TokenStatus { valid: false, ..good };
         assert_eq!(token(&refused, line.now), "token REFUSED");
         let poor = TokenStatus { no_permission: true, ..good };
         assert_eq!(token(&poor, line.now), "token until 21 Nov 06:00 IST, WITHOUT market data");
-        assert_eq!(token(&line.broker_b, line.now), "has no token");
+        assert_eq!(token(&line.tokens[Broker::B], line.now), "has no token");
     }
 
     #[test]

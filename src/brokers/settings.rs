@@ -1,7 +1,6 @@
 //! Settings of the brokers, of the public provider, and of every call to one.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use secrecy::SecretString;
 
@@ -94,14 +93,14 @@ settings! {
 
 /// The key and the secret. An activation needs both.
 #[derive(Debug)]
-pub(crate) struct AppKeys {
+pub struct AppKeys {
     pub api_key: Option<SecretString>,
     pub api_secret: Option<SecretString>,
 }
 
 impl AppKeys {
-    pub(crate) fn of(key: &Option<SecretString>, secret: &Option<SecretString>) -> Arc<Self> {
-        Arc::new(Self { api_key: key.clone(), api_secret: secret.clone() })
+    pub(crate) fn of(key: &Option<SecretString>, secret: &Option<SecretString>) -> Self {
+        Self { api_key: key.clone(), api_secret: secret.clone() }
     }
 }
 
@@ -117,6 +116,7 @@ pub(crate) const fn code_names(broker: Broker) -> [&'static str; 2] {
         Broker::B => ["apisession", "api_session"],
     }
 }
+
 /// The one-time code in words.
 pub(crate) const fn code_in_words(broker: Broker) -> &'static str {
     match broker {
@@ -129,7 +129,6 @@ pub(crate) const fn code_in_words(broker: Broker) -> &'static str {
 pub(crate) const fn sends_a_form(broker: Broker) -> bool {
     matches!(broker, Broker::B)
 }
-
 
 /// The address of the login page of the broker whose API is at `api_url`. The caller appends the
 /// percent-encoded API key.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::base::limiter::SharedCounts;
-use crate::base::{Symbol, settings, words};
+use crate::base::{ByBroker, Symbol, settings, words};
 use crate::brokers::SharedToken;
 use crate::nodes::relay::Update;
 use crate::ops::counter::Counts;
@@ -151,8 +151,7 @@ impl NodeSettings {
 #[derive(Clone)]
 pub struct SharedTokens {
     pub(crate) counts: Arc<Counts<TokenEvent>>,
-    pub of_broker_a: Arc<SharedToken>,
-    pub of_broker_b: Arc<SharedToken>,
+    pub of: ByBroker<Arc<SharedToken>>,
 }
 
 words! {

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use crate::auth::{ApiKeys, ChangesReading, KeyRefusal};
 use crate::base::limiter::SharedTally;
-use crate::base::{Source, clock};
+use crate::base::{Broker, Source, clock};
 use crate::brokers::broker_a::ticker::TickerReading;
 use crate::brokers::{Readiness, SharedToken};
 use crate::cache::l2::L2Stats;
@@ -258,10 +258,10 @@ fn relay(seen: &Scheduler) -> Option<HealthRelay> {
     let origin =
         |shared: &SharedToken| shared.valid(now).map_or(TokenOrigin::None, |token| token.origin);
     let tokens = nodes.shared.as_ref().map(|shared| {
-        let SharedTokens { counts, of_broker_a, of_broker_b } = &shared.tokens;
+        let SharedTokens { counts, of } = &shared.tokens;
         HealthTokens {
-            broker_a: origin(of_broker_a),
-            broker_b: origin(of_broker_b),
+            broker_a: origin(&of[Broker::A]),
+            broker_b: origin(&of[Broker::B]),
             told: counts.of(TokenEvent::Told),
             taken: counts.of(TokenEvent::Taken),
             foreign: counts.of(TokenEvent::Foreign),

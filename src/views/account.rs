@@ -1,6 +1,6 @@
 //! Replies of the account's routes.
 
-use crate::base::{Scope, Symbol};
+use crate::base::{Broker, ByBroker, Scope, Symbol};
 use crate::views::values::{Instant, documents, read_documents};
 
 documents! {
@@ -124,6 +124,12 @@ documents! {
         pub positions: u64,
         pub pnl_snapshots: u64,
         pub journal_entries: u64,
+    }
+}
+
+impl<'a> LoginPages<'a> {
+    pub(crate) fn of(pages: &'a ByBroker<String>) -> Self {
+        Self { a: &pages[Broker::A], b: &pages[Broker::B] }
     }
 }
 

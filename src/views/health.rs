@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::base::Source;
+use crate::base::{Broker, Source};
 use crate::market::{Origin, Phase};
 use crate::views::states::{
     CacheBackend, ExposedReason, FeedState, KeyState, RelayState, Role, ServiceState, StoreState,
@@ -336,6 +336,15 @@ impl HealthFeeds {
         match source {
             Source::BrokerA => &self.broker_a,
             Source::Public => &self.public,
+        }
+    }
+}
+
+impl HealthTokens {
+    pub(crate) fn of(&self, broker: Broker) -> TokenOrigin {
+        match broker {
+            Broker::A => self.broker_a,
+            Broker::B => self.broker_b,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `GET /brokera/status`: the shared token from unset to dead and back.
 
 use crate::support::{Scene, Service, TRADING, members, until};
+use bhav::base::Broker;
 use bhav::sim::SimSettings;
 use sonic_rs::{JsonValueTrait, Value};
 
@@ -78,7 +79,8 @@ fn refused_by_the_broker_it_is_dead_until_there_is_another() {
     let body = r#"{"access_token":"fresh1"}"#;
     assert_eq!(scene.control("POST", "broker_a/token", body).status, 200);
     let state = service.0.server().shared().service.state();
-    state.broker_a_token.set("fresh1".into(), "simkeya".into(), scene.clock.now());
+    let token = state.brokers[Broker::A].client.token();
+    token.set("fresh1".into(), "simkeya".into(), scene.clock.now());
     assert_eq!(status(&service)["valid"], true);
     service.snapshot_where("broker A again", |json| json["market"]["source"] == "broker_a");
 }

@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use bhav::base::Broker;
 use bhav::brokers::SharedToken;
 use secrecy::ExposeSecret;
 use sonic_rs::{JsonValueTrait, Value};
@@ -48,11 +49,11 @@ fn await_origin(node: &Node, broker: &str, origin: &str) {
 fn text(node: &Node, of: impl Fn(&bhav::api::State) -> &SharedToken) -> String {
     let state = node.service.0.server().shared().service.state();
     let token = of(state).current().expect("a token");
-    token.to_keep(bhav::base::Broker::A, None).access_token.expose_secret().to_owned()
+    token.to_keep(Broker::A, None).access_token.expose_secret().to_owned()
 }
 
 fn text_a(node: &Node) -> String {
-    text(node, |state| &state.broker_a_token)
+    text(node, |state| state.brokers[Broker::A].client.token())
 }
 
 #[test]
@@ -190,7 +191,7 @@ fn the_shared_server_sees_and_keeps_no_token() {
     assert!(monitor.seen("\"PUBLISH\" \"bhav:main:sealed\""), "words went by");
     let secrets = [
         text_a(&nodes[0]),
-        text(&nodes[0], |state| &state.broker_b.session),
+        text(&nodes[0], |state| state.brokers[Broker::B].client.token()),
         "a key that all the nodes know".to_owned(),
     ];
     let dump = world.server.dump();

@@ -1,7 +1,7 @@
 //! Limits on a user's syncs, and a broker's cooldown.
 
 use crate::support::{Answer, Scene, Service, TRADING, bearer, until};
-use bhav::base::Clock;
+use bhav::base::{Broker, Clock};
 use bhav::sim::SimSettings;
 
 fn sync(service: &Service, auth: &str, broker: &str, key: &str) -> Answer {
@@ -29,8 +29,10 @@ fn a_user_has_ten_tries_a_minute_at_both_brokers_together() {
         let answer = sync(&service, &one, broker, &format!("key{number}"));
         assert_ne!(answer.status, 429, "{}", answer.text());
     }
-    let (a, b) = (&state.broker_a, &state.broker_b);
-    let calls = || a.sync_counts().calls.value() + b.sync_counts().calls.value();
+    let calls = || -> u64 {
+        let each = Broker::ALL.map(|broker| state.brokers[broker].client.sync_counts());
+        each.iter().map(|counts| counts.calls.value()).sum()
+    };
     let before = calls();
     for broker in ["a", "b"] {
         let refused = sync(&service, &one, broker, "another");
@@ -69,7 +71,7 @@ fn a_key_that_is_refused_rests_and_stops_no_other_key() {
     held.expect_problem(429, "calls_held_back");
     assert_eq!(held.header("retry-after"), Some("1"), "the key rests, whoever has it");
     let state = service.0.server().shared().service.state();
-    let counts = state.broker_a.sync_counts();
+    let counts = state.brokers[Broker::A].client.sync_counts();
     assert_eq!((counts.calls.value(), counts.held_back.value()), (1, 1));
 
     // Strangers with spent keys, from networks of their own, delay nobody.
@@ -112,7 +114,8 @@ fn retry_after_is_the_time_that_the_service_holds() {
     let service = scene.start();
     let user = bearer(&service.register("one@example.com", "a long enough secret"));
     let state = service.0.server().shared().service.state();
-    let calls = || state.broker_a.sync_counts().calls.value();
+    let counts = state.brokers[Broker::A].client.sync_counts();
+    let calls = || counts.calls.value();
     let try_it = || {
         let answer = sync(&service, &user, "a", "simkeya-1");
         let wait_s = answer.header("retry-after").map(|text| text.parse::<i64>().unwrap());

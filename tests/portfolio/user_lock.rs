@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bhav::base::Broker;
 use crossbeam_channel::{Sender, unbounded};
 use sonic_rs::JsonValueTrait;
 
@@ -78,7 +79,7 @@ fn full_lanes_refuse_at_once_and_what_is_kept_is_served() {
     user.synced("a");
     assert_eq!(user.get(HOLDINGS).status, 200);
     let state = user.service.0.server().shared().service.state();
-    let held = filled(&state.broker_b_lane, 8);
+    let held = filled(&state.brokers[Broker::B].lane, 8);
     let answer = user.sync("b");
     answer.expect_problem(503, "sync_busy");
     assert!(answer.header("retry-after").is_some());

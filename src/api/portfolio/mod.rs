@@ -21,4 +21,4 @@ pub(super) use export::export;
 pub(super) use holdings::holdings;
 pub(super) use pnl::pnl;
 pub(super) use positions::positions;
-pub(super) use sync::{broker_a, broker_b, delete};
+pub(super) use sync::{delete, sync};

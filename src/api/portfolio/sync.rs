@@ -18,11 +18,10 @@ use crate::api::portfolio_errors::{
     broker_user_changed, in_progress, no_holdings_sent, sync_busy, too_many_attempts,
 };
 use crate::api::replies::reply_with;
-use crate::api::state::State;
+use crate::api::state::{BrokerAccess, State};
 use crate::auth::throttle::{Key, SharedAttempt};
 use crate::base::{Broker, MarketDay, Quote, Synced, clock, rng};
-use crate::brokers::broker_a::{Attempt, OpenSession};
-use crate::brokers::{BrokerError, BrokerErrorKind, Credentials, code_names};
+use crate::brokers::{Attempt, BrokerError, BrokerErrorKind, Credentials, OpenSession, code_names};
 use crate::cache::Peek;
 use crate::http::{Problem, Response};
 use crate::portfolio;
@@ -48,17 +47,13 @@ const SHARED_TOKEN: SyncWarning = SyncWarning {
              set again.",
 };
 
-/// `POST /api/portfolio/sync`.
-pub(crate) fn broker_a(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
-    sync(state, call, response, Broker::A)
-}
-
-/// `POST /api/portfolio/brokerb-sync`.
-pub(crate) fn broker_b(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
-    sync(state, call, response, Broker::B)
-}
-
-fn sync(state: &State, call: &Call<'_>, response: &mut Response<'_>, broker: Broker) -> Handled {
+/// `POST /api/portfolio/sync`, `POST /api/portfolio/brokerb-sync`.
+pub(crate) fn sync(
+    broker: Broker,
+    state: &State,
+    call: &Call<'_>,
+    response: &mut Response<'_>,
+) -> Handled {
     let id = call.caller().id;
     let (credentials, confirmed) = fields(call, broker)?;
     let portfolio = &state.portfolio;
@@ -68,7 +63,8 @@ fn sync(state: &State, call: &Call<'_>, response: &mut Response<'_>, broker: Bro
     let own_key = broker == Broker::A && state.portfolio.is_own_key(&credentials.api_key);
     let Stored { synced_ms, simulated, broker_user, outcome } = in_turn(state, id, |turn| {
         // Dropped with the turn: after the write, for every answer.
-        let mut opened = Opened { state, own_key, session: None };
+        let access = &state.brokers[broker];
+        let mut opened = Opened { access, own_key, session: None };
         let synced = fetched(state, broker, turn, (credentials, attempt), &mut opened)?;
         stored(state, broker, turn, synced, confirmed)
     })?;
@@ -82,15 +78,12 @@ fn sync(state: &State, call: &Call<'_>, response: &mut Response<'_>, broker: Bro
         simulated,
         broker_user: broker_user.as_deref(),
     };
-    match broker {
-        Broker::A => {
-            let counts = SyncedBrokerA { net_positions_count: positions_count };
-            reply_with(200, &report(broker, &outcome, counts, now), response);
-        }
-        Broker::B => {
-            let counts = SyncedBrokerB { positions_count };
-            reply_with(200, &report(broker, &outcome, counts, now), response);
-        }
+    if broker.has_day_positions() {
+        let counts = SyncedBrokerA { net_positions_count: positions_count };
+        reply_with(200, &report(broker, &outcome, counts, now), response);
+    } else {
+        let counts = SyncedBrokerB { positions_count };
+        reply_with(200, &report(broker, &outcome, counts, now), response);
     }
     Ok(())
 }
@@ -193,12 +186,12 @@ fn fields(call: &Call<'_>, broker: Broker) -> Result<(Credentials, Confirmed), P
     Ok((credentials, confirmed))
 }
 
-/// The session that a sync opened at broker A. On drop a lane ends it, and no request waits for
-/// that. A session of the server's own app is kept, because its token may be the same.
+/// The session that a sync opened and that outlives it. On drop a lane ends it, and no request
+/// waits for that. A session of the server's own app is kept, because its token may be the same.
 struct Opened<'a> {
-    state: &'a State,
+    access: &'a BrokerAccess,
     own_key: bool,
-    session: Option<OpenSession>,
+    session: Option<Box<dyn OpenSession>>,
 }
 
 impl Drop for Opened<'_> {
@@ -207,10 +200,10 @@ impl Drop for Opened<'_> {
         if self.own_key {
             return session.keep();
         }
-        let broker = Arc::clone(&self.state.broker_a);
-        let job = move || broker.end(session);
-        // A full lane drops the job with the session, which is counted.
-        let _ = self.state.broker_a_sessions_lane.submit(SESSION_QUEUE_WAIT_MS, job);
+        if let Some(lane) = &self.access.sessions_lane {
+            // A full lane drops the job with the session, which is counted.
+            let _ = lane.submit(SESSION_QUEUE_WAIT_MS, move || session.end());
+        }
     }
 }
 
@@ -235,25 +228,13 @@ fn fetched(
     let deadline_ms = state.portfolio.sync_deadline_ms;
     // Checked together with the other nodes before the code is used.
     let count = move || attempt.as_ref().map_or(Ok(()), SharedAttempt::count);
-    let submitted = match broker {
-        Broker::A => {
-            let client = Arc::clone(&state.broker_a);
-            let job = move || {
-                count()?;
-                let Attempt { result, session } = client.sync(&credentials);
-                Ok((finish(result), session))
-            };
-            state.broker_a_lane.submit(deadline_ms, job)
-        }
-        Broker::B => {
-            let client = Arc::clone(&state.broker_b);
-            let job = move || {
-                count()?;
-                Ok((finish(client.sync(&credentials)), None))
-            };
-            state.broker_b_lane.submit(deadline_ms, job)
-        }
-    };
+    let BrokerAccess { client, lane, .. } = opened.access;
+    let client = Arc::clone(client);
+    let submitted = lane.submit(deadline_ms, move || {
+        count()?;
+        let Attempt { result, session } = client.sync(&credentials);
+        Ok((finish(result), session))
+    });
     let beside = || extend(state, turn);
     match submitted.map_err(|_| sync_busy())?.wait_beside(Turn::EXTENDED_EACH_MS, beside) {
         Ok(Err(throttled)) => {

@@ -22,10 +22,8 @@ use sonic_rs::LazyValue;
 use crate::base::limiter::SharedCounts;
 use crate::base::{Clock, Exchange, Source, Symbol, clock, wipe};
 use crate::brokers::broker_a::instruments::{DerivativesList, InstrumentList};
-use crate::brokers::broker_a::open_session::{
-    Attempt, OpenSession, REQUEST_TOKEN_BYTES_MAX, exchange,
-};
-use crate::brokers::broker_a::portfolio::Portfolios;
+use crate::brokers::broker_a::open_session::{REQUEST_TOKEN_BYTES_MAX, exchange};
+use crate::brokers::broker_a::portfolio::{Ending, Fetched, Portfolios};
 use crate::brokers::broker_a::ticker::{KnownTokens, Ticker, TickerParts, TickerSettings};
 use crate::brokers::broker_a::wire::{API_VERSION, NAME, QuoteRow, failed, malformed};
 use crate::brokers::broker_a::{instruments, wire};
@@ -40,7 +38,10 @@ use crate::brokers::quote_checks::Kind;
 use crate::brokers::readiness::Readiness;
 use crate::brokers::session::token::{SharedToken, Token, TokenStatus, expiry};
 use crate::brokers::settings::{AppKeys, BrokerASettings, UpstreamSettings};
-use crate::brokers::{BrokerError, BrokerErrorKind, Credentials, SyncCounts, portfolio};
+use crate::brokers::{
+    Attempt, BrokerError, BrokerErrorKind, Credentials, OpenSession, PortfolioClient, SyncCounts,
+    portfolio,
+};
 
 /// Instruments per quote call: the broker's cap for `/quote`, and well below the URL length that
 /// made trouble for others.
@@ -59,7 +60,7 @@ const INSTRUMENTS_TIMEOUT_MS: u64 = 30_000;
 /// The real-time feed and the calls around it.
 pub struct BrokerA {
     url: String,
-    pub(crate) keys: ArcSwap<AppKeys>,
+    keys: ArcSwap<AppKeys>,
     clock: Clock,
     token: Arc<SharedToken>,
     transport: Transport,
@@ -69,7 +70,7 @@ pub struct BrokerA {
     candles: Gate,
     other: Gate,
     route: RouteChoice,
-    portfolios: Portfolios,
+    portfolios: Arc<Portfolios>,
     /// Instrument tokens from quote answers, for the ticker.
     tokens: Arc<KnownTokens>,
     ticker: Arc<ArcSwap<TickerSettings>>,
@@ -89,11 +90,11 @@ impl BrokerA {
         let url = BadUrl::checked("broker_a.url", &settings.url)?;
         let user_agent = concat!("bhav/", env!("CARGO_PKG_VERSION"));
         let gate = |name, interval_ms| Gate::new(name, &clock, upstream, interval_ms, PENALTY);
-        let portfolios = Portfolios::new(&url, upstream, &clock);
+        let portfolios = Arc::new(Portfolios::new(&url, upstream, &clock));
         Ok(Self {
             transport: Transport::new(upstream, &url, user_agent, Redirects::Never),
             url,
-            keys: ArcSwap::new(AppKeys::of(&settings.api_key, &settings.api_secret)),
+            keys: ArcSwap::from_pointee(AppKeys::of(&settings.api_key, &settings.api_secret)),
             token,
             limits: CallLimits::usual(upstream),
             instruments_limits: CallLimits {
@@ -109,21 +110,6 @@ impl BrokerA {
             ticker: Arc::new(ArcSwap::from_pointee(TickerSettings::of(settings)?)),
             clock,
         })
-    }
-
-    /// From now on a key's sync calls count together with those of the other nodes.
-    pub(crate) fn join(&self, counts: &Arc<dyn SharedCounts>) {
-        self.portfolios.gate.join("broker-a", counts);
-    }
-
-    /// Readings of every class of calls, for metrics.
-    pub(crate) fn readings(&self) -> Vec<ClassReading> {
-        vec![
-            self.quotes.reading("quotes"),
-            self.candles.reading("candles"),
-            self.other.reading("other"),
-            self.portfolios.gate.reading(),
-        ]
     }
 
     /// Applies new settings of the ticker. It may close, connect elsewhere, or carry fewer symbols.
@@ -154,64 +140,9 @@ impl BrokerA {
         keys.api_key.is_some() && keys.api_secret.is_some()
     }
 
-    /// Counts of users' syncs.
-    pub fn sync_counts(&self) -> &SyncCounts {
-        &self.portfolios.gate.counts
-    }
-
     /// Counts of the sessions that syncs opened, by the word of their end.
     pub fn session_ends(&self) -> Vec<(&'static str, u64)> {
         self.portfolios.session_ends.by_word()
-    }
-
-    /// One user's holdings and positions, with that user's own credentials. Blocks for at most the
-    /// settings' `sync_timeout_ms`.
-    pub fn sync(&self, credentials: &Credentials) -> Attempt {
-        self.portfolios.sync(credentials)
-    }
-
-    /// Ends a session that a sync opened. Blocks for a second at most.
-    pub(crate) fn end(&self, session: OpenSession) {
-        self.portfolios.end(session);
-    }
-
-    /// Exchanges a one-time request token for the day's access token and makes it the shared one.
-    ///
-    /// # Errors
-    /// [`BrokerErrorKind::CodeRefused`] when the broker does not accept the request token;
-    /// `NotReady(Off)` without api key and secret in the settings.
-    pub(crate) fn activate(&self, request_token: &str) -> Result<TokenStatus, BrokerError> {
-        let keys = self.keys.load_full();
-        let (Some(key), Some(secret)) = (&keys.api_key, &keys.api_secret) else {
-            return Err(self.other.hold(Readiness::Off));
-        };
-        if request_token.is_empty() || request_token.len() > REQUEST_TOKEN_BYTES_MAX {
-            return Err(failed(BrokerErrorKind::CodeRefused, "wrong length"));
-        }
-        let app = (key, secret);
-        let login = self.other.call(|| {
-            // A connection of its own, because the feed's stay open and hold what was sent.
-            let connection = self.transport.apart();
-            let exchanged =
-                exchange(&connection, &self.url, app, request_token, self.limits, wire::login);
-            let (login, _) = exchanged.map_err(|error| error.of(NAME))?;
-            login.map_err(|error| match error.kind {
-                // Here the "token" is the request token or the checksum.
-                BrokerErrorKind::TokenDead | BrokerErrorKind::Refused => {
-                    failed(BrokerErrorKind::CodeRefused, "not accepted")
-                }
-                _ => error,
-            })
-        });
-        // The parser leaves pieces of the token on the stack.
-        wipe::scrub();
-        let login = login?;
-        let now = self.clock.now();
-        // A login time with which a fresh token would already be expired comes from a wrong clock.
-        let login_at = login.login_at.filter(|at| expiry(*at) > now).unwrap_or(now);
-        self.token.activate(login.access_token, key.clone(), login_at);
-        tracing::info!("broker A token activated");
-        Ok(self.token.status(now))
     }
 
     /// Fetches one exchange's instruments file, which the broker rebuilds about 08:30 IST each day.
@@ -339,6 +270,75 @@ impl BrokerA {
         {
             tracing::warn!("broker A's plan has no market data");
         }
+    }
+}
+
+impl PortfolioClient for BrokerA {
+    fn sync(&self, credentials: &Credentials) -> Attempt {
+        let Fetched { result, session } = self.portfolios.sync(credentials);
+        let session = session.map(|session| -> Box<dyn OpenSession> {
+            Box::new(Ending { portfolios: Arc::clone(&self.portfolios), session })
+        });
+        Attempt { result, session }
+    }
+
+    fn activate(&self, request_token: &str) -> Result<TokenStatus, BrokerError> {
+        let keys = self.keys.load_full();
+        let (Some(key), Some(secret)) = (&keys.api_key, &keys.api_secret) else {
+            return Err(self.other.hold(Readiness::Off));
+        };
+        if request_token.is_empty() || request_token.len() > REQUEST_TOKEN_BYTES_MAX {
+            return Err(failed(BrokerErrorKind::CodeRefused, "wrong length"));
+        }
+        let app = (key, secret);
+        let login = self.other.call(|| {
+            // A connection of its own, because the feed's stay open and hold what was sent.
+            let connection = self.transport.apart();
+            let exchanged =
+                exchange(&connection, &self.url, app, request_token, self.limits, wire::login);
+            let (login, _) = exchanged.map_err(|error| error.of(NAME))?;
+            login.map_err(|error| match error.kind {
+                // Here the "token" is the request token or the checksum.
+                BrokerErrorKind::TokenDead | BrokerErrorKind::Refused => {
+                    failed(BrokerErrorKind::CodeRefused, "not accepted")
+                }
+                _ => error,
+            })
+        });
+        // The parser leaves pieces of the token on the stack.
+        wipe::scrub();
+        let login = login?;
+        let now = self.clock.now();
+        // A login time with which a fresh token would already be expired comes from a wrong clock.
+        let login_at = login.login_at.filter(|at| expiry(*at) > now).unwrap_or(now);
+        self.token.activate(login.access_token, key.clone(), login_at);
+        tracing::info!("broker A token activated");
+        Ok(self.token.status(now))
+    }
+
+    fn token(&self) -> &Arc<SharedToken> {
+        &self.token
+    }
+
+    fn set_app(&self, keys: AppKeys) {
+        self.keys.store(Arc::new(keys));
+    }
+
+    fn join(&self, counts: &Arc<dyn SharedCounts>) {
+        self.portfolios.gate.join("broker-a", counts);
+    }
+
+    fn readings(&self) -> Vec<ClassReading> {
+        vec![
+            self.quotes.reading("quotes"),
+            self.candles.reading("candles"),
+            self.other.reading("other"),
+            self.portfolios.gate.reading(),
+        ]
+    }
+
+    fn sync_counts(&self) -> &SyncCounts {
+        &self.portfolios.gate.counts
     }
 }
 

@@ -13,5 +13,3 @@ pub(crate) mod wire;
 
 pub use client::BrokerA;
 pub use instruments::Tokens;
-pub use open_session::Attempt;
-pub(crate) use open_session::OpenSession;

@@ -9,22 +9,16 @@ use std::sync::Arc;
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
-use crate::base::{Synced, words};
+use crate::base::words;
 use crate::brokers::broker_a::wire::API_VERSION;
 use crate::brokers::call::transport::{CallLimits, Reply, Transport, TransportError, push_query};
+use crate::brokers::portfolio;
 use crate::brokers::session::token::authorization;
 use crate::brokers::sync_limits::Caller;
-use crate::brokers::{BrokerError, portfolio};
 use crate::ops::counter::Counts;
 
 /// Longest call that ends a session; most take a tenth of it.
 pub(super) const END_TIMEOUT_MS: u64 = 1_000;
-
-/// The outcome of a sync: rows or the error, and the session if one was opened.
-pub struct Attempt {
-    pub result: Result<Synced, BrokerError>,
-    pub(crate) session: Option<OpenSession>,
-}
 
 words! {
     /// The end of a session that a sync opened, as metrics count it.
@@ -41,8 +35,8 @@ words! {
 }
 
 /// An access token with the connection that it was used on. Both end with this value; the session
-/// at the broker lives on until [`BrokerA::end`](crate::brokers::broker_a::BrokerA::end).
-pub(crate) struct OpenSession {
+/// at the broker lives on until [`Portfolios::end`](super::portfolio::Portfolios::end).
+pub(super) struct Session {
     pub(super) connection: Transport,
     pub(super) caller: Caller,
     pub(super) api_key: SecretString,
@@ -52,7 +46,7 @@ pub(crate) struct OpenSession {
     settled: bool,
 }
 
-impl OpenSession {
+impl Session {
     pub(super) fn new(
         connection: Transport,
         caller: Caller,
@@ -64,7 +58,7 @@ impl OpenSession {
     }
 
     /// Leaves the session as it is.
-    pub(crate) fn keep(mut self) {
+    pub(super) fn keep(mut self) {
         self.settled = true;
         self.ends.increment(SessionEnd::Kept);
     }
@@ -98,7 +92,7 @@ impl OpenSession {
     }
 }
 
-impl Drop for OpenSession {
+impl Drop for Session {
     fn drop(&mut self) {
         if !self.settled {
             self.ends.increment(SessionEnd::Left);

@@ -16,16 +16,14 @@ use zeroize::Zeroizing;
 use crate::base::{
     Broker, Clock, Cost, Holding, Position, PositionKind, Synced, broker_user, json, wipe,
 };
-use crate::brokers::broker_a::open_session::{
-    Attempt, END_TIMEOUT_MS, OpenSession, SessionEnd, exchange,
-};
+use crate::brokers::broker_a::open_session::{END_TIMEOUT_MS, Session, SessionEnd, exchange};
 use crate::brokers::broker_a::wire::{API_VERSION, Envelope, NAME, failed, malformed};
 use crate::brokers::call::transport::{CallLimits, Redirects, Reply, Transport};
 use crate::brokers::feed::Number;
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::sync::{SyncGate, SyncGuard};
 use crate::brokers::sync_limits::SyncRates;
-use crate::brokers::{BrokerError, BrokerErrorKind as Kind, Credentials, portfolio};
+use crate::brokers::{BrokerError, BrokerErrorKind as Kind, Credentials, OpenSession, portfolio};
 use crate::ops::counter::Counts;
 
 /// The documented limits of each API key (`wire` documentation, 9). No limit per address is
@@ -41,6 +39,28 @@ const RATES: SyncRates = SyncRates {
 
 /// Session, holdings, positions.
 const CALLS: usize = 3;
+
+/// The outcome of a sync: rows or the error, and the session if one was opened.
+pub(super) struct Fetched {
+    pub(super) result: Result<Synced, BrokerError>,
+    pub(super) session: Option<Session>,
+}
+
+/// A session with the client that ends it.
+pub(super) struct Ending {
+    pub(super) portfolios: Arc<Portfolios>,
+    pub(super) session: Session,
+}
+
+impl OpenSession for Ending {
+    fn end(self: Box<Self>) {
+        self.portfolios.end(self.session);
+    }
+
+    fn keep(self: Box<Self>) {
+        self.session.keep();
+    }
+}
 
 /// All users' syncs.
 pub(super) struct Portfolios {
@@ -69,17 +89,17 @@ impl Portfolios {
 
     /// Exchanges the one-time code and reads holdings and positions with the new session. A sync
     /// that failed half-way returns only the session, which is still open.
-    pub(super) fn sync(&self, credentials: &Credentials) -> Attempt {
+    pub(super) fn sync(&self, credentials: &Credentials) -> Fetched {
         let mut session = None;
         let sync = |guard: &SyncGuard<'_>| self.fetch(credentials, guard, &mut session);
         let checked = credentials.check(NAME);
         let result = checked.and_then(|()| self.gate.sync(credentials, CALLS, sync));
-        Attempt { result, session }
+        Fetched { result, session }
     }
 
     /// Ends a session that a sync opened, if a call may be made now. Its failure does not count
     /// against the circuit or the limits of syncs.
-    pub(super) fn end(&self, session: OpenSession) {
+    pub(super) fn end(&self, session: Session) {
         let url = format!("{}/session/token", self.url);
         let total_timeout_ms = self.limits.total_timeout_ms.min(END_TIMEOUT_MS);
         let limits = CallLimits { total_timeout_ms, ..self.limits };
@@ -94,15 +114,14 @@ impl Portfolios {
         &self,
         credentials: &Credentials,
         guard: &SyncGuard<'_>,
-        opened: &mut Option<OpenSession>,
+        opened: &mut Option<Session>,
     ) -> Result<Synced, BrokerError> {
         let connection = self.transport.apart();
         let (token, broker_user, simulated) =
             guard.call(|limits| self.session(&connection, credentials, limits))?;
         let caller = guard.caller();
         let key = credentials.api_key.clone();
-        let session =
-            OpenSession::new(connection, caller, key, token, Arc::clone(&self.session_ends));
+        let session = Session::new(connection, caller, key, token, Arc::clone(&self.session_ends));
         let session = opened.insert(session);
         let authorization = session.authorization();
         let read = |path, limits| self.read(&session.connection, path, &authorization, limits);

@@ -7,14 +7,14 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::base::limiter::SharedCounts;
-use crate::base::{Clock, Synced};
+use crate::base::{Clock, Synced, clock};
 use crate::brokers::broker_b::combine;
 use crate::brokers::broker_b::wire;
 use crate::brokers::broker_b::wire::{DematRow, NAME, PortfolioRow, PositionRow, Refusal};
@@ -25,7 +25,9 @@ use crate::brokers::session::token::{SharedToken, TokenStatus};
 use crate::brokers::settings::{AppKeys, BrokerBSettings, UpstreamSettings};
 use crate::brokers::sync::{SyncCounts, SyncGate, SyncGuard};
 use crate::brokers::sync_limits::SyncRates;
-use crate::brokers::{BrokerError, BrokerErrorKind, Credentials, Readiness, portfolio};
+use crate::brokers::{
+    Attempt, BrokerError, BrokerErrorKind, Credentials, PortfolioClient, Readiness, portfolio,
+};
 
 /// The documented limits of each API key (`wire` documentation, 11). No limit per address is
 /// documented. All syncs together may make as many calls as three busy apps, which is a sync a
@@ -53,12 +55,12 @@ const SHARES: &str = r#"{"exchange_code":"NSE"}"#;
 /// The client, with the server's own session.
 pub struct BrokerB {
     url: String,
-    pub(crate) keys: ArcSwap<AppKeys>,
+    keys: ArcSwap<AppKeys>,
     clock: Clock,
     transport: Transport,
     gate: SyncGate,
     /// The server's own session.
-    pub session: Arc<SharedToken>,
+    session: Arc<SharedToken>,
 }
 
 /// Key, secret and session that sign a read.
@@ -80,39 +82,37 @@ impl BrokerB {
         Ok(Self {
             transport: Transport::new(upstream, &url, USER_AGENT, Redirects::Never),
             url,
-            keys: ArcSwap::new(AppKeys::of(&settings.api_key, &settings.api_secret)),
+            keys: ArcSwap::from_pointee(AppKeys::of(&settings.api_key, &settings.api_secret)),
             clock: clock.clone(),
             gate: SyncGate::new(NAME, "broker B portfolios", clock, upstream, RATES),
-            session: Arc::new(SharedToken::of_broker_b()),
+            session: Arc::new(SharedToken::untyped(expiry)),
         })
     }
 
-    /// From now on a key's calls count together with those of the other nodes.
-    pub(crate) fn join(&self, counts: &Arc<dyn SharedCounts>) {
-        self.gate.join("broker-b", counts);
+    /// The dates from long before any first trade until today. The broker writes wall-clock times
+    /// of India with a `Z`.
+    fn wide_range(&self) -> String {
+        let today = clock::zoned(self.clock.now()).date();
+        format!(
+            "{{\"exchange_code\":\"NSE\",\"from_date\":\"2000-01-01T06:00:00.000Z\",\
+             \"to_date\":\"{today}T23:59:59.000Z\"}}"
+        )
+    }
+}
+
+impl PortfolioClient for BrokerB {
+    fn sync(&self, credentials: &Credentials) -> Attempt {
+        let checked = credentials.check(NAME);
+        let result = checked.and_then(|()| {
+            self.gate.sync(credentials, CALLS, |guard| {
+                Calls { broker: self, guard, connection: &self.transport.apart() }
+                    .fetch(credentials)
+            })
+        });
+        Attempt { result, session: None }
     }
 
-    /// Status of the server's own session.
-    pub fn status(&self) -> TokenStatus {
-        self.session.status(self.clock.now())
-    }
-
-    /// Readings of every class of calls, for metrics.
-    pub(crate) fn readings(&self) -> Vec<ClassReading> {
-        vec![self.gate.reading()]
-    }
-
-    /// Counts of all calls.
-    pub fn sync_counts(&self) -> &SyncCounts {
-        &self.gate.counts
-    }
-
-    /// Exchanges a login's `api_session` for the server's own session of the day. If it is refused,
-    /// the current session stays.
-    ///
-    /// # Errors
-    /// [`BrokerError`]; `NotReady(Off)` without key and secret in the settings.
-    pub fn activate(&self, api_session: &str) -> Result<TokenStatus, BrokerError> {
+    fn activate(&self, api_session: &str) -> Result<TokenStatus, BrokerError> {
         let keys = self.keys.load_full();
         let (Some(key), Some(_)) = (&keys.api_key, &keys.api_secret) else {
             return Err(BrokerError::not_ready(NAME, Readiness::Off));
@@ -130,26 +130,24 @@ impl BrokerB {
         Ok(self.session.status(now))
     }
 
-    /// One user's holdings and positions, with that user's own credentials. Blocks for at most the
-    /// settings' `sync_timeout_ms`.
-    ///
-    /// # Errors
-    /// [`BrokerError`]; a sync that failed half-way returns no rows.
-    pub fn sync(&self, credentials: &Credentials) -> Result<Synced, BrokerError> {
-        credentials.check(NAME)?;
-        self.gate.sync(credentials, CALLS, |guard| {
-            Calls { broker: self, guard, connection: &self.transport.apart() }.fetch(credentials)
-        })
+    fn token(&self) -> &Arc<SharedToken> {
+        &self.session
     }
 
-    /// The dates from long before any first trade until today. The broker writes wall-clock times
-    /// of India with a `Z`.
-    fn wide_range(&self) -> String {
-        let today = crate::base::clock::zoned(self.clock.now()).date();
-        format!(
-            "{{\"exchange_code\":\"NSE\",\"from_date\":\"2000-01-01T06:00:00.000Z\",\
-             \"to_date\":\"{today}T23:59:59.000Z\"}}"
-        )
+    fn set_app(&self, keys: AppKeys) {
+        self.keys.store(Arc::new(keys));
+    }
+
+    fn join(&self, counts: &Arc<dyn SharedCounts>) {
+        self.gate.join("broker-b", counts);
+    }
+
+    fn readings(&self) -> Vec<ClassReading> {
+        vec![self.gate.reading()]
+    }
+
+    fn sync_counts(&self) -> &SyncCounts {
+        &self.gate.counts
     }
 }
 
@@ -239,6 +237,18 @@ fn once_more<T>(
     ask()?.or_else(|_| ask()?)
 }
 
+// ---- Expiry
+//
+// The end of the server's own session.
+
+/// Sessions end after this long at the latest (`wire` documentation, 2.4).
+const SESSION_LIFE: SignedDuration = SignedDuration::from_hours(24);
+
+/// 24 hours after `login`, or midnight IST if that is sooner.
+pub(crate) fn expiry(login: Timestamp) -> Timestamp {
+    clock::next_midnight(login).min(login.saturating_add(SESSION_LIFE).unwrap_or(login))
+}
+
 // ---- Session
 //
 // Proofs of identity for broker B: the body of the session exchange and the headers of every
@@ -321,5 +331,24 @@ mod session_tests {
         assert_eq!(read["AppKey"], given);
         let bytes = FRAME_BYTES + ESCAPED_BYTES_MAX * 2 * given.len();
         assert!(body.capacity() <= bytes, "grown by copying: {}", body.capacity());
+    }
+}
+
+#[cfg(test)]
+mod expiry_tests {
+    use super::*;
+
+    #[test]
+    fn a_session_ends_at_midnight_in_india() {
+        let shared = SharedToken::untyped(expiry);
+        let at = |text: &str| clock::instant(text.parse().unwrap());
+        for (login, expected) in [
+            ("2026-11-20T00:00:00", "2026-11-21T00:00:00"),
+            ("2026-11-20T23:59:59", "2026-11-21T00:00:00"),
+        ] {
+            shared.set("t".into(), "key".into(), at(login));
+            assert_eq!(shared.status(at(login)).expires_at, Some(at(expected)));
+            assert!(!shared.status(at(expected)).valid);
+        }
     }
 }

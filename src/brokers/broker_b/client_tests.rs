@@ -49,7 +49,7 @@ fn usual(request: &Seen, stream: &mut TcpStream) {
 fn a_sync_signs_each_read_and_the_exchange_not() {
     serve(usual, |url, seen| {
         let (_, client) = client(url);
-        let synced = client.sync(&credentials()).unwrap();
+        let synced = client.sync(&credentials()).result.unwrap();
         assert_eq!(synced.holdings.len(), 1);
         assert_eq!(synced.holdings[0].quantity(), 5.into());
         assert_eq!(synced.holdings[0].disputed_quantity, 2.into());
@@ -102,7 +102,7 @@ fn an_intermittent_refusal_is_tried_once_more_with_a_new_signature() {
             let settings = BrokerBSettings { url: url.into(), ..BrokerBSettings::default() };
             let upstream = UpstreamSettings::default();
             let client = BrokerB::new(&settings, &upstream, &clock).unwrap();
-            let result = client.sync(&credentials());
+            let result = client.sync(&credentials()).result;
             assert_eq!(result.as_ref().is_ok(), good);
             let tries: Vec<_> =
                 seen().into_iter().filter(|s| s.target == "/dematholdings").collect();
@@ -127,7 +127,7 @@ fn an_empty_list_beside_a_full_one_is_asked_for_again_over_all_time() {
     };
     serve(dated, |url, seen| {
         let (_, client) = client(url);
-        let synced = client.sync(&credentials()).unwrap();
+        let synced = client.sync(&credentials()).result.unwrap();
         assert!(synced.holdings[0].average_price().is_some());
         let seen = seen();
         assert_eq!(
@@ -147,7 +147,7 @@ fn an_account_with_nothing_is_a_success_and_a_failure_is_not_nothing() {
     };
     serve(nothing, |url, seen| {
         let (_, client) = client(url);
-        let synced = client.sync(&credentials()).unwrap();
+        let synced = client.sync(&credentials()).result.unwrap();
         assert!(synced.holdings.is_empty() && synced.positions.is_empty());
         assert_eq!(seen().len(), 4);
     });
@@ -161,7 +161,7 @@ fn an_account_with_nothing_is_a_success_and_a_failure_is_not_nothing() {
         };
         serve(failing, |url, _| {
             let (_, client) = client(url);
-            let error = client.sync(&credentials()).unwrap_err();
+            let error = client.sync(&credentials()).result.unwrap_err();
             assert_eq!(error.kind, BrokerErrorKind::Failed { status: 200 }, "{broken}");
         });
     }
@@ -172,14 +172,14 @@ fn the_limits_of_a_key_are_kept_by_minute_and_by_day() {
     serve(usual, |url, seen| {
         let (clock, client) = client(url);
         for _ in 0..25 {
-            client.sync(&credentials()).unwrap();
+            client.sync(&credentials()).result.unwrap();
         }
-        let error = client.sync(&credentials()).unwrap_err();
+        let error = client.sync(&credentials()).result.unwrap_err();
         let minute = Readiness::Paced(Duration::from_secs(60));
         assert_eq!(error.kind, BrokerErrorKind::NotReady(minute));
         assert_eq!(seen().len(), 100);
         clock.advance_ms(60_000);
-        client.sync(&credentials()).unwrap();
+        client.sync(&credentials()).result.unwrap();
     });
     let day_is_over = |_: &Seen, stream: &mut TcpStream| {
         let body = br#"{"Status":5,"Error":"Limit exceed: API call per day: Try tomorrow"}"#;
@@ -189,17 +189,17 @@ fn the_limits_of_a_key_are_kept_by_minute_and_by_day() {
         let (clock, client) = client(url);
         // 15:53:56.789 in India.
         let until_midnight = Duration::from_millis(((8 * 60 + 6) * 60 + 3) * 1_000 + 211);
-        let error = client.sync(&credentials()).unwrap_err();
+        let error = client.sync(&credentials()).result.unwrap_err();
         assert_eq!(error.kind, BrokerErrorKind::KeySpent);
         assert_eq!(error.retry_after(), Some(until_midnight));
         clock.advance_ms(until_midnight.as_millis() as i64 - 1);
-        let error = client.sync(&credentials()).unwrap_err();
+        let error = client.sync(&credentials()).result.unwrap_err();
         let last = Readiness::Paced(Duration::from_millis(1));
         assert_eq!(error.kind, BrokerErrorKind::NotReady(last));
         assert_eq!(seen().len(), 1);
         // The limit belongs to the key and does not hold back others.
         let other = Credentials { user: 2, api_key: "other".into(), ..credentials() };
-        assert_eq!(client.sync(&other).unwrap_err().kind, BrokerErrorKind::KeySpent);
+        assert_eq!(client.sync(&other).result.unwrap_err().kind, BrokerErrorKind::KeySpent);
         assert_eq!(seen().len(), 2);
     });
 }
@@ -226,6 +226,7 @@ fn activation_needs_a_key_and_a_session_of_a_sane_length() {
         assert!(status.valid);
         assert_eq!(status.expires_at, Some("2026-10-01T18:30:00Z".parse().unwrap()));
         clock.advance_ms(9 * 3_600_000);
-        assert!(!client.status().valid && client.status().initialized);
+        let status = client.token().status(clock.now());
+        assert!(!status.valid && status.initialized);
     });
 }

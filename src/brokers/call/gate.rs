@@ -140,10 +140,10 @@ impl Gate {
 
 /// One class of calls to an upstream, for metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ClassReading {
+pub struct ClassReading {
     /// `quotes`, `candles`, `syncs`, `other`.
     pub class: &'static str,
-    pub circuit: CircuitState,
+    pub(crate) circuit: CircuitState,
     /// Calls that pace, penalty, circuit, token or the key's limit stopped.
     pub held_back: u64,
     /// Calls that were made, by outcome.

@@ -31,21 +31,24 @@ const FLUSH_HOUR_IST: i8 = 6;
 /// data, or the refusal may have been the broker's mistake.
 const NO_PERMISSION_RETRY: SignedDuration = SignedDuration::from_mins(1);
 
-/// Broker B's sessions end after this long at the latest (`wire` documentation, 2.4).
-const BROKER_B_LIFE: SignedDuration = SignedDuration::from_hours(24);
-
 /// The slot for the current token. The default is broker A's.
 #[derive(Debug)]
 pub struct SharedToken {
     slot: ArcSwapOption<Token>,
     /// Expiry of a token that was set at a time.
     pub(crate) expiry: fn(Timestamp) -> Timestamp,
+    token_type: Option<&'static str>,
     news: News,
 }
 
 impl Default for SharedToken {
     fn default() -> Self {
-        Self { slot: ArcSwapOption::empty(), expiry, news: News::default() }
+        Self {
+            slot: ArcSwapOption::empty(),
+            expiry,
+            token_type: Some("access_token"),
+            news: News::default(),
+        }
     }
 }
 
@@ -94,8 +97,8 @@ pub struct TokenStatus {
     pub initialized: bool,
     /// It has neither expired nor been refused.
     pub valid: bool,
-    /// Broker A's name of the type; broker B's status leaves it out.
-    pub token_type: &'static str,
+    /// The broker's name of the type; `None` if it has none.
+    pub token_type: Option<&'static str>,
     pub set_at: Option<Timestamp>,
     pub expires_at: Option<Timestamp>,
     /// The broker reported that the plan has no market data, and has sent none since.
@@ -103,9 +106,9 @@ pub struct TokenStatus {
 }
 
 impl SharedToken {
-    /// The empty slot for broker B's session.
-    pub(crate) fn of_broker_b() -> Self {
-        Self { slot: ArcSwapOption::empty(), expiry: broker_b_expiry, news: News::default() }
+    /// An empty slot for tokens that have no type and expire as `expiry` says.
+    pub(crate) fn untyped(expiry: fn(Timestamp) -> Timestamp) -> Self {
+        Self { expiry, token_type: None, ..Self::default() }
     }
 
     /// A slot with the token of the settings, if there is one. It counts as set at `now`, the start
@@ -231,13 +234,13 @@ impl SharedToken {
     }
 
     /// The state at `now`.
-    pub(crate) fn status(&self, now: Timestamp) -> TokenStatus {
+    pub fn status(&self, now: Timestamp) -> TokenStatus {
         let token = self.slot.load();
         let token = token.as_deref();
         TokenStatus {
             initialized: token.is_some(),
             valid: token.is_some_and(|token| token.is_valid(now)),
-            token_type: "access_token",
+            token_type: self.token_type,
             set_at: token.map(|token| token.given.set_at),
             expires_at: token.map(|token| token.expires_at),
             no_permission: token.is_some_and(|token| token.no_permission_since().is_some()),
@@ -330,11 +333,6 @@ pub(crate) fn authorization(
     let mut value = Zeroizing::new(String::with_capacity(bytes));
     parts.iter().for_each(|part| value.push_str(part));
     value
-}
-
-/// 24 hours after `login`, or midnight IST if that is sooner.
-pub(crate) fn broker_b_expiry(login: Timestamp) -> Timestamp {
-    clock::next_midnight(login).min(login.saturating_add(BROKER_B_LIFE).unwrap_or(login))
 }
 
 /// The first 06:00 IST after `login`. A token of 05:50 lives ten minutes.
@@ -499,19 +497,6 @@ mod tests {
             ("2026-12-31T23:59:59", "2027-01-01T06:00:00"),
         ] {
             assert_eq!(expiry(ist_time(login)), ist_time(expected), "{login}");
-        }
-    }
-
-    #[test]
-    fn broker_b_expires_at_midnight() {
-        let shared = SharedToken::of_broker_b();
-        for (login, expected) in [
-            ("2026-11-20T00:00:00", "2026-11-21T00:00:00"),
-            ("2026-11-20T23:59:59", "2026-11-21T00:00:00"),
-        ] {
-            set(&shared, "t", ist_time(login));
-            assert_eq!(shared.status(ist_time(login)).expires_at, Some(ist_time(expected)));
-            assert!(!shared.status(ist_time(expected)).valid);
         }
     }
 

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use sonic_rs::{JsonValueTrait, Value};
 
 use crate::admin::listener::AdminListen;
-use crate::base::{Clock, Words};
+use crate::base::{Broker, ByBroker, Clock, Words};
 use crate::cli::client::{Answer, Target};
 use crate::cli::diagnoses;
 use crate::cli::diagnoses::Trouble;
@@ -99,11 +99,13 @@ fn ask(
         let row = if is_starting { &diagnoses::STARTING } else { &diagnoses::NOT_OURS };
         return Err(row.trouble(&target.text()));
     };
-    let token = |path| target.get(path, TIMEOUT).ok().and_then(|answer| document(&answer));
+    let token = |broker: Broker| {
+        let answer = target.get(&format!("/broker{broker}/status"), TIMEOUT).ok();
+        answer.and_then(|answer| document(&answer)).unwrap_or_default()
+    };
     Ok(Box::new(ServiceReport {
         health,
-        token_a: token("/brokera/status").unwrap_or_default(),
-        token_b: token("/brokerb/status").unwrap_or_default(),
+        tokens: ByBroker::of(token),
         service_now: answer.date,
         here_now,
     }))

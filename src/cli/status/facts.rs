@@ -53,10 +53,10 @@ impl Facts {
     ) -> Self {
         let now = report.service_now.unwrap_or(report.here_now);
         let given = report.health.relay.as_ref().and_then(|relay| relay.tokens.as_ref());
-        let tokens = vec![
-            token(Broker::A, &report.token_a, given.map(|given| given.broker_a), now),
-            token(Broker::B, &report.token_b, given.map(|given| given.broker_b), now),
-        ];
+        let tokens = report.tokens.iter();
+        let tokens: Vec<TokenFacts> = tokens
+            .map(|(broker, status)| token(broker, status, given.map(|given| given.of(broker)), now))
+            .collect();
         let troubles = find_troubles(&report, &tokens, config);
         let worst = troubles.iter().map(|trouble| ServiceState::from(trouble.severity)).max();
         let ServiceReport { health, service_now, here_now, .. } = report;

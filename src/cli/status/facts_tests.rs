@@ -6,6 +6,8 @@ use crate::cli::operator::STATE_DIR;
 use crate::views::values::Mark;
 use jiff::SignedDuration;
 
+use crate::base::{Broker, ByBroker};
+
 const OK: &str = r#"{"status":"ok","version":"0.1.0","uptime_s":7500,"database":"ok",
 "store":{"writes":3,"refused":0},"cache_l1":{"size":27,"hits":98,"misses":2},
 "cache_l2":{"backend":"sqlite","errors":0},"warmers":{"index":"ok","quotes":"ok",
@@ -26,8 +28,7 @@ fn valid(expires_at: &str) -> BrokerBStatus {
 fn report(health: &str) -> ServiceReport {
     ServiceReport {
         health: sonic_rs::from_str(health).unwrap(),
-        token_a: valid("2026-11-21T06:00:00+05:30"),
-        token_b: BrokerBStatus::default(),
+        tokens: ByBroker([valid("2026-11-21T06:00:00+05:30"), BrokerBStatus::default()]),
         service_now: Some(now()),
         here_now: now(),
     }
@@ -136,7 +137,7 @@ fn each_word_of_health_has_its_trouble() {
         [("no_token", "broker_a_token_missing"), ("token_dead", "broker_a_token_dead")]
     {
         let mut report = report(&broker_a(state));
-        report.token_a =
+        report.tokens[Broker::A] =
             BrokerBStatus { initialized: state == "token_dead", ..BrokerBStatus::default() };
         assert_eq!(names(&facts(report)), [expected]);
     }
@@ -210,7 +211,7 @@ fn two_dead_feeds_are_one_story_told_first() {
         .replace("{\"state\":\"ok\",\"age_ms\":340}", "{\"state\":\"token_dead\"}")
         .replace("{\"state\":\"standby\"}", "{\"state\":\"failing\",\"failure\":\"no route\"}");
     let mut report = report(&health);
-    report.token_a.valid = false;
+    report.tokens[Broker::A].valid = false;
     let facts = facts(report);
     assert_eq!(facts.status.as_str(), "down");
     assert_eq!(names(&facts), ["feeds_dead", "broker_a_token_dead", "public_fails"]);
@@ -223,17 +224,17 @@ fn two_dead_feeds_are_one_story_told_first() {
 #[test]
 fn tokens_near_their_end_and_sessions_are_notes() {
     let mut ending = report(OK);
-    ending.token_a = valid("2026-11-20T11:59:59+05:30");
-    ending.token_b = valid("2026-11-20T12:00:00+05:30");
+    ending.tokens[Broker::A] = valid("2026-11-20T11:59:59+05:30");
+    ending.tokens[Broker::B] = valid("2026-11-20T12:00:00+05:30");
     assert_eq!(names(&facts(ending)), ["broker_a_token_ending"]);
     let mut ended = report(OK);
-    ended.token_b = BrokerBStatus { initialized: true, ..BrokerBStatus::default() };
+    ended.tokens[Broker::B] = BrokerBStatus { initialized: true, ..BrokerBStatus::default() };
     let facts = facts(ended);
     assert_eq!((facts.status.as_str(), names(&facts)), ("ok", vec!["broker_b_session_ended"]));
     let link = facts.troubles[0].login_url.as_deref().unwrap();
     assert!(link.ends_with("api_key=YOUR_API_KEY"), "{link}");
     let mut just_died = report(OK);
-    just_died.token_a.valid = false;
+    just_died.tokens[Broker::A].valid = false;
     assert_eq!(names(&self::facts(just_died)), ["broker_a_token_dead"]);
 }
 
@@ -269,7 +270,7 @@ fn whatever_is_wrong_fits_on_one_screen() {
         .replace("\"depth\":0", "\"refused\":7")
         .replace("\"lanes\"", "\"backup\":{\"failed\":true},\"lanes\"");
     let mut report = report(&health);
-    report.token_b.initialized = true;
+    report.tokens[Broker::B].initialized = true;
     report.here_now = Timestamp::UNIX_EPOCH;
     let facts = facts(report);
     assert!(facts.troubles.len() >= 8, "{:?}", names(&facts));

@@ -91,7 +91,7 @@ struct Worker {
     /// The secret of `words`.
     secret: Arc<SecretString>,
     namespace: Option<Namespace>,
-    slots: [Slot; 2],
+    slots: [Slot; Broker::ALL.len()],
     refused: RefusedTokens,
     connects: u64,
     asked_mono_ms: Option<u64>,
@@ -106,9 +106,10 @@ struct Worker {
 impl Worker {
     fn new(parts: ExchangeParts) -> Self {
         let (secret, namespace) = in_force(&parts);
-        let SharedTokens { of_broker_a, of_broker_b, .. } = parts.tokens.clone();
-        let slots = [(Broker::A, of_broker_a), (Broker::B, of_broker_b)]
-            .map(|(broker, shared)| Slot { broker, shared, told: None });
+        let slots = Broker::ALL.map(|broker| {
+            let shared = Arc::clone(&parts.tokens.of[broker]);
+            Slot { broker, shared, told: None }
+        });
         Self {
             words: words(&parts.node, &secret, namespace.as_ref()),
             secret,

@@ -6,7 +6,7 @@ use crossbeam_channel::{Sender, bounded};
 use parking_lot::Mutex;
 
 use super::*;
-use crate::base::ManualClock;
+use crate::base::{ByBroker, ManualClock};
 use crate::nodes::valkey::NodeSecret;
 
 const SECRET: &str = "a key that all the nodes know, as they must";
@@ -44,8 +44,7 @@ impl Node {
         let shared = Arc::<SharedToken>::default();
         let tokens = SharedTokens {
             counts: Arc::default(),
-            of_broker_a: Arc::clone(&shared),
-            of_broker_b: Arc::new(SharedToken::of_broker_b()),
+            of: ByBroker([Arc::clone(&shared), Arc::default()]),
         };
         let parts = ExchangeParts {
             send: Box::new(move |sealed| carrier.carry(sealed)),

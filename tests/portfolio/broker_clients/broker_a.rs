@@ -1,7 +1,7 @@
 //! Broker A's users.
 
 use bhav::base::{Broker, Holding, PositionKind};
-use bhav::brokers::{BrokerErrorKind, Credentials};
+use bhav::brokers::{BrokerErrorKind, Credentials, PortfolioClient};
 
 use super::bench::{Bench, EXPIRED, FAULTS};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bhav::base::{Broker, Clock, Holding, PositionKind};
 use bhav::brokers::broker_b::master;
-use bhav::brokers::{BrokerErrorKind, Credentials, Readiness};
+use bhav::brokers::{BrokerErrorKind, Credentials, PortfolioClient, Readiness};
 use bhav::sim::SimSettings;
 
 use super::bench::{Bench, EXPIRED, FAULTS};
@@ -12,7 +12,7 @@ use super::bench::{Bench, EXPIRED, FAULTS};
 #[test]
 fn a_sync_brings_one_holding_per_isin_and_positions() {
     let bench = Bench::running(|_| {});
-    let synced = bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap();
+    let synced = bench.broker_b.sync(&bench.user_of_b("USER02")).result.unwrap();
     assert!(synced.simulated);
     assert!(!synced.holdings.is_empty());
     assert!(synced.holdings.iter().all(|held| held.broker == Broker::B && held.unresolved));
@@ -25,16 +25,18 @@ fn a_sync_brings_one_holding_per_isin_and_positions() {
 #[test]
 fn activation_makes_the_servers_own_session() {
     let bench = Bench::running(|_| {});
-    let status = bench.broker_b.status();
+    let now = "2026-11-20T11:00:00+05:30".parse().unwrap();
+    let current = || bench.broker_b.token().status(now);
+    let status = current();
     assert!(!status.initialized && !status.valid);
     let refused = bench.broker_b.activate("00000000").unwrap_err();
     assert_eq!(refused.kind, BrokerErrorKind::CodeRefused);
-    assert!(!bench.broker_b.status().initialized);
+    assert!(!current().initialized);
     let status = bench.broker_b.activate(&bench.api_session("SERVER")).unwrap();
     assert!(status.initialized && status.valid);
     assert_eq!(status.expires_at, Some("2026-11-21T00:00:00+05:30".parse().unwrap()));
     bench.broker_b.activate("00000000").unwrap_err();
-    assert!(bench.broker_b.status().valid, "a refused one leaves the good one alone");
+    assert!(current().valid, "a refused one leaves the good one alone");
 }
 
 #[test]
@@ -49,7 +51,7 @@ fn each_fault_has_its_answer_on_each_call() {
             let route = format!("broker_b.{call}");
             bench.break_with(&route, fault);
             let user = bench.user_of_b("USER02");
-            let error = bench.broker_b.sync(&user).unwrap_err();
+            let error = bench.broker_b.sync(&user).result.unwrap_err();
             // Broker B's limit belongs to the key.
             let expected = match *answer {
                 BrokerErrorKind::RateLimited => BrokerErrorKind::KeySpent,
@@ -63,7 +65,8 @@ fn each_fault_has_its_answer_on_each_call() {
 #[test]
 fn codes_keys_and_secrets_that_are_wrong_are_told_apart() {
     let bench = Bench::running(|_| {});
-    let kind = |credentials: &Credentials| bench.broker_b.sync(credentials).unwrap_err().kind;
+    let kind =
+        |credentials: &Credentials| bench.broker_b.sync(credentials).result.unwrap_err().kind;
     let code = Credentials { one_time_code: "0".into(), ..bench.user_of_b("USER02") };
     assert_eq!(kind(&code), BrokerErrorKind::CodeRefused);
     let key = Credentials { api_key: "other".into(), ..bench.user_of_b("USER02") };
@@ -78,7 +81,7 @@ fn an_empty_account_in_all_its_shapes_is_a_success() {
     settings.broker_b.empty_account = true;
     let clock = Clock::manual("2026-11-20T11:00:00+05:30".parse().unwrap());
     let bench = Bench::set(settings, &clock, |_| {});
-    let synced = bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap();
+    let synced = bench.broker_b.sync(&bench.user_of_b("USER02")).result.unwrap();
     assert!(synced.holdings.is_empty() && synced.positions.is_empty() && synced.simulated);
 }
 
@@ -89,14 +92,14 @@ fn the_brokers_own_limit_is_met_by_ours_before() {
     let clock = Clock::manual("2026-11-20T11:00:00+05:30".parse().unwrap());
     let bench = Bench::set(settings, &clock, |_| {});
     for _ in 0..25 {
-        bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap();
+        bench.broker_b.sync(&bench.user_of_b("USER02")).result.unwrap();
     }
-    let error = bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap_err();
+    let error = bench.broker_b.sync(&bench.user_of_b("USER02")).result.unwrap_err();
     let held_back = Readiness::Paced(Duration::from_secs(60));
     assert_eq!(error.kind, BrokerErrorKind::NotReady(held_back));
     assert_eq!(bench.asked("broker_b.customerdetails"), 25);
     clock.advance_ms(60_000);
-    bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap();
+    bench.broker_b.sync(&bench.user_of_b("USER02")).result.unwrap();
 }
 
 /// One person with an account at each broker: shared holdings match by ISIN, the master resolves
@@ -105,7 +108,7 @@ fn the_brokers_own_limit_is_met_by_ours_before() {
 fn both_brokers_and_the_master_fit_together() {
     let bench = Bench::running(|_| {});
     let of_a = bench.broker_a.sync(&bench.user_of_a("USER01")).result.unwrap().holdings;
-    let of_b = bench.broker_b.sync(&bench.user_of_b("USER02")).unwrap().holdings;
+    let of_b = bench.broker_b.sync(&bench.user_of_b("USER02")).result.unwrap().holdings;
     let shared = of_b.iter().find(|held| held.isin.as_deref() == Some("INE002A01018")).unwrap();
     assert_eq!(shared.tradingsymbol, "RELIND");
     assert!(of_a.iter().any(|held| held.isin == shared.isin && held.tradingsymbol == "RELIANCE"));

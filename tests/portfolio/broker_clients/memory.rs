@@ -6,7 +6,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::net::TcpStream;
 
 use bhav::base::Clock;
-use bhav::brokers::Credentials;
+use bhav::brokers::{Credentials, PortfolioClient};
 use bhav::rt::{Lane, LaneError, LaneSpec};
 use secrecy::ExposeSecret;
 use zeroize::Zeroizing;
@@ -94,7 +94,7 @@ fn no_copy_of_an_api_secret_outlives_its_sync() {
         let api_secret = held.as_str().into();
         let login = Credentials { api_secret, ..user };
         bench.broker_a.sync(&login).result.unwrap_err();
-        bench.broker_b.sync(&login).unwrap_err();
+        bench.broker_b.sync(&login).result.unwrap_err();
     }
     drop(held);
     assert_eq!(found(&masked), 0);
