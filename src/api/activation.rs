@@ -15,7 +15,7 @@ use crate::brokers::session::token::TokenStatus;
 use crate::brokers::{BrokerError, BrokerErrorKind, Readiness};
 use crate::http::Response;
 use crate::rt::moving::Parker;
-use crate::views::account::{BrokerAStatus, BrokerBStatus};
+use crate::views::account::{BrokerAStatus, SessionStatus};
 use crate::views::values::Instant;
 
 /// Longest wait for the service's own rate limit towards the broker, a tenth of a second a call,
@@ -84,7 +84,7 @@ pub(crate) fn status(
 /// The document of a token, with or without a type.
 enum TokenView {
     Typed(BrokerAStatus),
-    Plain(BrokerBStatus),
+    Plain(SessionStatus),
 }
 
 impl TokenView {
@@ -96,7 +96,7 @@ impl TokenView {
             Some(token_type) => {
                 Self::Typed(BrokerAStatus { initialized, valid, token_type, set_at, expires_at })
             }
-            None => Self::Plain(BrokerBStatus { initialized, valid, set_at, expires_at }),
+            None => Self::Plain(SessionStatus { initialized, valid, set_at, expires_at }),
         }
     }
 }

@@ -31,8 +31,8 @@ use crate::signals::Direction;
 use crate::signals::list::TOP_MAX;
 use crate::store::Side;
 use crate::views::account::{
-    AccountErased, ApiKeys, BrokerAStatus, BrokerBStatus, LoggedIn, Message, NewApiKey,
-    SessionState, Watchlists,
+    AccountErased, ApiKeys, BrokerAStatus, LoggedIn, Message, NewApiKey, SessionState,
+    SessionStatus, Watchlists,
 };
 use crate::views::export::{Export, FoundEntries, JournalPage};
 use crate::views::health::Health;
@@ -454,7 +454,7 @@ fn of_views() -> Map<String, Value> {
         Message,
         AccountErased,
         BrokerAStatus,
-        BrokerBStatus,
+        SessionStatus,
         Health,
         Snapshot<'_>,
         Quotes<'_>,

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use crate::auth::{ApiKeys, ChangesReading, KeyRefusal};
 use crate::base::limiter::SharedTally;
-use crate::base::{Broker, Source, clock};
+use crate::base::{ByBroker, Source, clock};
 use crate::brokers::broker_a::ticker::TickerReading;
 use crate::brokers::{Readiness, SharedToken};
 use crate::cache::l2::L2Stats;
@@ -260,11 +260,10 @@ fn relay(seen: &Scheduler) -> Option<HealthRelay> {
     let tokens = nodes.shared.as_ref().map(|shared| {
         let SharedTokens { counts, of } = &shared.tokens;
         HealthTokens {
-            broker_a: origin(&of[Broker::A]),
-            broker_b: origin(&of[Broker::B]),
             told: counts.of(TokenEvent::Told),
             taken: counts.of(TokenEvent::Taken),
             foreign: counts.of(TokenEvent::Foreign),
+            ..HealthTokens::given_by(ByBroker::of(|broker| origin(&of[broker])))
         }
     });
     let RelayReading { state, age_ms, gaps, .. } = nodes.relay_reading();

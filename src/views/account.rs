@@ -1,6 +1,6 @@
 //! Replies of the account's routes.
 
-use crate::base::{Broker, ByBroker, Scope, Symbol};
+use crate::base::{ByBroker, Scope, Symbol};
 use crate::views::values::{Instant, documents, read_documents};
 
 documents! {
@@ -129,7 +129,8 @@ documents! {
 
 impl<'a> LoginPages<'a> {
     pub(crate) fn of(pages: &'a ByBroker<String>) -> Self {
-        Self { a: &pages[Broker::A], b: &pages[Broker::B] }
+        let ByBroker([a, b]) = pages;
+        Self { a, b }
     }
 }
 
@@ -154,7 +155,8 @@ documents! {
 
 read_documents! {
     /// State of the shared broker B session.
-    pub(crate) struct BrokerBStatus {
+    #[cfg_attr(test, schemars(rename = "BrokerBStatus"))]
+    pub(crate) struct SessionStatus {
         /// Whether a token was ever set.
         pub initialized: bool,
         /// Whether the token is valid by the broker's rule; false as soon as the broker refuses it.

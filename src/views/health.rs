@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::base::{Broker, Source};
+use crate::base::{Broker, ByBroker, Source};
 use crate::market::{Origin, Phase};
 use crate::views::states::{
     CacheBackend, ExposedReason, FeedState, KeyState, RelayState, Role, ServiceState, StoreState,
@@ -341,6 +341,12 @@ impl HealthFeeds {
 }
 
 impl HealthTokens {
+    /// Who gave the tokens, with all counts at zero.
+    pub(crate) fn given_by(origins: ByBroker<TokenOrigin>) -> Self {
+        let ByBroker([broker_a, broker_b]) = origins;
+        Self { broker_a, broker_b, ..Self::default() }
+    }
+
     pub(crate) fn of(&self, broker: Broker) -> TokenOrigin {
         match broker {
             Broker::A => self.broker_a,

@@ -1,6 +1,6 @@
 //! `GET /api/portfolio/holdings`, and the totals that other documents have too.
 
-use crate::base::{Broker, PositionKind, Source};
+use crate::base::{Broker, ByBroker, PositionKind, Source};
 use crate::portfolio::PointSource;
 use crate::views::values::{Day, Delay, Instant, Money, Percent, Quantity, Simulated, documents};
 
@@ -324,7 +324,8 @@ documents! {
 
 impl SyncTimes {
     pub(crate) fn of(synced_at: impl Fn(Broker) -> Option<Instant>) -> Self {
-        Self { a: synced_at(Broker::A), b: synced_at(Broker::B) }
+        let ByBroker([a, b]) = ByBroker::of(synced_at);
+        Self { a, b }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::cli::status::report::{BackupFacts, ServiceReport, TokenFacts, backed_
 use crate::cli::status::troubles::find_troubles;
 use crate::config::Config;
 use crate::market::{MarketCalendar, Phase};
-use crate::views::account::BrokerBStatus;
+use crate::views::account::SessionStatus;
 use crate::views::health::{Feed, Health, LaneReport};
 use crate::views::states::{FeedState, ServiceState, TokenOrigin};
 use crate::views::values::{Delay, Instant};
@@ -183,7 +183,7 @@ pub(super) fn has_trouble(lane: &LaneReport) -> bool {
 
 fn token(
     broker: Broker,
-    token: &BrokerBStatus,
+    token: &SessionStatus,
     origin: Option<TokenOrigin>,
     now: Timestamp,
 ) -> TokenFacts {

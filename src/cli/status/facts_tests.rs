@@ -20,15 +20,15 @@ fn now() -> Timestamp {
     "2026-11-20T11:00:00+05:30".parse().unwrap()
 }
 
-fn valid(expires_at: &str) -> BrokerBStatus {
+fn valid(expires_at: &str) -> SessionStatus {
     let expires_at = Some(Instant(expires_at.parse().unwrap()));
-    BrokerBStatus { initialized: true, valid: true, set_at: None, expires_at }
+    SessionStatus { initialized: true, valid: true, set_at: None, expires_at }
 }
 
 fn report(health: &str) -> ServiceReport {
     ServiceReport {
         health: sonic_rs::from_str(health).unwrap(),
-        tokens: ByBroker([valid("2026-11-21T06:00:00+05:30"), BrokerBStatus::default()]),
+        tokens: ByBroker([valid("2026-11-21T06:00:00+05:30"), SessionStatus::default()]),
         service_now: Some(now()),
         here_now: now(),
     }
@@ -138,7 +138,7 @@ fn each_word_of_health_has_its_trouble() {
     {
         let mut report = report(&broker_a(state));
         report.tokens[Broker::A] =
-            BrokerBStatus { initialized: state == "token_dead", ..BrokerBStatus::default() };
+            SessionStatus { initialized: state == "token_dead", ..SessionStatus::default() };
         assert_eq!(names(&facts(report)), [expected]);
     }
     for (health, expected) in [
@@ -228,7 +228,7 @@ fn tokens_near_their_end_and_sessions_are_notes() {
     ending.tokens[Broker::B] = valid("2026-11-20T12:00:00+05:30");
     assert_eq!(names(&facts(ending)), ["broker_a_token_ending"]);
     let mut ended = report(OK);
-    ended.tokens[Broker::B] = BrokerBStatus { initialized: true, ..BrokerBStatus::default() };
+    ended.tokens[Broker::B] = SessionStatus { initialized: true, ..SessionStatus::default() };
     let facts = facts(ended);
     assert_eq!((facts.status.as_str(), names(&facts)), ("ok", vec!["broker_b_session_ended"]));
     let link = facts.troubles[0].login_url.as_deref().unwrap();

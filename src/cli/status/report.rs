@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::base::ByBroker;
-use crate::views::account::BrokerBStatus;
+use crate::views::account::SessionStatus;
 use crate::views::health::{Health, HealthBackup};
 use crate::views::values::Instant;
 
@@ -32,7 +32,7 @@ pub(super) struct BackupFacts {
 pub(super) struct ServiceReport {
     pub health: Health,
     /// Broker A's has a member more, which is not shown.
-    pub tokens: ByBroker<BrokerBStatus>,
+    pub tokens: ByBroker<SessionStatus>,
     /// The service's clock and this machine's at the same moment.
     pub service_now: Option<Timestamp>,
     pub here_now: Timestamp,
