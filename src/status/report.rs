@@ -415,6 +415,11 @@ fn instruments_state(seen: &Scheduler) -> WarmerState {
     }
 }
 
+/// The state of a feed whose last call failed.
+fn failing(feed: &PolledFeed) -> FeedState {
+    if feed.is_rate_limited { FeedState::RateLimited } else { FeedState::Failing }
+}
+
 /// A known cause comes before a symptom, because an operator fixes causes.
 fn feed_state(seen: &Scheduler, feed: &PolledFeed) -> FeedState {
     let context = &seen.context;
@@ -443,9 +448,9 @@ fn feed_state(seen: &Scheduler, feed: &PolledFeed) -> FeedState {
     match feed.failure {
         // A single failure may be chance. Repeated failures are reported even while the prices are
         // still fresh.
-        Some(_) if feed.keeps_failing() => FeedState::Failing,
+        Some(_) if feed.keeps_failing() => failing(feed),
         _ if feed.is_healthy(freshness, now_mono_ms) => FeedState::Ok,
-        Some(_) => FeedState::Failing,
+        Some(_) => failing(feed),
         None if !in_use || feed.polls == 0 => FeedState::Standby,
         // After trading begins a delayed feed shows yesterday's close for as long as its delay.
         None if feed.time.is_before_the_bell(&context.calendar, now) => FeedState::Starting,

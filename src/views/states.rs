@@ -125,6 +125,8 @@ words! {
         Hanging = "hanging",
         Ok = "ok",
         Failing = "failing",
+        /// As `failing`; the last call was refused because there were too many.
+        RateLimited = "rate_limited",
         /// Nobody has asked it for a while, or ever.
         Standby = "standby",
         /// It answers, and its prices do not move.

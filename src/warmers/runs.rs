@@ -72,7 +72,9 @@ impl WarmerStats {
         match ended {
             Ended::NotAsked => return,
             Ended::Succeeded => self.ended(Warmer::Quotes, true),
-            Ended::Failed(_) | Ended::Refused(_) => self.ended(Warmer::Quotes, false),
+            Ended::Failed(_) | Ended::RateLimited(_) | Ended::Refused(_) => {
+                self.ended(Warmer::Quotes, false);
+            }
         }
         self.poll_ended = true;
     }

@@ -97,7 +97,6 @@ fn each_word_of_health_has_its_trouble() {
     };
     let database =
         |state: &str| degraded.replace("\"database\":\"ok\"", &format!("\"database\":\"{state}\""));
-    let limited = "failing\",\"failure\":\"broker A refused for too many requests";
     let public = |state: &str| {
         degraded.replace("{\"state\":\"standby\"}", &format!("{{\"state\":\"{state}\"}}"))
     };
@@ -109,7 +108,6 @@ fn each_word_of_health_has_its_trouble() {
         (broker_a("open"), "broker_a_fails"),
         (broker_a("hanging"), "broker_a_fails"),
         (broker_a("mute"), "broker_a_mute"),
-        (broker_a(limited), "provider_rate_limited"),
         (database("full"), "store_full"),
         (database("read_only"), "store_read_only"),
         (database("corrupt"), "store_corrupt"),
@@ -158,6 +156,19 @@ fn each_word_of_health_has_its_trouble() {
             ("ok", vec![expected]),
             "a note: {health}"
         );
+    }
+}
+
+#[test]
+fn a_rate_limit_is_known_by_the_state_and_not_by_the_text() {
+    let said = "failing\",\"failure\":\"broker A refused for too many requests";
+    for (feed, state, expected) in [
+        ("{\"state\":\"ok\",\"age_ms\":340}", said, "broker_a_fails"),
+        ("{\"state\":\"ok\",\"age_ms\":340}", "rate_limited", "provider_rate_limited"),
+        ("{\"state\":\"standby\"}", "rate_limited", "provider_rate_limited"),
+    ] {
+        let health = OK.replace(feed, &format!("{{\"state\":\"{state}\"}}"));
+        assert_eq!(names(&facts(report(&health))), [expected], "{health}");
     }
 }
 

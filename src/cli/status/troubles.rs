@@ -181,6 +181,7 @@ pub(super) fn in_words(state: FeedState) -> &'static str {
         FeedState::Stale => "prices are old",
         FeedState::Hanging => "does not answer in time",
         FeedState::Open => "held back after failures",
+        FeedState::RateLimited => "refuses because of too many requests",
         FeedState::NoToken => "no token",
         FeedState::TokenDead => "token is dead",
         FeedState::NoPermission => "no market data in the plan",
@@ -201,15 +202,20 @@ fn feeds(broker_a: &Feed, public: &Feed) -> Vec<Trouble> {
         FeedState::NoPermission => &diagnoses::NO_MARKET_DATA,
         FeedState::Off => &diagnoses::BROKER_A_OFF,
         FeedState::Mute => &diagnoses::BROKER_A_MUTE,
+        FeedState::RateLimited => &diagnoses::RATE_LIMITED,
         _ => &diagnoses::BROKER_A_FAILS,
     };
-    let public = (public.state != FeedState::Off).then_some((public, &diagnoses::PUBLIC_FAILS));
+    let public_row = match public.state {
+        FeedState::RateLimited => &diagnoses::RATE_LIMITED,
+        _ => &diagnoses::PUBLIC_FAILS,
+    };
+    let public = (public.state != FeedState::Off).then_some((public, public_row));
     let rows = std::iter::once((broker_a, broker_a_row)).chain(public);
-    found.extend(rows.filter(|(feed, _)| fails(feed)).map(|(feed, row)| {
-        let cause = feed.failure.as_deref().unwrap_or(in_words(feed.state));
-        let is_limited = cause.contains("too many requests");
-        if is_limited { &diagnoses::RATE_LIMITED } else { row }.trouble(cause)
-    }));
+    found.extend(
+        rows.filter(|(feed, _)| fails(feed)).map(|(feed, row)| {
+            row.trouble(feed.failure.as_deref().unwrap_or(in_words(feed.state)))
+        }),
+    );
     found
 }
 

@@ -68,6 +68,8 @@ pub(crate) struct FeedState {
     pub indices_only: bool,
     /// The last failure, for health; cleared by a success.
     pub failure: Option<String>,
+    /// Whether that was a refusal because of too many calls.
+    pub is_rate_limited: bool,
     pub polls: u64,
     pub failures: u64,
 }
@@ -126,6 +128,8 @@ pub(crate) enum Ended {
     /// The answer has every lead that was asked for.
     Succeeded,
     Failed(String),
+    /// The upstream wants fewer calls.
+    RateLimited(String),
     /// The upstream refused the request itself, so a symbol may be the cause.
     Refused(String),
     /// Pace, circuit or token held the call back.
@@ -163,6 +167,7 @@ impl FeedState {
             failures_in_row: 0,
             indices_only: false,
             failure: None,
+            is_rate_limited: false,
             polls: 0,
             failures: 0,
         }
@@ -436,7 +441,10 @@ impl FeedState {
                 self.failures_in_row = 0;
                 self.succeeded_mono_ms = self.asked_mono_ms;
             }
-            Ended::Failed(failure) | Ended::Refused(failure) => self.failed(failure),
+            Ended::Failed(failure) | Ended::Refused(failure) | Ended::RateLimited(failure) => {
+                self.is_rate_limited = matches!(ended, Ended::RateLimited(_));
+                self.failed(failure);
+            }
             Ended::NotAsked => {}
         }
     }

@@ -169,6 +169,7 @@ impl QuotesTask {
                     Some(Err(error)) => match error.kind {
                         BrokerErrorKind::NotReady(_) => Ended::NotAsked,
                         BrokerErrorKind::Refused => Ended::Refused(error.to_string()),
+                        BrokerErrorKind::RateLimited => Ended::RateLimited(error.to_string()),
                         _ => Ended::Failed(error.to_string()),
                     },
                     _ => Ended::Failed(

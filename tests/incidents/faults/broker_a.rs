@@ -50,7 +50,7 @@ faults! {
     error_in_200: r#"{"kind":"error_in_200"}"# => ["failing", "open"];
     html_5xx: r#"{"kind":"html_5xx"}"# => ["failing", "open"];
     redirect: r#"{"kind":"redirect","location":"/elsewhere"}"# => ["failing", "open"];
-    rate_limit: r#"{"kind":"rate_limit"}"# => ["failing"];
+    rate_limit: r#"{"kind":"rate_limit"}"# => ["rate_limited"];
     wrong_types: r#"{"kind":"wrong_types"}"# => ["failing", "open"];
     missing_fields: r#"{"kind":"missing_fields"}"# => ["failing", "open"];
     nulls: r#"{"kind":"nulls"}"# => ["failing", "open"];
