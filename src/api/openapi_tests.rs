@@ -135,7 +135,9 @@ fn description() -> Value {
     let mut paths = Map::new();
     for (name, operation) in std::mem::take(&mut source.operations) {
         let operation: Operation = serde_json::from_value(operation).expect(&name);
-        let route = ROUTES.iter().find(|route| name_of(route) == name).expect(&name);
+        let Some(route) = ROUTES.iter().find(|route| name_of(route) == name) else {
+            panic!("{name} has no row: cargo test --test main routes says all that is missing");
+        };
         let described = described(route, &operation, &parameters);
         let item = paths.entry(route.path).or_insert_with(|| json!({}));
         let method = route.method.as_str().to_lowercase();
@@ -333,16 +335,6 @@ fn the_openapi_file_equals_what_routes_and_views_generate() {
     let kept = std::fs::read_to_string(FILE).unwrap();
     let differs = kept.lines().zip(made.lines()).position(|(kept, made)| kept != made);
     assert!(kept == made, "openapi.json is old from line {differs:?}; run with {BLESS}=1");
-}
-
-#[test]
-fn every_route_is_described_once() {
-    let source: Operations = serde_json::from_str(OPERATIONS).unwrap();
-    let mut described: Vec<_> = source.operations.keys().cloned().collect();
-    let mut routes: Vec<_> = ROUTES.iter().map(name_of).collect();
-    described.sort_unstable();
-    routes.sort_unstable();
-    assert_eq!(described, routes);
 }
 
 // ---- Layout

@@ -5,15 +5,30 @@
 
 use std::fmt::Write as _;
 
+use bhav::api::{ROUTES, Route};
 use bhav::base::Clock;
+use bhav::http::Method;
 use bhav::sim::SimSettings;
 use jiff::civil::date;
 
+use super::openapi::{document, needs};
 use crate::signals::stage::{NINE, RECORD, SIGNALS, Stage};
 use crate::support::source::expect_made;
 use crate::support::{Answer, SNAPSHOT, Scene, Service, bearer, until};
 
-const RECORDED: &str = "tests/fixtures/replies.txt";
+pub const RECORDED: &str = "tests/fixtures/replies.txt";
+/// Reads that are not recorded, and why.
+pub const UNRECORDED: [(&str, &str); 9] = [
+    ("/api/index/stream", "it does not end"),
+    ("/api/health", "its values change each second; its names are recorded"),
+    ("/api/openapi.json", "it is a file of the repository, which a test compares"),
+    ("/api/auth/session", "it has the version and the expiry of a login"),
+    ("/api/keys", "keys have times of the day of the run"),
+    ("/api/market/candles", "the source is asked after the first request"),
+    ("/api/market/movers", "they are computed once a second while somebody asks"),
+    ("/api/market/search", "the list comes when the broker's file has been read"),
+    ("/api/journal/search", "its entries are those of the journal, and its figures have tests"),
+];
 /// After the close prices stand still, however long a request takes.
 const EVENING: &str = "2026-11-20T20:00:00+05:30";
 /// Each check advances the clock, so that limits of a second pass.
@@ -306,10 +321,38 @@ fn signals(text: &mut String) {
     to.get(RECORD);
 }
 
+/// A user's reads that nothing above has made and that need no parameter.
+fn others(text: &mut String) {
+    let document = document();
+    let is_other = |route: &&Route| {
+        let is_made =
+            ["\n", "?"].iter().any(|end| text.contains(&format!("GET {}{end}", route.path)));
+        let is_left_out = UNRECORDED.iter().any(|(path, _)| *path == route.path);
+        route.method == Method::Get
+            && !is_made
+            && !is_left_out
+            && needs(&document, route).is_empty()
+    };
+    let others: Vec<&Route> = ROUTES.iter().filter(is_other).collect();
+    if others.is_empty() {
+        return;
+    }
+    let clock = Clock::manual(EVENING.parse().unwrap());
+    let scene = Scene::by_hand(clock, SimSettings::default());
+    let service = scene.start_with(&scene.config_without_tokens());
+    let to = &mut Recorder { service: &service, text, auth: String::new() };
+    let new = to.service.client().account("register", "other@example.com", "nine green parrots");
+    to.enter(&new);
+    for route in others {
+        to.get(route.path);
+    }
+}
+
 #[test]
 fn every_reply_is_as_it_was_recorded() {
     let mut text = String::new();
     user(&mut text);
     signals(&mut text);
+    others(&mut text);
     expect_made(RECORDED, &text);
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bhav::api::{ROUTES, Route};
+use bhav::http::Method;
 use jiff::civil::date;
 use parking_lot::Mutex;
 use sonic_rs::JsonValueTrait;
@@ -11,6 +13,7 @@ use sonic_rs::JsonValueTrait;
 use super::ages;
 use super::checker::Checker;
 use super::walk::Walk;
+use crate::contract::openapi::needs;
 use crate::signals::stage::{NINE, RECORD, SIGNALS, Stage};
 use crate::support::upstream::{Asked, Said, Upstream};
 use crate::support::wait::at_once;
@@ -439,6 +442,31 @@ fn signals(checker: &mut Checker) {
     }
 }
 
+/// A user's reads that no scenario has made and that need no parameter.
+fn other_reads(all: &Checker, checker: &mut Checker) {
+    let is_read = |checker: &Checker, route: &Route| {
+        checker.answered.contains(&("GET".to_owned(), route.path.to_owned(), 200))
+    };
+    let is_other = |route: &&Route| {
+        route.method == Method::Get
+            && is_read(all, route)
+            && !is_read(checker, route)
+            && needs(&checker.document, route).is_empty()
+    };
+    let others: Vec<&Route> = ROUTES.iter().filter(is_other).collect();
+    if others.is_empty() {
+        return;
+    }
+    let (_scene, service) = Scene::trading();
+    let walk = &mut Walk::new(&service, checker);
+    let new = walk.expect(201, "POST", "/api/auth/register", LOGIN);
+    walk.enter(&new);
+    for route in others {
+        walk.get(route.path);
+        walk.still_stands(route.path);
+    }
+}
+
 fn missing(all: &BTreeSet<String>, seen: &BTreeSet<String>, known: &[&str]) -> Vec<String> {
     all.difference(seen).filter(|place| !known.contains(&place.as_str())).cloned().collect()
 }
@@ -460,8 +488,9 @@ fn every_success_is_as_described_and_everything_described_comes() {
         scenario(&mut checker);
         seen.lock().add(checker);
     });
-    let checker = seen.into_inner();
+    let mut checker = seen.into_inner();
     let all = checker.everything();
+    other_reads(&all, &mut checker);
     let unanswered: Vec<_> = all.answered.difference(&checker.answered).collect();
     assert!(unanswered.is_empty(), "never had: {unanswered:?}");
     assert!(all.present.len() > 200, "{}", all.present.len());
