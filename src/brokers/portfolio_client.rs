@@ -17,7 +17,7 @@ use crate::brokers::sync::SyncCounts;
 /// A client of one broker's portfolios.
 pub trait PortfolioClient: Send + Sync {
     /// One user's holdings and positions, with that user's own credentials. Blocks for at most the
-    /// settings' `sync_timeout_ms`. A sync that failed half-way has no rows, and may have a session.
+    /// settings' `sync_timeout_ms`. A sync that failed half-way has no rows; it may have a session.
     fn sync(&self, credentials: &Credentials) -> Attempt;
 
     /// Exchanges the one-time code of a login for the server's own token of the day. If the code is
