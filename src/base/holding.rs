@@ -7,12 +7,12 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 
 use crate::base::base_ratio::{BASE_DAYS, BaseRatio};
-use crate::base::{Broker, Symbol, clock, words};
+use crate::base::{Account, Symbol, clock, words};
 
 /// One row of a broker's holdings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holding {
-    pub broker: Broker,
+    pub account: Account,
     /// Exchange code as the broker writes it: `NSE`, `BSE`.
     pub exchange: String,
     /// The exchange's ticker; the broker's own short code while `unresolved`.
@@ -161,7 +161,7 @@ words! {
 /// One row of a broker's positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
-    pub broker: Broker,
+    pub account: Account,
     pub kind: PositionKind,
     pub exchange: String,
     /// The exchange's ticker or contract. For broker B's derivatives: code, expiry, strike, right.

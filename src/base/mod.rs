@@ -3,6 +3,7 @@
 //!
 //! Any thread may use them. Nothing here blocks, logs, or imports another module of the crate.
 
+mod account;
 pub(crate) mod base_ratio;
 pub(crate) mod bounded_map;
 mod broker;
@@ -26,6 +27,7 @@ pub(crate) mod visible;
 pub(crate) mod wipe;
 pub(crate) mod words;
 
+pub use crate::base::account::Account;
 pub use crate::base::base_ratio::BaseRatio;
 pub use crate::base::broker::{Broker, ByBroker};
 pub(crate) use crate::base::closing_price::ClosingPrice;

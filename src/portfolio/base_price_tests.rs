@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::base_ratio::BaseRatio;
-use crate::base::{ActionSign, Cost, Mark};
+use crate::base::{Account, ActionSign, Broker, Cost, Mark};
 use crate::portfolio::close::reprice;
 use crate::portfolio::testing::{friday, holding};
 use crate::portfolio::valuation::{summary, valued};
@@ -43,13 +43,18 @@ fn synced(day: &MarketDay, stored: ClosingPrice, before: &Holding, after: Holdin
     let closes = HashMap::from([(Symbol::parse("NSE:POWERGRID").unwrap(), stored)]);
     let none = HashMap::new();
     let stood = Stood {
-        brokers: [Broker::A].into_iter().collect(),
+        accounts: [Account::at(Broker::A)].into_iter().collect(),
         holdings: std::slice::from_ref(before),
         positions: &[],
         closes: &none,
         closes_before: &closes,
     };
-    derive(Broker::A, day, stood, &Synced { holdings: vec![after], ..Synced::default() })
+    derive(
+        Account::at(Broker::A),
+        day,
+        stood,
+        &Synced { holdings: vec![after], ..Synced::default() },
+    )
 }
 
 fn on(date: &str) -> MarketDay {
@@ -121,14 +126,14 @@ fn what_is_no_base_price_marks_nothing() {
     let closes = HashMap::from([(Symbol::parse("NSE:POWERGRID").unwrap(), close("264.50", None))]);
     let none = HashMap::new();
     let stood = Stood {
-        brokers: Brokers::default(),
+        accounts: Accounts::default(),
         holdings: &[],
         positions: &[],
         closes: &none,
         closes_before: &closes,
     };
     let bought = Synced { holdings: vec![after("198.37")], ..Synced::default() };
-    assert_eq!(sign(&derive(Broker::A, &friday(), stood, &bought)), (None, false));
+    assert_eq!(sign(&derive(Account::at(Broker::A), &friday(), stood, &bought)), (None, false));
 }
 
 /// A bonus of one for three, day by day.

@@ -4,7 +4,7 @@
 use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
 use super::*;
-use crate::base::{Broker, Cost, MarketDay};
+use crate::base::{Account, Broker, Cost, MarketDay};
 use crate::portfolio::testing::{any_holding, friday, holding};
 use crate::portfolio::valuation::Overflow;
 use crate::portfolio::{DayPoint, MadeOf, PointSource, point, summary, valued};
@@ -67,7 +67,7 @@ fn at_close(rows: &[Holding]) -> Result<DayPoint, Overflow> {
         session_before: date().yesterday().ok(),
         stood_at: None,
     };
-    let brokers = rows.iter().map(|row| row.broker).collect();
+    let brokers = rows.iter().map(|row| row.account).collect();
     point(&day, PointSource::Close, brokers, &rows, |row| {
         row.symbol().and_then(|symbol| closes(&symbol)).is_some()
     })
@@ -185,7 +185,7 @@ fn a_row_without_a_closing_price_is_carried() {
         carried: 3,
         suspect: false,
         made_of: Some(MadeOf {
-            brokers: [Broker::A].into_iter().collect(),
+            accounts: [Account::at(Broker::A)].into_iter().collect(),
             holdings: 8,
             discrepancies: 0,
         }),

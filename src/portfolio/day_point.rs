@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::base::{Broker, Holding, MarketDay, words};
+use crate::base::{Account, Broker, ByBroker, Holding, MarketDay, words};
 use crate::portfolio::valuation::{Overflow, Valued, price_date, summary, valued};
 
 words! {
@@ -39,54 +39,49 @@ pub struct DayPoint {
 /// The composition of a point, by which it can be compared with the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MadeOf {
-    pub brokers: Brokers,
+    pub accounts: Accounts,
     pub holdings: u32,
     /// Holdings whose average the broker calls unreliable.
     pub discrepancies: u32,
 }
 
-/// A set of brokers.
+/// A set of a user's accounts at brokers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Brokers {
-    a: bool,
-    b: bool,
-}
+pub struct Accounts(ByBroker<bool>);
 
-impl Brokers {
+impl Accounts {
     /// Their letters: nothing, `a`, `b` or `ab`.
     pub(crate) fn as_str(self) -> &'static str {
-        match (self.a, self.b) {
-            (false, false) => "",
-            (true, false) => "a",
-            (false, true) => "b",
-            (true, true) => "ab",
+        match self.0.0 {
+            [false, false] => "",
+            [true, false] => "a",
+            [false, true] => "b",
+            [true, true] => "ab",
         }
     }
 
     /// Inverse of [`Self::as_str`]; `None` for any other text.
     pub(crate) fn parse(letters: &str) -> Option<Self> {
-        let all = [(false, false), (true, false), (false, true), (true, true)];
-        all.map(|(a, b)| Self { a, b }).into_iter().find(|some| some.as_str() == letters)
+        let all = [[false, false], [true, false], [false, true], [true, true]];
+        all.map(|at| Self(ByBroker(at))).into_iter().find(|some| some.as_str() == letters)
     }
 
-    pub(crate) fn iter(self) -> impl Iterator<Item = Broker> {
-        Broker::ALL.into_iter().filter(move |broker| match broker {
-            Broker::A => self.a,
-            Broker::B => self.b,
-        })
+    pub(crate) fn iter(self) -> impl Iterator<Item = Account> {
+        Broker::ALL.into_iter().filter(move |broker| self.0[*broker]).map(Account::at)
     }
 }
 
-impl FromIterator<Broker> for Brokers {
-    fn from_iter<T: IntoIterator<Item = Broker>>(brokers: T) -> Self {
-        brokers.into_iter().fold(Self::default(), |some, broker| match broker {
-            Broker::A => Self { a: true, ..some },
-            Broker::B => Self { b: true, ..some },
-        })
+impl FromIterator<Account> for Accounts {
+    fn from_iter<T: IntoIterator<Item = Account>>(accounts: T) -> Self {
+        let mut some = Self::default();
+        for account in accounts {
+            some.0[account.broker()] = true;
+        }
+        some
     }
 }
 
-/// The point of `day` for the holdings of `brokers`. `has_close` tells which holdings are priced at
+/// The point of `day` for the holdings of `accounts`. `has_close` tells which of them are priced at
 /// the last close, even if the last trade was long before it.
 ///
 /// # Errors
@@ -94,7 +89,7 @@ impl FromIterator<Broker> for Brokers {
 pub fn point<'a>(
     day: &MarketDay,
     source: PointSource,
-    brokers: Brokers,
+    accounts: Accounts,
     holdings: impl IntoIterator<Item = &'a Holding>,
     has_close: impl Fn(&Holding) -> bool,
 ) -> Result<DayPoint, Overflow> {
@@ -123,7 +118,7 @@ pub fn point<'a>(
         left_out: sum.left_out,
         carried,
         suspect,
-        made_of: Some(MadeOf { brokers, holdings: count(rows.len()), discrepancies }),
+        made_of: Some(MadeOf { accounts, holdings: count(rows.len()), discrepancies }),
     })
 }
 

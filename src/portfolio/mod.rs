@@ -17,7 +17,7 @@ pub(crate) mod testing;
 pub(crate) mod valuation;
 
 pub(crate) use close::reprice;
-pub(crate) use day_point::Brokers;
+pub(crate) use day_point::Accounts;
 pub use day_point::{DayPoint, MadeOf, PointSource, point};
 pub(crate) use outcome::{Change, Difference, Reconciliation};
 pub use outcome::{First, SyncOutcome};

@@ -1,7 +1,7 @@
 //! Broker codes that are resolved to tickers, and codes that must not be.
 
 use super::*;
-use crate::base::{Broker, Position, PositionKind};
+use crate::base::{Account, Broker, Position, PositionKind};
 use crate::portfolio::testing::holding;
 
 fn listed(exchange: &str, ticker: &str, isin: &str, code: &str) -> Listed {
@@ -34,7 +34,7 @@ fn securities() -> Securities {
 
 fn resolved(code: &str, exchange: &str, isin: Option<&str>) -> Holding {
     let mut row = holding(code, 1, 1);
-    row.broker = Broker::B;
+    row.account = Account::at(Broker::B);
     row.exchange = exchange.into();
     row.isin = isin.map(Into::into);
     row.unresolved = true;
@@ -82,7 +82,7 @@ fn an_unknown_or_ambiguous_code_stays_unresolved() {
 #[test]
 fn positions_resolve_on_their_exchange_only_and_contracts_stay() {
     let position = |exchange: &str, code: &str| Position {
-        broker: Broker::B,
+        account: Account::at(Broker::B),
         kind: PositionKind::Net,
         exchange: exchange.into(),
         tradingsymbol: code.into(),

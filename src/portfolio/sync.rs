@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::base::{Broker, ClosingPrice, Holding, MarketDay, Position, Symbol, Synced, clock};
+use crate::base::{Account, ClosingPrice, Holding, MarketDay, Position, Symbol, Synced, clock};
 use crate::portfolio::close::{StoredCloses, date_prices, reprice};
 use crate::portfolio::corporate_actions::mark;
-use crate::portfolio::day_point::{Brokers, DayPoint, MadeOf, PointSource, count, point};
+use crate::portfolio::day_point::{Accounts, DayPoint, MadeOf, PointSource, count, point};
 use crate::portfolio::matching::paired;
 use crate::portfolio::outcome::{SyncOutcome, diff};
 
@@ -29,7 +29,7 @@ pub struct Repriced {
 #[derive(Clone, Copy, Debug)]
 pub struct Stood<'a> {
     /// The brokers that were synced before.
-    pub brokers: Brokers,
+    pub accounts: Accounts,
     pub holdings: &'a [Holding],
     pub positions: &'a [Position],
     /// The stored closing prices of the last close.
@@ -51,9 +51,9 @@ pub struct Derived {
 
 /// Marks the new rows of `broker`, puts both brokers' rows at the last close while it stands,
 /// values the whole portfolio on that date, and compares the new rows with those they replace.
-pub fn derive(broker: Broker, day: &MarketDay, stood: Stood<'_>, synced: &Synced) -> Derived {
+pub fn derive(account: Account, day: &MarketDay, stood: Stood<'_>, synced: &Synced) -> Derived {
     let (own, others): (Vec<&Holding>, Vec<&Holding>) =
-        stood.holdings.iter().partition(|row| row.broker == broker);
+        stood.holdings.iter().partition(|row| row.account == account);
     let mut holdings = synced.holdings.clone();
     let pairs = paired(&own, &holdings);
     let closes = StoredCloses { of_date: stood.closes, before: stood.closes_before };
@@ -68,7 +68,7 @@ pub fn derive(broker: Broker, day: &MarketDay, stood: Stood<'_>, synced: &Synced
         repriced.changed = reprice(&mut repriced.holdings, date, close_of);
     }
     let positions_before: Vec<&Position> =
-        stood.positions.iter().filter(|row| row.broker == broker).collect();
+        stood.positions.iter().filter(|row| row.account == account).collect();
     let diff = diff(&own, &holdings, &pairs);
     let mut outcome = SyncOutcome::new(&diff, &holdings, &positions_before, &synced.positions);
     let rows = repriced.holdings.iter().chain(&holdings);
@@ -78,12 +78,12 @@ pub fn derive(broker: Broker, day: &MarketDay, stood: Stood<'_>, synced: &Synced
     } else {
         PointSource::Sync
     };
-    let brokers = stood.brokers.iter().chain([broker]).collect();
-    let point = point(day, source, brokers, rows.clone(), has_close).unwrap_or_else(|overflow| {
+    let accounts = stood.accounts.iter().chain([account]).collect();
+    let point = point(day, source, accounts, rows.clone(), has_close).unwrap_or_else(|overflow| {
         // The sync's own amounts were checked, so only a damaged row of the other broker can
         // overflow.
         outcome.unvalued = Some(overflow);
-        unvalued(day.today, brokers, rows)
+        unvalued(day.today, accounts, rows)
     });
     Derived { point, holdings, repriced, outcome }
 }
@@ -103,7 +103,7 @@ fn is_at_close<'a>(
 /// The point of a portfolio that cannot be valued.
 pub(crate) fn unvalued<'a>(
     date: Date,
-    brokers: Brokers,
+    accounts: Accounts,
     holdings: impl Iterator<Item = &'a Holding> + Clone,
 ) -> DayPoint {
     let discrepancies = count(holdings.clone().filter(|row| row.discrepancy).count());
@@ -118,7 +118,7 @@ pub(crate) fn unvalued<'a>(
         left_out: holdings,
         carried: 0,
         suspect: true,
-        made_of: Some(MadeOf { brokers, holdings, discrepancies }),
+        made_of: Some(MadeOf { accounts, holdings, discrepancies }),
     }
 }
 

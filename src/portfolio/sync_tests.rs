@@ -3,14 +3,14 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::base::{ActionSign, Cost, Mark};
+use crate::base::{Account, ActionSign, Broker, Cost, Mark};
 use crate::portfolio::outcome::LISTED_MAX;
 use crate::portfolio::testing::{any_holding, friday};
 use crate::portfolio::valuation::Overflow;
 
 fn holding(ticker: &str, settled: i64, t1: i64, average: &str, last: &str) -> Holding {
     Holding {
-        broker: Broker::A,
+        account: Account::at(Broker::A),
         exchange: "NSE".into(),
         tradingsymbol: ticker.into(),
         isin: Some(format!("IN{ticker}")),
@@ -43,12 +43,12 @@ fn synced_on(
     before: &[Holding],
     after: Vec<Holding>,
 ) -> Derived {
-    let brokers = before.iter().map(|row| row.broker).collect();
+    let accounts = before.iter().map(|row| row.account).collect();
     let before_that = HashMap::new();
     let closes_before = &before_that;
-    let stood = Stood { brokers, holdings: before, positions: &[], closes, closes_before };
+    let stood = Stood { accounts, holdings: before, positions: &[], closes, closes_before };
     let synced = Synced { holdings: after, ..Synced::default() };
-    derive(Broker::A, day, stood, &synced)
+    derive(Account::at(Broker::A), day, stood, &synced)
 }
 
 fn synced(before: &[Holding], after: Vec<Holding>) -> Derived {
@@ -62,7 +62,7 @@ fn while_a_close_stands_both_brokers_rows_are_at_it() {
     let evening = MarketDay { last_close: Some(last_close), ..friday() };
     let at_ms = last_close.as_millisecond();
     let mut other = holding("ITC", 10, 0, "400", "410");
-    (other.broker, other.as_of_ms) = (Broker::B, at_ms - 86_400_000);
+    (other.account, other.as_of_ms) = (Account::at(Broker::B), at_ms - 86_400_000);
     let mut own = holding("INFY", 1, 0, "1400", "1500");
     own.as_of_ms = at_ms + 3_600_000;
     let close = ClosingPrice {
@@ -106,14 +106,14 @@ fn while_a_close_stands_both_brokers_rows_are_at_it() {
 #[test]
 fn the_other_brokers_shares_are_in_the_point_and_those_without_a_cost_are_not() {
     let mut other = holding("ITC", 7, 0, "400", "410");
-    other.broker = Broker::B;
+    other.account = Account::at(Broker::B);
     let before = vec![holding("TCS", 1, 0, "3000", "3100"), other];
     let after = vec![holding("INFY", 12, 3, "1410.5", "1500"), holding("XYZ", 2, 0, "", "10")];
     let Derived { point, outcome, .. } = synced(&before, after);
     assert_eq!(point.total_invested, "23957.5".parse().unwrap());
     assert_eq!((point.left_out, point.suspect, outcome.holdings), (1, false, 2));
     let made = point.made_of.unwrap();
-    assert_eq!((made.brokers.as_str(), made.holdings), ("ab", 3));
+    assert_eq!((made.accounts.as_str(), made.holdings), ("ab", 3));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_split_is_marked_in_the_row_the_outcome_and_the_point() {
 #[test]
 fn a_portfolio_that_cannot_be_valued_is_a_point_that_says_so_and_an_outcome_that_tells() {
     let mut damaged = holding("ITC", 1, 0, "1", "1");
-    damaged.broker = Broker::B;
+    damaged.account = Account::at(Broker::B);
     damaged.settled_quantity = Decimal::MAX;
     damaged.last_price = Some(Decimal::MAX);
     let Derived { point, outcome, .. } = synced(&[damaged], vec![holding("INFY", 1, 0, "1", "1")]);
@@ -171,7 +171,7 @@ proptest! {
         before in prop::collection::vec(any_holding(), 0..12),
         after in prop::collection::vec(any_holding(), 0..12),
     ) {
-        let own = before.iter().filter(|row| row.broker == Broker::A).count();
+        let own = before.iter().filter(|row| row.account == Account::at(Broker::A)).count();
         let first = synced(&before, after.clone());
         prop_assert_eq!(&first, &synced(&before, after.clone()));
         let outcome = first.outcome;

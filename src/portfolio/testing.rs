@@ -3,7 +3,7 @@
 use proptest::prelude::{Strategy, any};
 use rust_decimal::Decimal;
 
-use crate::base::{Broker, Cost, Holding, MarketDay};
+use crate::base::{Account, Broker, Cost, Holding, MarketDay};
 
 /// Friday 20 November 2026, trading.
 pub(crate) fn friday() -> MarketDay {
@@ -22,7 +22,7 @@ pub(crate) fn friday() -> MarketDay {
 /// A holding of broker A on NSE whose last price equals its average.
 pub(crate) fn holding(ticker: &str, quantity: i64, average: i64) -> Holding {
     Holding {
-        broker: Broker::A,
+        account: Account::at(Broker::A),
         exchange: "NSE".into(),
         tradingsymbol: ticker.into(),
         isin: Some(format!("IN{ticker}")),
@@ -58,7 +58,7 @@ pub(crate) fn any_holding() -> impl Strategy<Value = Holding> {
         |(instrument, at_b, settled, t1, average, last, close)| {
             let ticker = ["INFY", "TCS", "SBIN", "ITC", "LT", "M&M"][instrument];
             let mut row = holding(ticker, settled, 1);
-            row.broker = if at_b { Broker::B } else { Broker::A };
+            row.account = Account::at(if at_b { Broker::B } else { Broker::A });
             row.t1_quantity = t1.into();
             row.cost = average.map(Cost::PerShare);
             (row.last_price, row.close_price) = (last, close);

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::base::json::rounded;
-use crate::base::{ActionSign, Broker, Mark, MarketDay};
+use crate::base::{Account, ActionSign, Broker, Mark, MarketDay};
 use crate::portfolio::testing::{any_holding, holding};
-use crate::portfolio::{Brokers, Merged, PointSource, merged, point};
+use crate::portfolio::{Accounts, Merged, PointSource, merged, point};
 
 fn decimal(text: &str) -> Decimal {
     text.parse().unwrap()
@@ -115,7 +115,8 @@ fn a_price_of_another_day_is_left_out_of_day_pnl_and_counted() {
 fn a_row_s_previous_close_may_be_another_row_s_or_the_broker_s_percentage() {
     let mut own = holding("INFY", 10, 100);
     own.close_price = Some(decimal("98.35"));
-    let mut other = Holding { broker: Broker::B, close_price: None, ..holding("INFY", 3, 100) };
+    let mut other =
+        Holding { account: Account::at(Broker::B), close_price: None, ..holding("INFY", 3, 100) };
     other.change_pct = Some(decimal("1.7"));
     let moved = |rows: &[Holding]| of(rows).last().unwrap().valuation;
     let amounts = moved(&[own.clone(), other.clone()]);
@@ -212,7 +213,7 @@ fn a_point_counts_left_out_carried_and_suspect_holdings() {
     let mark = |on: &str, sign| Some(Mark { on: on.parse().unwrap(), sign, ratio: None });
     older.mark = mark("2026-11-19", ActionSign::InverseRatios);
     let none = |_: &Holding| false;
-    let both: Brokers = Broker::ALL.into_iter().collect();
+    let both: Accounts = Broker::ALL.into_iter().map(Account::at).collect();
     let calm = point(&open, PointSource::Sync, both, [&today, &older], none).unwrap();
     assert_eq!((calm.carried, calm.left_out, calm.suspect), (1, 0, false));
     assert_eq!(calm.total_invested, decimal("4000"));

@@ -3,8 +3,8 @@
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::base::{ActionSign, Broker, PositionKind, Source, Symbol, Words};
-use crate::portfolio::{Brokers, PointSource};
+use crate::base::{Account, ActionSign, PositionKind, Source, Symbol, Words};
+use crate::portfolio::{Accounts, PointSource};
 use crate::signals::Direction;
 use crate::store::account_id::AccountId;
 use crate::store::errors::{Failure, StoreError};
@@ -154,9 +154,9 @@ macro_rules! stored_as_words {
 pub(crate) use stored_as_words;
 
 stored_as_words! {
+    Account: "an account",
+    Accounts: "a point's accounts",
     ActionSign: "a mark",
-    Broker: "a broker",
-    Brokers: "a point's brokers",
     Direction: "a direction",
     PointSource: "a point's source",
     PositionKind: "a kind of position",

@@ -240,7 +240,7 @@ fn keep_later_points(tx: &dyn Tx, valued: &Valued) -> Result<(), Failure> {
         point.carried,
         *priced,
         point.suspect,
-        point.made_of.map(|made| made.brokers),
+        point.made_of.map(|made| made.accounts),
         point.made_of.map(|made| made.holdings),
         point.made_of.map(|made| made.discrepancies),
     ];

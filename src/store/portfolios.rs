@@ -7,9 +7,9 @@ use rust_decimal::Decimal;
 
 use crate::base::candle::PRICE_DIGITS;
 use crate::base::{
-    ActionSign, BaseRatio, Broker, ClosingPrice, Cost, Holding, Mark, Position, Symbol, Synced,
+    Account, ActionSign, BaseRatio, ClosingPrice, Cost, Holding, Mark, Position, Symbol, Synced,
 };
-use crate::portfolio::{Brokers, DayPoint, Derived, MadeOf, Repriced, SyncOutcome};
+use crate::portfolio::{Accounts, DayPoint, Derived, MadeOf, Repriced, SyncOutcome};
 use crate::store::account_id::AccountId;
 use crate::store::arg::{Arg, args};
 use crate::store::cells::Cells;
@@ -91,7 +91,7 @@ SELECT date, close_e4 FROM candles WHERE symbol = ?1 AND date <= ?2 ORDER BY dat
 /// The last sync of a broker for a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyncState {
-    pub broker: Broker,
+    pub account: Account,
     pub synced_ms: i64,
     pub simulated: bool,
     /// The broker's id of the person; `None` if it was not stored or the broker did not send it.
@@ -135,7 +135,7 @@ pub struct SessionBefore {
 
 /// The result of one sync of one broker, to be stored.
 pub struct NewPortfolio {
-    pub broker: Broker,
+    pub account: Account,
     pub synced_ms: i64,
     pub synced: Synced,
     /// The date of the closing prices passed to `derive`.
@@ -185,8 +185,8 @@ impl Store {
 }
 
 fn replace(tx: &dyn Tx, id: AccountId, new: &NewPortfolio) -> Result<SyncOutcome, Failure> {
-    let NewPortfolio { broker, synced_ms, synced, closes_of, derive, .. } = new;
-    let broker = *broker;
+    let NewPortfolio { account, synced_ms, synced, closes_of, derive, .. } = new;
+    let account = *account;
     let synced_ms = *synced_ms;
     for (what, count) in
         [("holdings", synced.holdings.len()), ("positions", synced.positions.len())]
@@ -216,16 +216,16 @@ fn replace(tx: &dyn Tx, id: AccountId, new: &NewPortfolio) -> Result<SyncOutcome
     };
     let before = Before { portfolio, closes, closes_before };
     let derived = derive(&before, synced);
-    let whose = args![id, broker];
+    let whose = args![id, account];
     tx.run(DROP_HOLDINGS, &whose)?;
     tx.run(DROP_POSITIONS, &whose)?;
     let holdings = (0i64..).zip(&derived.holdings);
-    tx.run_each(ADD_HOLDING, holdings.map(|(at, row)| holding_args(id, broker, at, row)))?;
+    tx.run_each(ADD_HOLDING, holdings.map(|(at, row)| holding_args(id, account, at, row)))?;
     let positions = (0i64..).zip(&synced.positions);
-    tx.run_each(ADD_POSITION, positions.map(|(at, row)| position_args(id, broker, at, row)))?;
+    tx.run_each(ADD_POSITION, positions.map(|(at, row)| position_args(id, account, at, row)))?;
     reprice(tx, id, &derived.repriced)?;
     let broker_user = synced.broker_user.as_ref();
-    tx.run(KEEP_SYNC, &args![id, broker, synced_ms, synced.simulated, broker_user])?;
+    tx.run(KEEP_SYNC, &args![id, account, synced_ms, synced.simulated, broker_user])?;
     keep_point(tx, id, &derived.point)?;
     count_write(tx, id)?;
     Ok(derived.outcome)
@@ -240,7 +240,7 @@ pub(super) fn expect_user(tx: &dyn Tx, id: AccountId) -> Result<(), Failure> {
 /// Refuses rows of another person at the broker than in the last sync, unless
 /// `replaces_broker_user` is set.
 fn expect_same_person(stood: &Portfolio, new: &NewPortfolio) -> Result<(), Failure> {
-    let sync = stood.syncs.iter().find(|sync| sync.broker == new.broker);
+    let sync = stood.syncs.iter().find(|sync| sync.account == new.account);
     let Some(kept) = sync.and_then(|sync| sync.broker_user.as_ref()) else { return Ok(()) };
     let is_another = new.synced.broker_user.as_ref().is_some_and(|user| user != kept);
     match is_another && !new.replaces_broker_user {
@@ -252,7 +252,7 @@ fn expect_same_person(stood: &Portfolio, new: &NewPortfolio) -> Result<(), Failu
 /// Refuses to replace a broker's holdings by none, unless it is confirmed: a broker may send an
 /// empty list where it means an error. Who confirmed another person has confirmed what that has.
 fn expect_some_holdings(stood: &Portfolio, new: &NewPortfolio) -> Result<(), Failure> {
-    let holdings = stood.holdings.iter().filter(|row| row.broker == new.broker).count();
+    let holdings = stood.holdings.iter().filter(|row| row.account == new.account).count();
     let confirmed = new.replaces_with_none || new.replaces_broker_user;
     match holdings > 0 && new.synced.holdings.is_empty() && !confirmed {
         true => Err(StoreError::NoHoldings { holdings }.into()),
@@ -271,17 +271,19 @@ pub(super) fn of(tx: &dyn Tx, id: AccountId) -> Result<Portfolio, Failure> {
         holdings: tx.all(HOLDINGS, &args![id], holding)?,
         positions: tx.all(POSITIONS, &args![id], position)?,
         syncs: tx.all(SYNCS, &args![id], |row| {
-            Ok(record!(row of SYNC, SyncState [broker, synced_ms, simulated, broker_user]))
+            Ok(record!(row of SYNC, SyncState [synced_ms, simulated, broker_user]
+                account: row.get(at!(SYNC.broker))?))
         })?,
     })
 }
 
 fn holding(row: &dyn Cells) -> Result<Holding, Failure> {
     Ok(record!(row of HOLDING, Holding [
-        broker, exchange, tradingsymbol, isin, settled_quantity, t1_quantity, pledged_quantity,
+        exchange, tradingsymbol, isin, settled_quantity, t1_quantity, pledged_quantity,
         mtf_quantity, disputed_quantity, last_price, close_price, as_of_ms, broker_pnl,
         discrepancy, unresolved, change_pct,
     ]
+        account: row.get(at!(HOLDING.broker))?,
         cost: cost(row)?,
         mark: mark(row)?,
     ))
@@ -308,15 +310,15 @@ fn cost(row: &dyn Cells) -> Result<Option<Cost>, Failure> {
 /// A row of an older version may have a profit without a price.
 fn position(row: &dyn Cells) -> Result<Position, Failure> {
     let position = record!(row of POSITION, Position [
-        broker, kind, exchange, tradingsymbol, product, quantity, multiplier, average_price,
+        kind, exchange, tradingsymbol, product, quantity, multiplier, average_price,
         last_price, close_price, pnl, realised, unrealised, unresolved,
-    ]);
+    ] account: row.get(at!(POSITION.broker))?);
     Ok(position.with_known_profit())
 }
 
 fn point(row: &dyn Cells) -> Result<DayPoint, Failure> {
-    let made_of = match row.get::<Option<Brokers>>(at!(POINT.brokers))? {
-        Some(brokers) => Some(record!(row of POINT, MadeOf [holdings, discrepancies] brokers)),
+    let made_of = match row.get::<Option<Accounts>>(at!(POINT.brokers))? {
+        Some(accounts) => Some(record!(row of POINT, MadeOf [holdings, discrepancies] accounts)),
         None => None,
     };
     Ok(record!(row of POINT, DayPoint [
@@ -325,7 +327,7 @@ fn point(row: &dyn Cells) -> Result<DayPoint, Failure> {
     ] made_of))
 }
 
-fn holding_args(id: AccountId, broker: Broker, ordinal: i64, holding: &Holding) -> Vec<Arg<'_>> {
+fn holding_args(id: AccountId, account: Account, ordinal: i64, holding: &Holding) -> Vec<Arg<'_>> {
     let (average, cost, costed) = match holding.cost {
         Some(Cost::PerShare(average)) => (Some(average), None, None),
         Some(Cost::Total(cost)) => (None, Some(cost), None),
@@ -333,7 +335,7 @@ fn holding_args(id: AccountId, broker: Broker, ordinal: i64, holding: &Holding) 
         None => (None, None, None),
     };
     values!(WRITTEN_HOLDING {
-        broker: broker,
+        broker: account,
         exchange: &holding.exchange,
         tradingsymbol: &holding.tradingsymbol,
         isin: holding.isin.as_ref(),
@@ -369,17 +371,17 @@ fn marked_ratio(holding: &Holding) -> Option<Decimal> {
 /// Writes prices and marks into stored rows.
 pub(super) fn reprice(tx: &dyn Tx, id: AccountId, repriced: &Repriced) -> Result<(), Failure> {
     // Each broker's rows are numbered from 0 in their order.
-    let mut ordinals: HashMap<Broker, i64> = HashMap::new();
+    let mut ordinals: HashMap<Account, i64> = HashMap::new();
     let mut changed = repriced.changed.iter().copied().peekable();
     let mut rows = Vec::with_capacity(repriced.changed.len());
     for (index, row) in repriced.holdings.iter().enumerate() {
-        let next = ordinals.entry(row.broker).or_default();
+        let next = ordinals.entry(row.account).or_default();
         let ordinal = *next;
         *next += 1;
         if changed.next_if_eq(&index).is_some() {
             let args = args![
                 id,
-                row.broker,
+                row.account,
                 ordinal,
                 row.last_price,
                 row.close_price,
@@ -395,9 +397,14 @@ pub(super) fn reprice(tx: &dyn Tx, id: AccountId, repriced: &Repriced) -> Result
     tx.run_each(REPRICE_HOLDING, rows.into_iter()).map(drop)
 }
 
-fn position_args(id: AccountId, broker: Broker, ordinal: i64, position: &Position) -> Vec<Arg<'_>> {
+fn position_args(
+    id: AccountId,
+    account: Account,
+    ordinal: i64,
+    position: &Position,
+) -> Vec<Arg<'_>> {
     values!(WRITTEN_POSITION {
-        broker: broker,
+        broker: account,
         kind: position.kind,
         exchange: &position.exchange,
         tradingsymbol: &position.tradingsymbol,
@@ -429,7 +436,7 @@ pub(super) fn keep_point(tx: &dyn Tx, id: AccountId, point: &DayPoint) -> Result
         left_out: point.left_out,
         carried: point.carried,
         suspect: point.suspect,
-        brokers: made_of.map(|made| made.brokers),
+        brokers: made_of.map(|made| made.accounts),
         holdings: made_of.map(|made| made.holdings),
         discrepancies: made_of.map(|made| made.discrepancies),
     });

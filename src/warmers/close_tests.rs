@@ -9,7 +9,7 @@ use super::prices::{Call, RETRY_MS as CALL_RETRY_MS, STARVED_MS};
 use super::*;
 use crate::base::previous_close::{PreviousClose, Reason};
 use crate::base::{
-    Broker, Clock, ClosingPrice, Cost, Holding, Quote, Source, Symbol, Synced, testing,
+    Account, Broker, Clock, ClosingPrice, Cost, Holding, Quote, Source, Symbol, Synced, testing,
 };
 use crate::brokers::{Batch, BrokerError, BrokerErrorKind};
 use crate::cache::{Responses, View};
@@ -36,7 +36,7 @@ fn decimal(text: &str) -> Decimal {
 
 fn holding(ticker: &str) -> Holding {
     Holding {
-        broker: Broker::A,
+        account: Account::at(Broker::A),
         exchange: "NSE".into(),
         tradingsymbol: ticker.into(),
         isin: None,
@@ -88,7 +88,7 @@ fn store_with(users: &[&[&str]]) -> (tempfile::TempDir, Store, Vec<AccountId>) {
             .replace_portfolio(
                 &Turn::alone(id),
                 NewPortfolio {
-                    broker: Broker::A,
+                    account: Account::at(Broker::A),
                     synced_ms: 1,
                     synced,
                     closes_of: None,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::support::{Scene, Service, until};
-use bhav::base::{Broker, Clock, Cost, Holding, Synced, clock};
+use bhav::base::{Account, Broker, Clock, Cost, Holding, Synced, clock};
 use bhav::portfolio::{DayPoint, Derived, MadeOf, PointSource, Repriced, SyncOutcome};
 use bhav::sim::SimSettings;
 use bhav::store::{AccountId, FILE_NAME, NewPortfolio, NewUser, Store, Turn};
@@ -40,7 +40,7 @@ pub fn scene_by_hand(now: &str) -> Scene {
 pub fn holding(symbol: &str, quantity: &str, average: Option<&str>, last: &str) -> Holding {
     let (exchange, ticker) = symbol.split_once(':').unwrap();
     Holding {
-        broker: Broker::A,
+        account: Account::at(Broker::A),
         exchange: exchange.into(),
         tradingsymbol: ticker.into(),
         isin: None,
@@ -81,8 +81,8 @@ fn point(date: Date, source: PointSource) -> DayPoint {
 }
 
 fn made_of(holdings: u32) -> Option<MadeOf> {
-    let brokers = [Broker::A].into_iter().collect();
-    Some(MadeOf { brokers, holdings, discrepancies: 0 })
+    let accounts = [Account::at(Broker::A)].into_iter().collect();
+    Some(MadeOf { accounts, holdings, discrepancies: 0 })
 }
 
 fn register(store: &Store, number: usize) -> AccountId {
@@ -105,7 +105,7 @@ fn sync(store: &Store, id: AccountId, at_ms: i64, holdings: Vec<Holding>) {
         .replace_portfolio(
             &Turn::alone(id),
             NewPortfolio {
-                broker: Broker::A,
+                account: Account::at(Broker::A),
                 synced_ms: at_ms,
                 synced,
                 closes_of: None,

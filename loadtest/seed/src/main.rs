@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
-use bhav::base::{Broker, Clock, Cost, Holding, MarketDay, Synced, clock};
+use bhav::base::{Account, Broker, Clock, Cost, Holding, MarketDay, Synced, clock};
 use bhav::portfolio::{self, Stood};
 use bhav::store::settings::StoreSettings;
 use bhav::store::{Before, Derive, FILE_NAME, NewPortfolio, NewUser, Portfolio, Store, Turn};
@@ -107,20 +107,21 @@ fn write_users(
         let rows = if number <= args.large { args.rows_large } else { args.rows };
         // Half at each broker, the same shares, so that there is something to merge.
         for (broker, rows) in [(Broker::A, rows.div_ceil(2)), (Broker::B, rows / 2)] {
+            let account = Account::at(broker);
             let holdings = (0..rows).map(|at| {
                 let symbol = number.wrapping_mul(31).wrapping_add(at) % symbols.len();
-                holding(broker, symbol, symbols[symbol], synced_ms)
+                holding(account, symbol, symbols[symbol], synced_ms)
             });
             let synced = Synced { holdings: holdings.collect(), ..Synced::default() };
             let derive: Derive =
                 Box::new(move |Before { portfolio, closes, closes_before }, synced| {
                     let Portfolio { holdings, positions, syncs } = portfolio;
-                    let brokers = syncs.iter().map(|sync| sync.broker).collect();
-                    let stood = Stood { brokers, holdings, positions, closes, closes_before };
-                    portfolio::derive(broker, &day, stood, synced)
+                    let accounts = syncs.iter().map(|sync| sync.account).collect();
+                    let stood = Stood { accounts, holdings, positions, closes, closes_before };
+                    portfolio::derive(account, &day, stood, synced)
                 });
             let new = NewPortfolio {
-                broker,
+                account,
                 replaces_with_none: false,
                 synced_ms,
                 synced,
@@ -135,14 +136,14 @@ fn write_users(
 }
 
 fn holding(
-    broker: Broker,
+    account: Account,
     number: usize,
     (exchange, ticker): (&str, &str),
     as_of_ms: i64,
 ) -> Holding {
     let paise = |offset: usize| Decimal::new((100_000 + number * 37 + offset) as i64, 2);
     Holding {
-        broker,
+        account,
         exchange: exchange.to_owned(),
         tradingsymbol: ticker.to_owned(),
         isin: Some(format!("INE{number:06}010")),

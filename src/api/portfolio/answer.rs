@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use crate::api::call::{Call, Handled};
 use crate::api::lane::compute;
 use crate::api::state::State;
-use crate::base::Broker;
+use crate::base::Account;
 use crate::cache::{Responses, View};
 use crate::http::{Problem, Response};
 use crate::portfolio::Summary;
@@ -56,30 +56,30 @@ pub(super) fn answer<Rows: Send + 'static>(
     Ok(())
 }
 
-/// The last sync with each broker: its time, and whether it was simulated.
+/// The last sync of each account: its time, and whether it was simulated.
 pub(super) struct Syncs {
-    by_broker: HashMap<Broker, (Instant, bool)>,
+    by_account: HashMap<Account, (Instant, bool)>,
     oldest: Option<Instant>,
 }
 
 impl Syncs {
-    /// The syncs with both brokers; `oldest` is the oldest that `shown` accepts.
-    pub(super) fn of(portfolio: &Portfolio, shown: impl Fn(Broker) -> bool) -> Self {
+    /// The syncs of all accounts; `oldest` is the oldest that `shown` accepts.
+    pub(super) fn of(portfolio: &Portfolio, shown: impl Fn(Account) -> bool) -> Self {
         let syncs = portfolio.syncs.iter();
-        let shown = syncs.clone().filter(|sync| shown(sync.broker));
+        let shown = syncs.clone().filter(|sync| shown(sync.account));
         let oldest = shown.map(|sync| sync.synced_ms).min().map(Instant::of_ms);
-        let by_broker = syncs
-            .map(|sync| (sync.broker, (Instant::of_ms(sync.synced_ms), sync.simulated)))
+        let by_account = syncs
+            .map(|sync| (sync.account, (Instant::of_ms(sync.synced_ms), sync.simulated)))
             .collect();
-        Self { by_broker, oldest }
+        Self { by_account, oldest }
     }
 
-    pub(super) fn synced_at(&self, broker: Broker) -> Option<Instant> {
-        self.by_broker.get(&broker).map(|(at, _)| *at)
+    pub(super) fn synced_at(&self, account: Account) -> Option<Instant> {
+        self.by_account.get(&account).map(|(at, _)| *at)
     }
 
-    pub(super) fn simulated(&self, broker: Broker) -> bool {
-        self.by_broker.get(&broker).is_some_and(|(_, simulated)| *simulated)
+    pub(super) fn simulated(&self, account: Account) -> bool {
+        self.by_account.get(&account).is_some_and(|(_, simulated)| *simulated)
     }
 }
 
@@ -102,7 +102,7 @@ pub(super) fn totals(summary: &Summary, day: Option<Date>, syncs: &Syncs) -> Tot
         pledged_only: summary.pledged_only,
         mtf_only: summary.mtf_only,
         synced_at: syncs.oldest,
-        synced: SyncTimes::of(|broker| syncs.synced_at(broker)),
+        synced: SyncTimes::of(|broker| syncs.synced_at(Account::at(broker))),
         priced_from: summary.priced_from_ms.map(Instant::of_ms),
         priced_to: summary.priced_to_ms.map(Instant::of_ms),
     }

@@ -16,7 +16,7 @@ use crate::api::replies::NO_STORE;
 use crate::api::state::State;
 use crate::api::{keys, portfolio_errors};
 use crate::auth::Auth;
-use crate::base::{Cost, Holding, Position};
+use crate::base::{Account, Cost, Holding, Position};
 use crate::http::document::coding::etag;
 use crate::http::document::variants::JSON;
 use crate::http::{OwnedBody, Problem, Response, Verdict};
@@ -135,7 +135,7 @@ fn network(row: &LoginNetwork) -> ExportedNetwork<'_> {
 
 fn sync(row: &SyncState) -> ExportedSync<'_> {
     ExportedSync {
-        broker: row.broker,
+        broker: row.account.broker(),
         broker_user: row.broker_user.as_deref(),
         synced_at: Instant::of_ms(row.synced_ms),
         simulated: Simulated(row.simulated),
@@ -145,7 +145,7 @@ fn sync(row: &SyncState) -> ExportedSync<'_> {
 fn holding(row: &Holding) -> ExportedHolding<'_> {
     let (cost, costed_quantity) = cost(row);
     ExportedHolding {
-        broker: row.broker,
+        broker: row.account.broker(),
         exchange: &row.exchange,
         tradingsymbol: &row.tradingsymbol,
         isin: row.isin.as_deref(),
@@ -182,7 +182,7 @@ fn cost(row: &Holding) -> (Option<Decimal>, Option<Decimal>) {
 
 fn position(row: &Position) -> ExportedPosition<'_> {
     ExportedPosition {
-        broker: row.broker,
+        broker: row.account.broker(),
         exchange: &row.exchange,
         tradingsymbol: &row.tradingsymbol,
         product: &row.product,
@@ -209,7 +209,7 @@ fn point(row: &DayPoint) -> ExportedPoint {
         source: row.source,
         left_out: row.left_out,
         carried: row.carried,
-        brokers: row.made_of.map(|made| made.brokers.iter().collect()),
+        brokers: row.made_of.map(|made| made.accounts.iter().map(Account::broker).collect()),
         holdings: row.made_of.map(|made| made.holdings),
         suspect: row.suspect,
         discrepancies: row.made_of.map(|made| made.discrepancies),

@@ -12,7 +12,7 @@ use crate::api::portfolio::answer::{Syncs, answer, totals};
 use crate::api::query::parameter;
 use crate::api::replies::NO_STORE;
 use crate::api::state::State;
-use crate::base::{Broker, Clock, Cost, Holding, Quote, Words, clock};
+use crate::base::{Account, Broker, Clock, Cost, Holding, Quote, Words, clock};
 use crate::cache::demand::Demand;
 use crate::cache::{L1, Peek, Pending, View};
 use crate::http::document::coding::etag;
@@ -45,7 +45,7 @@ pub(crate) fn holdings(state: &State, call: &Call<'_>, response: &mut Response<'
     let prices = Prices::of(state);
     let lists = Lists::of(state);
     let (etag, body) = compute(&state.portfolio.lane, move || {
-        let shown = |row: &Holding| broker.is_none_or(|broker| broker == row.broker);
+        let shown = |row: &Holding| broker.is_none_or(|broker| broker == row.account.broker());
         let live = prices.revalue(&mut portfolio.holdings, shown);
         let body = written(&portfolio, broker, day, &live, &lists)?;
         Ok((etag(&body), body))
@@ -82,11 +82,11 @@ fn written(
     prices: &[Option<Live>],
     Lists { instruments: names, sectors }: &Lists,
 ) -> Result<Vec<u8>, Problem> {
-    let shown = |of: Broker| broker.is_none_or(|broker| broker == of);
+    let shown = |of: Account| broker.is_none_or(|broker| broker == of.broker());
     let syncs = Syncs::of(portfolio, shown);
     // All rows are valued, because a row may take its previous close from the other broker's row.
     let all = valued(&portfolio.holdings)?;
-    let holdings = all.into_iter().enumerate().filter(|(_, row)| shown(row.holding.broker));
+    let holdings = all.into_iter().enumerate().filter(|(_, row)| shown(row.holding.account));
     let (places, rows): (Vec<usize>, Vec<Valued<'_>>) = holdings.unzip();
     let live = places.into_iter().map(|at| prices.get(at).and_then(Option::as_ref));
     let summary = summary(&rows, day)?;
@@ -116,7 +116,7 @@ fn written(
         instruments.push(instrument(merged, beside));
     }
     let allocation = Allocation {
-        brokers: slices(&rows, owned, |holding| Some(holding.broker.as_str()))?,
+        brokers: slices(&rows, owned, |holding| Some(holding.account.as_str()))?,
         sectors: slices(&rows, owned, |holding| sectors.of(holding.isin.as_deref()?))?,
         sectors_as_of: Day(sectors.as_of),
         sectors_source: &sectors.source,
@@ -174,7 +174,7 @@ fn holding<'a>(
     let Valued { holding, valuation } = row;
     let simulated = live.is_some_and(|live| live.quote.simulated);
     HoldingView {
-        broker: holding.broker,
+        broker: holding.account.broker(),
         exchange: &holding.exchange,
         tradingsymbol: &holding.tradingsymbol,
         name: beside.name,
@@ -197,14 +197,14 @@ fn holding<'a>(
         share_pct: beside.share,
         broker_pnl: holding.broker_pnl.map(Money),
         as_of: holding.last_price.map(|_| Instant::of_ms(holding.as_of_ms)),
-        synced_at: syncs.synced_at(holding.broker),
+        synced_at: syncs.synced_at(holding.account),
         source: live.map(|live| live.quote.source),
         delay_s: live.and_then(|live| live.quote.delay_s).map(Delay),
         stale: live.map(|live| live.stale),
         unresolved: holding.unresolved,
         discrepancy: holding.discrepancy,
         corporate_action: holding.mark.is_some(),
-        simulated: Simulated(simulated || syncs.simulated(holding.broker)),
+        simulated: Simulated(simulated || syncs.simulated(holding.account)),
     }
 }
 
@@ -238,7 +238,7 @@ fn instrument<'a>(merged: &'a Merged<'a>, beside: Beside<'a>) -> MergedHolding<'
 
 fn part<'a>(part: &Valued<'a>) -> MergedPart<'a> {
     MergedPart {
-        broker: part.holding.broker,
+        broker: part.holding.account.broker(),
         exchange: &part.holding.exchange,
         tradingsymbol: &part.holding.tradingsymbol,
         quantity: Quantity(part.valuation.quantity),

@@ -7,7 +7,7 @@ use crate::api::call::{Call, Handled};
 use crate::api::portfolio::answer::{Syncs, answer, totals};
 use crate::api::query::{parameter, whole};
 use crate::api::state::State;
-use crate::base::MarketDay;
+use crate::base::{Account, MarketDay};
 use crate::cache::View;
 use crate::http::{Problem, Response};
 use crate::portfolio::{DayPoint, Overflow, summary, valued};
@@ -49,7 +49,7 @@ fn week(points: &[DayPoint]) -> Result<Option<Week>, Overflow> {
     let first = points.iter().rfind(|point| point.date <= near);
     let Some(first) = first.filter(|point| point.date >= far) else { return Ok(None) };
     let held = |point: &DayPoint| {
-        (point.made_of.map(|made| (made.brokers, made.holdings)), point.total_invested)
+        (point.made_of.map(|made| (made.accounts, made.holdings)), point.total_invested)
     };
     let pnl_change = last.total_pnl.checked_sub(first.total_pnl).ok_or(Overflow)?;
     Ok(Some(Week {
@@ -90,7 +90,7 @@ fn trend_point(point: &DayPoint) -> TrendPoint {
         source: point.source,
         left_out: point.left_out,
         carried: point.carried,
-        brokers: point.made_of.map(|made| made.brokers.iter().collect()),
+        brokers: point.made_of.map(|made| made.accounts.iter().map(Account::broker).collect()),
         holdings: point.made_of.map(|made| made.holdings),
         suspect: point.suspect,
         discrepancies: point.made_of.map(|made| made.discrepancies),

@@ -8,7 +8,7 @@ use crate::api::portfolio::answer::{Syncs, answer};
 use crate::api::portfolio::holdings::switch;
 use crate::api::query::parameter;
 use crate::api::state::State;
-use crate::base::{Broker, Position, PositionKind, Words};
+use crate::base::{Account, Broker, Position, PositionKind, Words};
 use crate::cache::View;
 use crate::http::Response;
 use crate::market::MarketCalendar;
@@ -51,8 +51,8 @@ impl Dates<'_> {
         synced_at.map(|at| self.calendar.market_day(at.0).trading_date())
     }
 
-    fn is_earlier(&self, broker: Broker) -> bool {
-        self.of(self.syncs.synced_at(broker)).is_some_and(|date| date < self.today)
+    fn is_earlier(&self, account: Account) -> bool {
+        self.of(self.syncs.synced_at(account)).is_some_and(|date| date < self.today)
     }
 }
 
@@ -82,13 +82,14 @@ fn positions_totals<'a>(
     dates: &Dates<'_>,
 ) -> PositionTotals {
     let count = rows.clone().count();
-    let earlier = rows.clone().filter(|row| dates.is_earlier(row.broker)).count();
+    let earlier = rows.clone().filter(|row| dates.is_earlier(row.account)).count();
     let mut known = rows.filter_map(|row| row.pnl);
     let without_pnl = count - known.clone().count();
     // A sum is unknown if it does not fit, or if all of its parts are unknown.
     let pnl = known.try_fold(Decimal::ZERO, Decimal::checked_add);
     let pnl = pnl.filter(|_| count == 0 || without_pnl < count);
-    let synced = |broker| dates.syncs.synced_at(broker).filter(|_| has_list(broker, kind));
+    let synced =
+        |broker| dates.syncs.synced_at(Account::at(broker)).filter(|_| has_list(broker, kind));
     let synced_at = Broker::ALL.into_iter().filter_map(synced).min_by_key(|at| at.0);
     let synced = SyncTimes::of(synced);
     let date = dates.of(synced_at).map(Day);
@@ -101,9 +102,9 @@ fn has_list(broker: Broker, kind: PositionKind) -> bool {
 }
 
 fn position<'a>(row: &'a Position, dates: &Dates<'_>) -> PositionView<'a> {
-    let synced_at = dates.syncs.synced_at(row.broker);
+    let synced_at = dates.syncs.synced_at(row.account);
     PositionView {
-        broker: row.broker,
+        broker: row.account.broker(),
         exchange: &row.exchange,
         tradingsymbol: &row.tradingsymbol,
         product: &row.product,
@@ -118,8 +119,8 @@ fn position<'a>(row: &'a Position, dates: &Dates<'_>) -> PositionView<'a> {
         multiplier: Quantity(row.multiplier),
         synced_at,
         date: dates.of(synced_at).map(Day),
-        earlier: dates.is_earlier(row.broker),
+        earlier: dates.is_earlier(row.account),
         unresolved: row.unresolved,
-        simulated: Simulated(dates.syncs.simulated(row.broker)),
+        simulated: Simulated(dates.syncs.simulated(row.account)),
     }
 }

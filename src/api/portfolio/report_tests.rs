@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rust_decimal::Decimal;
 
 use super::*;
-use crate::base::{Cost, Holding, Synced};
+use crate::base::{Account, Broker, Cost, Holding, Synced};
 use crate::portfolio::testing::friday;
 use crate::portfolio::{self, Stood};
 use crate::views::sync::SyncedBrokerA;
@@ -13,7 +13,7 @@ use crate::views::values;
 
 fn holding(ticker: &str, settled: i64, t1: i64, average: &str, last: &str) -> Holding {
     Holding {
-        broker: Broker::A,
+        account: Account::at(Broker::A),
         exchange: "NSE".into(),
         tradingsymbol: ticker.into(),
         isin: Some(format!("IN{ticker}")),
@@ -39,13 +39,13 @@ fn holding(ticker: &str, settled: i64, t1: i64, average: &str, last: &str) -> Ho
 fn told(before: &[Holding], after: Vec<Holding>) -> String {
     let synced = Synced { holdings: after, ..Synced::default() };
     let stood = Stood {
-        brokers: [Broker::A].into_iter().collect(),
+        accounts: [Account::at(Broker::A)].into_iter().collect(),
         holdings: before,
         positions: &[],
         closes: &HashMap::new(),
         closes_before: &HashMap::new(),
     };
-    let derived = portfolio::derive(Broker::A, &friday(), stood, &synced);
+    let derived = portfolio::derive(Account::at(Broker::A), &friday(), stood, &synced);
     let now = SyncedNow {
         at: Instant::of_ms(0),
         warnings: Vec::new(),
@@ -62,7 +62,7 @@ fn told(before: &[Holding], after: Vec<Holding>) -> String {
 #[test]
 fn a_report_names_what_changed() {
     let mut other = holding("ITC", 7, 0, "400", "410");
-    other.broker = Broker::B;
+    other.account = Account::at(Broker::B);
     let before =
         vec![holding("INFY", 10, 0, "1400", "1500"), holding("TCS", 1, 0, "3000", "3100"), other];
     let mut strange = holding("XYZABC", 2, 0, "", "10");

@@ -20,12 +20,12 @@ use crate::api::portfolio_errors::{
 use crate::api::replies::reply_with;
 use crate::api::state::{BrokerAccess, State};
 use crate::auth::throttle::{Key, SharedAttempt};
-use crate::base::{Broker, MarketDay, Quote, Synced, clock, rng};
+use crate::base::{Account, Broker, MarketDay, Quote, Synced, clock, rng};
 use crate::brokers::{Attempt, BrokerError, BrokerErrorKind, Credentials, OpenSession, code_names};
 use crate::cache::Peek;
 use crate::http::{Problem, Response};
 use crate::portfolio;
-use crate::portfolio::{Brokers, Stood, SyncOutcome, check};
+use crate::portfolio::{Accounts, Stood, SyncOutcome, check};
 use crate::rt::moving::Parker;
 use crate::store::{
     AccountId, Before, Derive, NewPortfolio, Portfolio, SessionBefore, StoreError, Turn,
@@ -125,14 +125,15 @@ fn stored(
         let closed_ms = state.calendar.load().official_close(date)?.as_millisecond();
         Some(SessionBefore { date, closed_ms })
     });
+    let account = Account::at(broker);
     let derive: Derive = Box::new(move |Before { portfolio, closes, closes_before }, synced| {
         let Portfolio { holdings, positions, syncs } = portfolio;
-        let brokers: Brokers = syncs.iter().map(|sync| sync.broker).collect();
-        let stood = Stood { brokers, holdings, positions, closes, closes_before };
-        portfolio::derive(broker, &day, stood, synced)
+        let accounts: Accounts = syncs.iter().map(|sync| sync.account).collect();
+        let stood = Stood { accounts, holdings, positions, closes, closes_before };
+        portfolio::derive(account, &day, stood, synced)
     });
     let new = NewPortfolio {
-        broker,
+        account,
         synced_ms,
         synced,
         closes_of,

@@ -14,7 +14,7 @@ use sonic_rs::LazyValue;
 use zeroize::Zeroizing;
 
 use crate::base::{
-    Broker, Clock, Cost, Holding, Position, PositionKind, Synced, broker_user, json, wipe,
+    Account, Broker, Clock, Cost, Holding, Position, PositionKind, Synced, broker_user, json, wipe,
 };
 use crate::brokers::broker_a::open_session::{END_TIMEOUT_MS, Session, SessionEnd, exchange};
 use crate::brokers::broker_a::wire::{API_VERSION, Envelope, NAME, failed, malformed};
@@ -350,7 +350,7 @@ fn holding(row: WireHolding, as_of_ms: i64) -> Option<Option<Holding>> {
         return Some(None);
     }
     let holding = Holding {
-        broker: Broker::A,
+        account: Account::at(Broker::A),
         exchange: row.exchange,
         tradingsymbol: row.tradingsymbol,
         isin,
@@ -426,7 +426,7 @@ fn position(row: WirePosition, kind: PositionKind) -> Option<Position> {
     let multiplier = row.multiplier.price().unwrap_or(Decimal::ONE);
     let (realised, unrealised) = row.split(quantity, multiplier);
     let position = Position {
-        broker: Broker::A,
+        account: Account::at(Broker::A),
         kind,
         exchange: row.exchange,
         tradingsymbol: row.tradingsymbol,

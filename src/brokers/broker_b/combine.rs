@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use rust_decimal::Decimal;
 
-use crate::base::{Broker, Cost, Holding, Position, PositionKind};
+use crate::base::{Account, Broker, Cost, Holding, Position, PositionKind};
 use crate::brokers::BrokerError;
 use crate::brokers::broker_b::wire::{DematRow, PortfolioRow, PositionRow, malformed};
 
@@ -182,7 +182,7 @@ impl Share {
         let own = self.exchanges.get(exchange).copied().flatten();
         let priced = own.or_else(|| self.exchanges.values().flatten().max().copied());
         Holding {
-            broker: Broker::B,
+            account: Account::at(Broker::B),
             exchange: exchange.to_owned(),
             // The code with the most shares; among equals the first by name.
             tradingsymbol: most(self.codes.iter().rev()).unwrap_or_default(),
@@ -256,7 +256,7 @@ fn position(row: &PositionRow) -> Result<Position, BrokerError> {
     };
     let derivative = some(row.expiry_date.as_deref()).is_some();
     Ok(Position {
-        broker: Broker::B,
+        account: Account::at(Broker::B),
         kind: PositionKind::Net,
         exchange: word(row.exchange_code.as_deref(), USUAL_EXCHANGE)?,
         tradingsymbol: contract(row)?,

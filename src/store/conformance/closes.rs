@@ -3,7 +3,7 @@
 
 use super::engine::{Engine, on_each_engine};
 use super::samples::{DAY, MARK, dec, derived, fields, holding, point, sync, user};
-use crate::base::{BaseRatio, Broker, ClosingPrice, Symbol, Synced};
+use crate::base::{Account, BaseRatio, Broker, ClosingPrice, Symbol, Synced};
 use crate::portfolio::{DayPoint, Derived, PointSource, Repriced};
 use crate::store::Epoch;
 use crate::store::{
@@ -136,7 +136,7 @@ fn rows_points_and_later_points_are_written_where_nothing_came_between<E: Engine
             .replace_portfolio(
                 &Turn::alone(users[0]),
                 NewPortfolio {
-                    broker: Broker::A,
+                    account: Account::at(Broker::A),
                     synced_ms: 10,
                     synced,
                     closes_of: None,
@@ -184,7 +184,7 @@ fn a_symbol_without_a_close_opens_a_closed_portfolio<E: Engine>() {
         let synced =
             Synced { holdings: vec![holding(broker, ticker, "10.50")], ..Synced::default() };
         let new = NewPortfolio {
-            broker,
+            account: Account::at(broker),
             synced_ms: 10,
             synced,
             closes_of,
@@ -267,7 +267,7 @@ fn a_sync_sees_the_closing_prices_and_writes_the_other_broker_s<E: Engine>() {
         .replace_portfolio(
             &Turn::alone(id),
             NewPortfolio {
-                broker: Broker::A,
+                account: Account::at(Broker::A),
                 synced_ms: 2,
                 synced,
                 closes_of: Some(DAY),

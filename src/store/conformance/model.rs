@@ -9,7 +9,7 @@ use proptest::test_runner::Config;
 
 use super::engine::{Engine, on_each_engine};
 use super::samples::{derived, fields, holding, point, position, user};
-use crate::base::{Broker, Holding, Position, PositionKind, Synced};
+use crate::base::{Account, Broker, Holding, Position, PositionKind, Synced};
 use crate::portfolio::{DayPoint, PointSource};
 use crate::store::{
     AccountId, Derive, Expected, JournalEntry, JournalFields, NewPortfolio, Portfolio, Revision,
@@ -98,9 +98,9 @@ impl Model {
         for (broker, (synced_ms, holdings, positions)) in &self.portfolio {
             all.holdings.extend(holdings.iter().cloned());
             all.positions.extend(positions.iter().cloned());
-            let broker = *broker;
+            let account = Account::at(*broker);
             let synced_ms = *synced_ms;
-            all.syncs.push(SyncState { broker, synced_ms, simulated: false, broker_user: None });
+            all.syncs.push(SyncState { account, synced_ms, simulated: false, broker_user: None });
         }
         all
     }
@@ -209,7 +209,7 @@ impl Model {
         let done = store.replace_portfolio(
             &Turn::alone(id),
             NewPortfolio {
-                broker,
+                account: Account::at(broker),
                 synced_ms: now_ms,
                 synced,
                 closes_of: None,

@@ -2,7 +2,7 @@
 
 use super::engine::{Engine, on_each_engine};
 use super::samples::{DAY, MARK, dec, derived, holding, point, position, sync, user};
-use crate::base::{Broker, Cost, Holding, PositionKind, Synced};
+use crate::base::{Account, Broker, Cost, Holding, PositionKind, Synced};
 use crate::portfolio::{DayPoint, PointSource, SyncOutcome};
 use crate::store::portfolios::ROWS_MAX;
 use crate::store::{AccountId, Derive, NewPortfolio, Portfolio, StoreError, SyncState, Turn};
@@ -37,7 +37,7 @@ fn a_sync_replaces_one_broker_s_rows_exactly_and_in_order<E: Engine>() {
     assert_eq!(found.positions[0], position(Broker::A, PositionKind::Net, "NIFTY26NOVFUT"));
     assert_eq!(found.positions[1].kind, PositionKind::Day);
     let at = |broker: Broker, synced_ms| SyncState {
-        broker,
+        account: Account::at(broker),
         synced_ms,
         simulated: true,
         broker_user: Some(format!("USER-{}", broker.as_str())),
@@ -62,7 +62,7 @@ fn rows_of_another_person_are_refused_unless_that_is_meant<E: Engine>() {
             Box::new(|_, synced| derived(point(DAY, "1", PointSource::Sync), synced));
         let broker = Broker::A;
         let new = NewPortfolio {
-            broker,
+            account: Account::at(broker),
             synced_ms: 1,
             synced,
             closes_of: None,
@@ -110,7 +110,7 @@ fn every_kind_of_cost_is_kept_to_the_digit<E: Engine>() {
         .replace_portfolio(
             &Turn::alone(id),
             NewPortfolio {
-                broker: Broker::B,
+                account: Account::at(Broker::B),
                 synced_ms: 1,
                 synced,
                 closes_of: None,
@@ -140,7 +140,7 @@ fn the_rows_of_a_sync_are_bounded<E: Engine>() {
         store.replace_portfolio(
             &Turn::alone(id),
             NewPortfolio {
-                broker: Broker::A,
+                account: Account::at(Broker::A),
                 synced_ms: 1,
                 synced,
                 closes_of: None,
@@ -158,7 +158,7 @@ fn the_rows_of_a_sync_are_bounded<E: Engine>() {
         store.replace_portfolio(
             &Turn::alone(id),
             NewPortfolio {
-                broker: Broker::A,
+                account: Account::at(Broker::A),
                 synced_ms: 1,
                 synced,
                 closes_of: None,
@@ -179,7 +179,7 @@ fn a_sync_of_nobody_is_refused_and_derives_nothing<E: Engine>() {
     let result = store.replace_portfolio(
         &Turn::alone(AccountId(7)),
         NewPortfolio {
-            broker: Broker::A,
+            account: Account::at(Broker::A),
             synced_ms: 1,
             synced: Synced::default(),
             closes_of: None,
@@ -210,7 +210,7 @@ fn deriving_sees_what_stood_before_and_may_mark_what_comes<E: Engine>() {
         .replace_portfolio(
             &Turn::alone(id),
             NewPortfolio {
-                broker: Broker::A,
+                account: Account::at(Broker::A),
                 synced_ms: 2,
                 synced,
                 closes_of: None,
@@ -237,7 +237,7 @@ fn a_panic_while_deriving_costs_that_sync_alone<E: Engine>() {
     let told = store.replace_portfolio(
         &Turn::alone(id),
         NewPortfolio {
-            broker: Broker::A,
+            account: Account::at(Broker::A),
             synced_ms: 2,
             synced: Synced::default(),
             closes_of: None,

@@ -4,7 +4,7 @@ use jiff::civil::{Date, date};
 use rust_decimal::Decimal;
 
 use crate::base::{
-    ActionSign, BaseRatio, Broker, Cost, Holding, Mark, Position, PositionKind, Synced,
+    Account, ActionSign, BaseRatio, Broker, Cost, Holding, Mark, Position, PositionKind, Synced,
 };
 use crate::portfolio::{DayPoint, Derived, MadeOf, PointSource, Repriced, SyncOutcome};
 use crate::store::{AccountId, Derive, JournalFields, NewPortfolio, NewUser, Side, Store, Turn};
@@ -25,7 +25,7 @@ pub(crate) fn dec(text: &str) -> Decimal {
 
 pub(crate) fn holding(broker: Broker, ticker: &str, quantity: &str) -> Holding {
     Holding {
-        broker,
+        account: Account::at(broker),
         exchange: "NSE".to_owned(),
         tradingsymbol: ticker.to_owned(),
         isin: Some("INE009A01021".to_owned()),
@@ -48,7 +48,7 @@ pub(crate) fn holding(broker: Broker, ticker: &str, quantity: &str) -> Holding {
 
 pub(crate) fn position(broker: Broker, kind: PositionKind, ticker: &str) -> Position {
     Position {
-        broker,
+        account: Account::at(broker),
         kind,
         exchange: "NFO".to_owned(),
         tradingsymbol: ticker.to_owned(),
@@ -77,7 +77,7 @@ pub(crate) fn point(on: Date, value: &str, source: PointSource) -> DayPoint {
         carried: 2,
         suspect: true,
         made_of: Some(MadeOf {
-            brokers: [Broker::B].into_iter().collect(),
+            accounts: [Account::at(Broker::B)].into_iter().collect(),
             holdings: 7,
             discrepancies: 3,
         }),
@@ -114,7 +114,7 @@ pub(crate) fn sync(store: &Store, id: AccountId, broker: Broker, at_ms: i64, tic
         .replace_portfolio(
             &Turn::alone(id),
             NewPortfolio {
-                broker,
+                account: Account::at(broker),
                 synced_ms: at_ms,
                 synced,
                 closes_of: None,

@@ -4,7 +4,7 @@ use jiff::civil::date;
 
 use super::conformance_tests::Schema;
 use super::test_server::{pooler, server};
-use crate::base::{Broker, Synced};
+use crate::base::{Account, Broker, Synced};
 use crate::portfolio::PointSource;
 use crate::store::conformance::samples::{derived, point, sync, user};
 use crate::store::{Derive, NewPortfolio, Store, StoreError, Turn};
@@ -20,7 +20,7 @@ fn bring(store: &Store, turn: &Turn) -> Result<(), StoreError> {
         Box::new(move |_, synced| derived(point(on, "1", PointSource::Sync), synced));
     let synced = Synced::default();
     let new = NewPortfolio {
-        broker: Broker::A,
+        account: Account::at(Broker::A),
         synced_ms: 9,
         synced,
         closes_of: None,

@@ -10,7 +10,7 @@ use jiff::civil::Date;
 
 use crate::base::{ClosingPrice, Holding, Symbol, clock};
 use crate::cache::Responses;
-use crate::portfolio::{Brokers, DayPoint, PointSource, Repriced, point, reprice, unvalued};
+use crate::portfolio::{Accounts, DayPoint, PointSource, Repriced, point, reprice, unvalued};
 use crate::store::{AccountId, Epoch, Portfolio, Store, StoreError, Valued};
 use crate::warmers::close::due::Due;
 
@@ -149,7 +149,7 @@ pub(crate) fn page(store: &Store, order: &PageOrder) -> Result<Paged, StoreError
 /// `None` for users who were never synced, or are not in reach.
 fn valued(id: AccountId, portfolio: Portfolio, order: &PageOrder) -> Option<Valued> {
     let synced_ms = portfolio.syncs.iter().map(|sync| sync.synced_ms).max()?;
-    let brokers = portfolio.syncs.iter().map(|sync| sync.broker).collect();
+    let accounts = portfolio.syncs.iter().map(|sync| sync.account).collect();
     let holdings = portfolio.holdings;
     // A symbol that the run does not know came with a sync since it began: a late run asks for it.
     let awaits = |row: &Holding| {
@@ -162,7 +162,7 @@ fn valued(id: AccountId, portfolio: Portfolio, order: &PageOrder) -> Option<Valu
     if !is_complete && order.reach == Reach::Complete {
         return None;
     }
-    let (point, repriced) = at_close(id, holdings, brokers, order);
+    let (point, repriced) = at_close(id, holdings, accounts, order);
     let priced = repriced.holdings.iter().filter(|row| row.last_price.is_some()).count();
     let synced_at = Timestamp::from_millisecond(synced_ms).ok();
     let synced_on = synced_at.map(|at| clock::zoned(at).date());
@@ -181,18 +181,18 @@ fn valued(id: AccountId, portfolio: Portfolio, order: &PageOrder) -> Option<Valu
 fn at_close(
     id: AccountId,
     mut holdings: Vec<Holding>,
-    brokers: Brokers,
+    accounts: Accounts,
     order: &PageOrder,
 ) -> (DayPoint, Repriced) {
     let close_of = |symbol: &Symbol| order.closes.get(symbol).copied();
     let changed = reprice(&mut holdings, order.due.date, close_of);
     let has_close = |row: &Holding| row.symbol().is_some_and(|held| close_of(&held).is_some());
     let day = order.due.market_day();
-    let point = point(&day, PointSource::Close, brokers, &holdings, has_close);
+    let point = point(&day, PointSource::Close, accounts, &holdings, has_close);
     let point = point.unwrap_or_else(|overflow| {
         // Syncs refuse such amounts. One damaged row must not stop the run.
         tracing::warn!(user = id.0, %overflow, "user not valued at the close");
-        unvalued(day.today, brokers, holdings.iter())
+        unvalued(day.today, accounts, holdings.iter())
     });
     (point, Repriced { holdings, changed })
 }

@@ -11,7 +11,12 @@ fn a_sync_brings_holdings_and_both_lists_of_positions() {
     let synced = bench.broker_a.sync(&bench.user_of_a("USER01")).result.unwrap();
     assert!(synced.simulated);
     assert!(!synced.holdings.is_empty());
-    assert!(synced.holdings.iter().all(|held| held.broker == Broker::A && held.isin.is_some()));
+    assert!(
+        synced
+            .holdings
+            .iter()
+            .all(|held| held.account.broker() == Broker::A && held.isin.is_some())
+    );
     assert!(synced.holdings.iter().any(|held| !held.t1_quantity.is_zero()));
     let kinds = |kind| synced.positions.iter().filter(|position| position.kind == kind).count();
     assert_eq!((kinds(PositionKind::Net), kinds(PositionKind::Day)), (3, 3));

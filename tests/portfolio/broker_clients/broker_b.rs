@@ -15,7 +15,9 @@ fn a_sync_brings_one_holding_per_isin_and_positions() {
     let synced = bench.broker_b.sync(&bench.user_of_b("USER02")).result.unwrap();
     assert!(synced.simulated);
     assert!(!synced.holdings.is_empty());
-    assert!(synced.holdings.iter().all(|held| held.broker == Broker::B && held.unresolved));
+    assert!(
+        synced.holdings.iter().all(|held| held.account.broker() == Broker::B && held.unresolved)
+    );
     assert!(synced.holdings.iter().any(|held| !held.disputed_quantity.is_zero()));
     assert!(synced.positions.iter().all(|position| position.kind == PositionKind::Net));
     assert_eq!(synced.positions.len(), 2);
