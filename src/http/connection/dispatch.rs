@@ -60,8 +60,7 @@ pub(crate) struct Connection<S> {
 pub(super) enum Timed {
     Idle,
     Head,
-    /// With its own timeout.
-    Body(u64),
+    Body,
 }
 
 enum Event {
@@ -213,7 +212,7 @@ impl<S: Serve> Connection<S> {
         // Some clients send an empty line after a body. It does not begin a request (RFC 9112 2.2).
         let begun = self.carry.iter().any(|byte| !matches!(byte, b'\r' | b'\n'));
         let timed = match (&self.stage, begun) {
-            (Stage::Body(partial), _) => Timed::Body(partial.limits.timeout_ms),
+            (Stage::Body(_), _) => Timed::Body,
             (Stage::Head, true) => Timed::Head,
             (Stage::Head, false) | (Stage::Stream(_), _) => Timed::Idle,
         };
@@ -223,10 +222,12 @@ impl<S: Serve> Connection<S> {
             Timed::Head if self.timed != Timed::Head => {
                 self.slot().set_deadline_in(settings.head_timeout_ms);
             }
-            Timed::Body(timeout_ms) if !matches!(self.timed, Timed::Body(_)) => {
-                self.slot().set_deadline_in(timeout_ms);
+            Timed::Body if self.timed != Timed::Body => {
+                if let Stage::Body(partial) = &self.stage {
+                    self.slot().set_deadline_in(partial.limits.timeout_ms);
+                }
             }
-            Timed::Head | Timed::Body(_) => {}
+            Timed::Head | Timed::Body => {}
         }
         self.timed = timed;
     }
