@@ -324,11 +324,16 @@ impl Installation {
     /// Counts a distrusted value, and logs each cause from time to time.
     pub(crate) fn distrust(&self, cause: Distrust, what: Signed) {
         self.distrusted[cause as usize].fetch_add(1, Relaxed);
-        if self.lines[cause as usize].admit(self.timer.monotonic_ms()).is_ok() {
+        if self.is_due(cause) {
             let what = what.name();
             let why = cause.in_words();
             tracing::warn!(what, why, "a value on the shared server is not trusted");
         }
+    }
+
+    /// Whether a cause has had no line for ten minutes. The line is then taken as written.
+    fn is_due(&self, cause: Distrust) -> bool {
+        self.lines[cause as usize].admit(self.timer.monotonic_ms()).is_ok()
     }
 
     /// The counts by cause.
@@ -398,6 +403,19 @@ pub(crate) mod tests {
             let hex: String = found[..8].iter().map(|byte| format!("{byte:02x}")).collect();
             assert_eq!(hex, tag, "{kind:?}");
         }
+    }
+
+    #[test]
+    fn each_cause_of_distrust_has_one_line_in_ten_minutes() {
+        assert_eq!(LINE_MS, 10 * 60 * 1_000);
+        let installation = installation();
+        assert!(installation.is_due(Distrust::Forged));
+        for _ in 0..1_000 {
+            installation.distrust(Distrust::Forged, Signed::Quote);
+            assert!(!installation.is_due(Distrust::Forged));
+        }
+        assert!(installation.is_due(Distrust::Replayed), "another cause has a line of its own");
+        assert_eq!(installation.distrusted()[Distrust::Forged as usize], 1_000);
     }
 
     #[test]
