@@ -298,7 +298,8 @@ fn answers_from_memory_allocate_nothing() {
         ),
         ("health", "GET /api/health HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), "HTTP/1.1 200 "),
     ] {
-        // On a busy machine a thread may warm up in one round. What an answer needs it needs each time.
+        // On a busy machine a thread may warm up in one round. What an answer needs it needs in
+        // each.
         let rounds = (0..ROUNDS).map(|_| calls(&mut clients, &request, status));
         let found = rounds.min();
         assert_eq!(found, Some(0), "{what}: calls of the allocator for {COUNTED} requests");
