@@ -137,6 +137,31 @@ fn judge(check: fn(&Source) -> Vec<String>) {
     expect_none(&modules().iter().flat_map(check).collect::<Vec<_>>());
 }
 
+/// Of these enums the status page shows every state.
+const SHOWN_STATES: [&str; 5] =
+    ["FeedState", "TickerState", "StoreState", "WarmerState", "CacheBackend"];
+/// The page shows it as another state.
+const SHOWN_OTHERWISE: &str = "speaking";
+
+#[test]
+fn each_state_has_its_word_on_the_status_page() {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap();
+    let states = read("src/views/states.rs");
+    let page = read("web/text/status.js");
+    let words = page.split_once("words: {").unwrap().1.split_once("},").unwrap().0;
+    let mut missing = Vec::new();
+    for name in SHOWN_STATES {
+        let variants = states.split_once(&format!("enum {name} ")).unwrap().1;
+        let variants = variants.split_once("\n    }").unwrap().0;
+        let found = variants.lines().filter_map(|line| line.trim().split_once(" = \""));
+        let found: Vec<&str> = found.map(|(_, rest)| rest.trim_end_matches("\",")).collect();
+        assert!(found.len() >= 4, "{name}: {found:?}");
+        let lacks = |state: &&str| !words.contains(&format!("\n    {state}: '"));
+        missing.extend(found.into_iter().filter(|state| *state != SHOWN_OTHERWISE).filter(lacks));
+    }
+    assert_eq!(missing, [""; 0], "in `words` of web/text/status.js");
+}
+
 #[test]
 fn functions_of_the_dashboard_are_short() {
     judge(long_functions);

@@ -8,7 +8,7 @@ import { status as t } from '../text/status.js';
 
 export const title = t.title;
 
-const GOOD = new Set(['ok', 'kept', 'given', 'sqlite', 'valid', 'refused']);
+const GOOD = new Set(['ok', 'kept', 'given', 'sqlite', 'valkey', 'redis', 'valid', 'refused', 'relayed']);
 /** Neither good nor bad: nobody has set it up, or it has its time later. */
 const NEUTRAL = new Set(['off', 'paused', 'standby', 'never_set', 'never', 'unknown', 'none']);
 const STARTING_S = 60;
