@@ -41,8 +41,9 @@ impl Api {
             return Err(errors::key_refused(KeyRefusal::Query));
         }
         let method = request.method();
-        let (place, normal) = found_for(request);
-        let path = normal.as_deref().unwrap_or(request.path());
+        let sent = request.path();
+        let (place, normal) = found_for(request, sent);
+        let path = normal.as_deref().unwrap_or(sent);
         match place {
             Found::Route(number, path_id) => {
                 response.is_of_kind(number + 1);
@@ -174,8 +175,9 @@ impl Serve for Api {
     }
 
     fn body_limits(&self, head: &Request<'_>, settings: &HttpSettings) -> BodyLimits {
-        let (place, normal) = found_for(head);
-        let path = normal.as_deref().unwrap_or(head.path());
+        let sent = head.path();
+        let (place, normal) = found_for(head, sent);
+        let path = normal.as_deref().unwrap_or(sent);
         match place {
             Found::Route(number, _) => (ROUTES[number].body)(settings),
             Found::Path => settings.body_limits(),
@@ -224,10 +226,10 @@ enum Found {
 }
 
 /// The match of a request, and its normalised path, which is tried if the one sent fits nothing.
-#[inline]
-fn found_for(request: &Request<'_>) -> (Found, Option<Vec<u8>>) {
+#[inline(always)]
+fn found_for(request: &Request<'_>, sent: &[u8]) -> (Found, Option<Vec<u8>>) {
     let method = request.method();
-    match found(method, request.path()) {
+    match found(method, sent) {
         Found::Nothing => {
             let normal = request.normal_path();
             let place = normal.as_ref().map_or(Found::Nothing, |path| found(method, path));

@@ -252,7 +252,9 @@ impl<S: Serve> Exchange<'_, S> {
         Step::Again
     }
 
-    /// Limits of the body of the request with this head.
+    /// Limits of the body of the request with this head. Apart, so that requests without a body,
+    /// which are most, keep their registers.
+    #[inline(never)]
     fn body_limits(&self, head: &Head, bytes: &[u8]) -> BodyLimits {
         let settings = self.settings;
         let trusted_proxies = &settings.trusted_proxies;
