@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use rusqlite::Connection as File;
+use tempfile::TempDir;
 
 use super::conformance_tests::Schema;
 use super::copy::copy;
-use super::test_server::server;
+use super::test_server::{Server, server};
 use crate::base::{Broker, Clock};
 use crate::store::conformance::samples::{DAY, fields, sync, user};
 use crate::store::conformance::signals::signal;
@@ -134,26 +135,49 @@ fn a_copy_that_cannot_be_complete_leaves_nothing() {
     copy(&path, schema.url(), &StoreSettings::default()).unwrap();
 }
 
+/// A new database of each engine.
+struct Engines {
+    file: File,
+    server: &'static Server,
+    schema: Schema,
+    _directory: TempDir,
+}
+
+impl Engines {
+    fn new() -> Option<Self> {
+        let server = server()?;
+        let directory = tempfile::tempdir().unwrap();
+        let schema = Schema::through(server);
+        let path = directory.path().join("bhav.sqlite");
+        drop(Store::open_file(&path, 1, &Clock::system()).unwrap());
+        drop(schema.store());
+        Some(Self { file: File::open(&path).unwrap(), server, schema, _directory: directory })
+    }
+
+    /// The texts that a query of the file finds.
+    fn in_file(&self, sql: &str) -> BTreeSet<String> {
+        let mut statement = self.file.prepare(sql).unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    }
+
+    /// The texts that a query of the server finds.
+    fn on_server(&self, sql: &str) -> BTreeSet<String> {
+        let found = self.server.execute(self.schema.role(), sql).unwrap();
+        found.lines().map(str::to_owned).collect()
+    }
+}
+
 /// The schemas are written twice. This test finds a column that only one has.
 #[test]
 fn both_engines_have_the_same_tables_and_columns() {
-    let Some(server) = server() else { return };
-    let directory = tempfile::tempdir().unwrap();
-    let schema = Schema::through(server);
-    let path = directory.path().join("bhav.sqlite");
-    drop(Store::open_file(&path, 1, &Clock::system()).unwrap());
-    drop(schema.store());
-    let file = File::open(&path).unwrap();
+    let Some(engines) = Engines::new() else { return };
     let sql = "SELECT m.name || '.' || c.name || CASE c.\"notnull\" OR c.pk WHEN 0 THEN '?' \
         ELSE '' END FROM sqlite_schema m, pragma_table_info(m.name) c WHERE m.type = 'table' \
         AND m.name NOT LIKE 'sqlite_%'";
-    let mut statement = file.prepare(sql).unwrap();
-    let in_file: BTreeSet<String> =
-        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let in_file = engines.in_file(sql);
     let sql = "SELECT table_name || '.' || column_name || CASE is_nullable WHEN 'YES' THEN '?' \
         ELSE '' END FROM information_schema.columns WHERE table_schema = current_schema()";
-    let found = server.execute(schema.role(), sql).unwrap();
-    let on_server: BTreeSet<String> = found.lines().map(str::to_owned).collect();
+    let on_server = engines.on_server(sql);
     let of_server = |table: &str| TABLES.iter().any(|it| it.is_of_server && it.name == table);
     let own = |name: &&String| {
         let table = name.split('.').next().unwrap();
@@ -177,23 +201,14 @@ fn both_engines_have_the_same_tables_and_columns() {
 /// On both engines, rows go with their user by the foreign key, or stay for a reason.
 #[test]
 fn what_a_user_has_goes_with_the_user() {
-    let Some(server) = server() else { return };
-    let directory = tempfile::tempdir().unwrap();
-    let schema = Schema::through(server);
-    let path = directory.path().join("bhav.sqlite");
-    drop(Store::open_file(&path, 1, &Clock::system()).unwrap());
-    drop(schema.store());
-    let file = File::open(&path).unwrap();
+    let Some(engines) = Engines::new() else { return };
     let sql = "SELECT m.name || '.' || f.\"from\" FROM sqlite_schema m, \
         pragma_foreign_key_list(m.name) f WHERE f.\"table\" = 'users' AND f.on_delete = 'CASCADE'";
-    let mut statement = file.prepare(sql).unwrap();
-    let in_file: BTreeSet<String> =
-        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let in_file = engines.in_file(sql);
     let sql = "SELECT conrelid::regclass || '.' || a.attname FROM pg_constraint \
         JOIN pg_attribute a ON a.attrelid = conrelid AND a.attnum = conkey[1] \
         WHERE contype = 'f' AND confrelid = 'users'::regclass AND confdeltype = 'c'";
-    let found = server.execute(schema.role(), sql).unwrap();
-    let on_server: BTreeSet<String> = found.lines().map(str::to_owned).collect();
+    let on_server = engines.on_server(sql);
     let owned = |of_server: bool| -> BTreeSet<String> {
         let rows = TABLES.iter().filter(|table| of_server || !table.is_of_server);
         rows.filter(|table| table.name != "users")
