@@ -9,7 +9,6 @@ use jiff::civil::Date;
 
 use crate::base::Candle;
 use crate::base::candle::CandleFault;
-use crate::signals::patterns::{Columns, Detector, Key};
 
 /// Sessions kept for a symbol: the window of confidence (504), its horizon, what the pattern
 /// functions look back at, and two months more for outcomes that come late.
@@ -356,72 +355,6 @@ fn contiguous(last: Date, newer: &[Candle], dates: &impl Fn(Date) -> bool) -> Me
     merged
 }
 
-// ---- Forming
-//
-// The running candle, of a day that is not over: whether it can be trusted so far, and which
-// patterns it has. Pure.
-//
-// A running candle never becomes part of a history. It is appended to the last stored candles to
-// look for patterns, and then dropped. Until the official close a pattern can appear and vanish.
-
-/// Stored sessions that are kept in memory for each symbol. The pattern functions look back 14
-/// sessions at most, and a few more to confirm the trend; the check for a split uses 20.
-pub(crate) const TAIL_SESSIONS: usize = 30;
-
-/// Why a running candle gives no signal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum RunningFault {
-    #[error("no candle of the day")]
-    Absent,
-    #[error("{0}")]
-    Impossible(HistoryFault),
-    #[error("{0}")]
-    Conflict(Conflict),
-    #[error("a session before it is missing")]
-    Gap,
-}
-
-/// The newest `TAIL_SESSIONS` of ascending candles.
-pub(crate) fn tail(candles: &[Candle]) -> &[Candle] {
-    &candles[candles.len().saturating_sub(TAIL_SESSIONS)..]
-}
-
-/// Finds the candle of `date` in `fresh`, which must overlap the stored `tail`.
-///
-/// # Errors
-/// [`RunningFault`]. The check for a split ignores volumes, since little is traded early in a day.
-pub(crate) fn running(
-    tail: &[Candle],
-    fresh: &[Candle],
-    date: Date,
-    dates: &impl Fn(Date) -> bool,
-) -> Result<Candle, RunningFault> {
-    let Some(last) = tail.last() else { return Err(RunningFault::Absent) };
-    let checked = check(fresh, Window { from: tail[0].date, to: date, untraded: false }, dates);
-    let Some(candle) = checked.candles.last().filter(|candle| candle.date == date) else {
-        let fault = checked.faults.last().copied();
-        return Err(fault.map_or(RunningFault::Absent, RunningFault::Impossible));
-    };
-    let merged = merge(tail, &checked.candles, dates).map_err(RunningFault::Conflict)?;
-    if merged.append != [*candle] {
-        return Err(RunningFault::Gap);
-    }
-    let ratio = simple_ratio(candle.open_e4, last.close_e4);
-    match ratio.is_some() || is_gap(tail, candle.open_e4) {
-        true => Err(RunningFault::Conflict(Conflict::Suspected(Suspected { date, ratio }))),
-        false => Ok(*candle),
-    }
-}
-
-/// The keys (patterns with direction) of a running candle that follows `tail`.
-pub(crate) fn newest(detector: &Detector, tail: &[Candle], running: &Candle) -> Vec<Key> {
-    detector.newest(&Columns::of(tail.iter().chain([running])))
-}
-
 #[cfg(test)]
 #[path = "history_tests.rs"]
 mod tests;
-
-#[cfg(test)]
-#[path = "forming_tests.rs"]
-mod forming_tests;

@@ -19,26 +19,10 @@ pub(crate) enum Standing {
     Never,
 }
 
-/// Whether the finished candle has the pattern of a provisional signal too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// The date's complete list is still to come.
-    Pending,
-    Confirmed,
-    Vanished,
-    /// The date's list was never published, because candles were missing until the next date was
-    /// due.
-    Unlisted,
-}
-
 /// Counts of real signals, or of simulated ones.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kind {
     pub(crate) published: u64,
-    /// Of provisional signals alone, as the next two.
-    pub(crate) confirmed: u64,
-    pub(crate) vanished: u64,
-    pub(crate) unlisted: u64,
     /// First date with a signal.
     pub(crate) since: Option<Date>,
     pub(crate) outcomes: Outcomes,
@@ -66,7 +50,7 @@ impl Outcomes {
     }
 }
 
-/// Sums over one ledger, fed entry by entry.
+/// Sums over the ledger, fed entry by entry.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sums {
     real: Kind,
@@ -75,29 +59,11 @@ pub(crate) struct Sums {
 
 impl Sums {
     /// Counts a published signal, of the same date as the one before or of a later one.
-    pub(crate) fn count(&mut self, on: Date, simulated: bool, standing: &Standing) -> &mut Kind {
+    pub(crate) fn count(&mut self, on: Date, simulated: bool, standing: &Standing) {
         let kind = if simulated { &mut self.simulated } else { &mut self.real };
         kind.published += 1;
         kind.since = Some(kind.since.map_or(on, |since| since.min(on)));
         kind.outcomes.count(standing);
-        kind
-    }
-
-    /// The same of a provisional signal.
-    pub(crate) fn count_provisional(
-        &mut self,
-        on: Date,
-        simulated: bool,
-        fate: Fate,
-        standing: &Standing,
-    ) {
-        let kind = self.count(on, simulated, standing);
-        match fate {
-            Fate::Pending => {}
-            Fate::Confirmed => kind.confirmed += 1,
-            Fate::Vanished => kind.vanished += 1,
-            Fate::Unlisted => kind.unlisted += 1,
-        }
     }
 
     /// The counts to publish, and whether they are of simulated signals.
@@ -107,13 +73,10 @@ impl Sums {
     }
 }
 
-/// The sums over both ledgers.
+/// The sums over the ledger, and its dates.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reliability {
-    pub complete: Sums,
-    /// Whether the finished candle confirmed provisional signals, and their outcomes five sessions
-    /// later; never mixed with those of complete signals.
-    pub provisional: Sums,
+    pub sums: Sums,
     /// Dates with a published list, oldest first.
     pub dates_published: Vec<Date>,
     /// Trading dates between them without a list.

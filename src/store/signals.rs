@@ -1,6 +1,6 @@
-//! The ledgers of published and of provisional signals, and their outcomes.
+//! The ledger of published signals, and their outcomes.
 //!
-//! The ledgers are append-only: triggers of the schema refuse to change or delete an entry. Only
+//! The ledger is append-only: triggers of the schema refuse to change or delete an entry. Only
 //! the leader writes, with its epoch: the store answers `Deposed` if another node has led since.
 
 use jiff::civil::Date;
@@ -16,7 +16,7 @@ use crate::store::tx::{Failure, statements};
 use crate::store::write::{PAGE_DEADLINE_MS, Write};
 
 columns! {
-    /// What both ledgers have of a signal.
+    /// What the ledger has of a signal.
     const SIGNAL = [
         "published_on" as on, symbol, pattern, direction, confidence, "dates" as samples,
         date_hit_rate, base_rate, simulated, prior_dates, past_signals, past_hits,
@@ -24,19 +24,11 @@ columns! {
     const RANKED = [..SIGNAL, rank];
     /// An entry of the ledger `s`, with its outcome `o` if there is one.
     const ENTRY = [
-        ..SIGNAL, id, judged_on, from_close_e4, to_close_e4, hit, universe_symbols, universe_moved,
+        ..SIGNAL, id, "close_e4" as price_e4, judged_on, from_close_e4, to_close_e4, hit,
+        universe_symbols, universe_moved,
         "o.hit IS NOT NULL OR EXISTS (
             SELECT 1 FROM candles c WHERE c.symbol = s.symbol AND c.date = s.published_on
         )" as has_candle,
-    ];
-    const PUBLISHED = [..ENTRY, "close_e4" as price_e4];
-    const PROVISIONAL = [
-        ..ENTRY, price_e4, first_seen_ms,
-        "EXISTS (SELECT 1 FROM signal_dates d WHERE d.date = s.published_on)" as is_complete,
-        "EXISTS (
-            SELECT 1 FROM signal_ledger l
-            WHERE l.published_on = s.published_on AND l.symbol = s.symbol AND l.pattern = s.pattern
-        )" as is_confirmed,
     ];
 }
 
@@ -51,7 +43,7 @@ VALUES (?1, ?2, ", SIGNAL.parameters(3), ")"];
     const FIRST_DATE = "SELECT date FROM signal_dates WHERE date > '' ORDER BY date LIMIT 1";
     const DATES = "SELECT date FROM signal_dates WHERE date > '' ORDER BY date";
     const OF_DATE = ["SELECT ", RANKED.sql, " FROM signal_ledger WHERE published_on = ?1"];
-    const LEDGER = ["SELECT ", PUBLISHED.sql, "
+    const LEDGER = ["SELECT ", ENTRY.sql, "
 FROM signal_ledger s LEFT JOIN signal_outcomes o ON o.ledger_id = s.id
 WHERE s.id > ?1 ORDER BY s.id LIMIT ?2"];
     const KEEP_OUTCOME = "\
@@ -59,18 +51,6 @@ INSERT INTO signal_outcomes (ledger_id, judged_on, from_close_e4, to_close_e4, h
     universe_symbols, universe_moved)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
 ON CONFLICT (ledger_id) DO NOTHING";
-    const KEEP_PROVISIONAL = ["\
-INSERT INTO provisional_signals (price_e4, first_seen_ms, ", SIGNAL.sql, ")
-VALUES (?1, ?2, ", SIGNAL.parameters(3), ")
-ON CONFLICT (published_on, symbol, pattern) DO NOTHING"];
-    const PROVISIONAL_LEDGER = ["SELECT ", PROVISIONAL.sql, "
-FROM provisional_signals s LEFT JOIN provisional_outcomes o ON o.provisional_id = s.id
-WHERE s.id > ?1 ORDER BY s.id LIMIT ?2"];
-    const KEEP_PROVISIONAL_OUTCOME = "\
-INSERT INTO provisional_outcomes (provisional_id, judged_on, from_close_e4, to_close_e4, hit,
-    universe_symbols, universe_moved)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-ON CONFLICT (provisional_id) DO NOTHING";
 }
 
 /// The outcome of a signal.
@@ -95,33 +75,14 @@ pub struct LedgerEntry {
     pub id: i64,
     pub on: Date,
     pub signal: ListedSignal,
-    /// Close of its date, in ten-thousandths of a rupee. Of a provisional signal, the last price of
-    /// the candle when it was first found.
+    /// Close of its date, in ten-thousandths of a rupee.
     pub price_e4: i64,
     pub outcome: Option<SignalOutcome>,
     /// Whether the signal can be judged: it has an outcome, or its candle is stored.
     pub has_candle: bool,
 }
 
-/// Whether the finished candle has the pattern too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Completion {
-    /// The date's complete list has not been published.
-    Unknown,
-    Confirmed,
-    Vanished,
-}
-
-/// An entry of the ledger of provisional signals (of unfinished candles), each as it was when it
-/// was first found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ProvisionalEntry {
-    pub entry: LedgerEntry,
-    pub first_seen_ms: i64,
-    pub completion: Completion,
-}
-
-/// A signal, and the price at which it was found, in ten-thousandths of a rupee.
+/// A signal, and the close of its date, in ten-thousandths of a rupee.
 pub(crate) type PricedSignal = (ListedSignal, i64);
 
 impl Store {
@@ -140,7 +101,7 @@ impl Store {
                 return Ok(false);
             }
             let ranked = (1_u32..).zip(&signals);
-            let rows = ranked.map(|(rank, signal)| signal_args(on, signal, rank.into()));
+            let rows = ranked.map(|(rank, signal)| signal_args(on, signal, rank));
             tx.run_each(PUBLISH_SIGNAL, rows)?;
             Ok(true)
         })
@@ -163,7 +124,7 @@ impl Store {
     pub(crate) fn signals_of(&self, on: Date) -> Result<Vec<ListedSignal>> {
         self.read(PAGE_DEADLINE_MS, move |tx| {
             let rank = |row: &dyn Cells| row.get::<u32>(at!(RANKED.rank));
-            let ranked = |row: &dyn Cells| Ok((rank(row)?, signal(row, false)?));
+            let ranked = |row: &dyn Cells| Ok((rank(row)?, signal(row)?));
             let mut found = tx.all(OF_DATE, &args![on], ranked)?;
             found.sort_by_key(|(rank, _)| *rank);
             Ok(found.into_iter().map(|(_, signal)| signal).collect())
@@ -172,44 +133,15 @@ impl Store {
 
     /// A page of the ledger after the entry `after`.
     pub fn ledger(&self, after: i64, limit: usize) -> Result<Vec<LedgerEntry>> {
-        self.read(PAGE_DEADLINE_MS, move |tx| {
-            tx.all(LEDGER, &args![after, limit], |row| {
-                entry(row, row.get(at!(PUBLISHED.price_e4))?, false)
-            })
-        })
+        self.read(PAGE_DEADLINE_MS, move |tx| tx.all(LEDGER, &args![after, limit], entry))
     }
 
-    /// Records provisional signals of the running date before they are shown, each once. Returns
-    /// how many were new.
-    pub(crate) fn keep_provisional(
-        &self,
-        epoch: Epoch,
-        on: Date,
-        seen_ms: i64,
-        signals: Vec<PricedSignal>,
-    ) -> Result<usize> {
-        self.write(Write::leading(epoch), move |tx| {
-            let rows = signals.iter().map(|signal| signal_args(on, signal, seen_ms.into()));
-            Ok(tx.run_each(KEEP_PROVISIONAL, rows)? as usize)
-        })
-    }
-
-    /// A page of the ledger of provisional signals after the entry `after`.
-    pub fn provisional_ledger(&self, after: i64, limit: usize) -> Result<Vec<ProvisionalEntry>> {
-        self.read(PAGE_DEADLINE_MS, move |tx| {
-            tx.all(PROVISIONAL_LEDGER, &args![after, limit], provisional)
-        })
-    }
-
-    /// Records the outcomes of signals, or of provisional ones. An outcome that exists is not
-    /// overwritten.
+    /// Records the outcomes of signals. An outcome that exists is not overwritten.
     pub(crate) fn keep_outcomes(
         &self,
         epoch: Epoch,
-        provisional: bool,
         outcomes: Vec<(i64, SignalOutcome)>,
     ) -> Result<()> {
-        let keep = if provisional { KEEP_PROVISIONAL_OUTCOME } else { KEEP_OUTCOME };
         self.write(Write::leading(epoch), move |tx| {
             let rows = outcomes.iter().map(|(id, outcome)| {
                 let SignalOutcome { judged_on, from_close_e4, to_close_e4, hit, universe } =
@@ -217,17 +149,13 @@ impl Store {
                 let (symbols, moved) = universe.unzip();
                 args![*id, judged_on, from_close_e4, to_close_e4, hit, symbols, moved]
             });
-            tx.run_each(keep, rows).map(drop)
+            tx.run_each(KEEP_OUTCOME, rows).map(drop)
         })
     }
 }
 
-/// The arguments of both ledgers: the price, the rank or the time of the first look, the signal.
-fn signal_args<'a>(
-    on: Date,
-    (signal, price_e4): &'a PricedSignal,
-    second: Arg<'a>,
-) -> Vec<Arg<'a>> {
+/// The arguments of an entry: the price, the rank, the signal.
+fn signal_args<'a>(on: Date, (signal, price_e4): &'a PricedSignal, rank: u32) -> Vec<Arg<'a>> {
     let (signals, hits) = signal.past.unzip();
     let written = values!(SIGNAL {
         on: on,
@@ -243,10 +171,10 @@ fn signal_args<'a>(
         past_signals: signals,
         past_hits: hits,
     });
-    [Arg::from(*price_e4), second].into_iter().chain(written).collect()
+    [Arg::from(*price_e4), Arg::from(rank)].into_iter().chain(written).collect()
 }
 
-fn signal(row: &dyn Cells, provisional: bool) -> Result<ListedSignal, Failure> {
+fn signal(row: &dyn Cells) -> Result<ListedSignal, Failure> {
     let signals = row.get::<Option<u32>>(at!(SIGNAL.past_signals))?;
     let hits = row.get(at!(SIGNAL.past_hits))?;
     Ok(record!(row of SIGNAL, ListedSignal [
@@ -254,26 +182,13 @@ fn signal(row: &dyn Cells, provisional: bool) -> Result<ListedSignal, Failure> {
         prior_dates,
     ]
         past: signals.zip(hits),
-        provisional,
     ))
 }
 
-fn entry(row: &dyn Cells, price_e4: i64, provisional: bool) -> Result<LedgerEntry, Failure> {
-    let signal = signal(row, provisional)?;
+fn entry(row: &dyn Cells) -> Result<LedgerEntry, Failure> {
+    let signal = signal(row)?;
     let outcome = outcome_if_any(row)?;
-    Ok(record!(row of ENTRY, LedgerEntry [id, on, has_candle] signal, price_e4, outcome))
-}
-
-fn provisional(row: &dyn Cells) -> Result<ProvisionalEntry, Failure> {
-    let is_complete = row.get(at!(PROVISIONAL.is_complete))?;
-    let is_confirmed = row.get(at!(PROVISIONAL.is_confirmed))?;
-    let completion = match (is_complete, is_confirmed) {
-        (false, _) => Completion::Unknown,
-        (true, false) => Completion::Vanished,
-        (true, true) => Completion::Confirmed,
-    };
-    let entry = entry(row, row.get(at!(PROVISIONAL.price_e4))?, true)?;
-    Ok(record!(row of PROVISIONAL, ProvisionalEntry [first_seen_ms] entry, completion))
+    Ok(record!(row of ENTRY, LedgerEntry [id, on, price_e4, has_candle] signal, outcome))
 }
 
 /// Reads the outcome, if there is one.

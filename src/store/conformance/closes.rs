@@ -135,16 +135,7 @@ fn rows_points_and_later_points_are_written_where_nothing_came_between<E: Engine
         store
             .replace_portfolio(
                 &Turn::alone(users[0]),
-                NewPortfolio {
-                    account: Account::at(Broker::A),
-                    synced_ms: 10,
-                    synced,
-                    closes_of: None,
-                    closes_before_of: None,
-                    derive,
-                    replaces_broker_user: false,
-                    replaces_with_none: true,
-                },
+                NewPortfolio::of(Account::at(Broker::A), 10, synced, derive),
             )
             .unwrap();
     }
@@ -183,16 +174,8 @@ fn a_symbol_without_a_close_opens_a_closed_portfolio<E: Engine>() {
             Box::new(|_, synced| derived(point(DAY, "1", PointSource::Sync), synced));
         let synced =
             Synced { holdings: vec![holding(broker, ticker, "10.50")], ..Synced::default() };
-        let new = NewPortfolio {
-            account: Account::at(broker),
-            synced_ms: 10,
-            synced,
-            closes_of,
-            closes_before_of: None,
-            derive,
-            replaces_broker_user: false,
-            replaces_with_none: true,
-        };
+        let new =
+            NewPortfolio { closes_of, ..NewPortfolio::of(Account::at(broker), 10, synced, derive) };
         store.replace_portfolio(&Turn::alone(id), new).unwrap();
     };
     let close_all = || {
@@ -267,15 +250,8 @@ fn a_sync_sees_the_closing_prices_and_writes_the_other_broker_s<E: Engine>() {
         .replace_portfolio(
             &Turn::alone(id),
             NewPortfolio {
-                account: Account::at(Broker::A),
-                synced_ms: 2,
-                synced,
                 closes_of: Some(DAY),
-
-                closes_before_of: None,
-                derive,
-                replaces_broker_user: false,
-                replaces_with_none: true,
+                ..NewPortfolio::of(Account::at(Broker::A), 2, synced, derive)
             },
         )
         .unwrap();

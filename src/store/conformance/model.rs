@@ -208,16 +208,7 @@ impl Model {
         let rows = (now_ms, synced.holdings.clone(), synced.positions.clone());
         let done = store.replace_portfolio(
             &Turn::alone(id),
-            NewPortfolio {
-                account: Account::at(broker),
-                synced_ms: now_ms,
-                synced,
-                closes_of: None,
-                closes_before_of: None,
-                derive,
-                replaces_broker_user: false,
-                replaces_with_none: true,
-            },
+            NewPortfolio::of(Account::at(broker), now_ms, synced, derive),
         );
         assert_eq!(done, Ok(written.outcome));
         self.portfolio.insert(broker, rows);

@@ -62,14 +62,8 @@ fn rows_of_another_person_are_refused_unless_that_is_meant<E: Engine>() {
             Box::new(|_, synced| derived(point(DAY, "1", PointSource::Sync), synced));
         let broker = Broker::A;
         let new = NewPortfolio {
-            account: Account::at(broker),
-            synced_ms: 1,
-            synced,
-            closes_of: None,
-            closes_before_of: None,
-            derive,
             replaces_broker_user,
-            replaces_with_none: true,
+            ..NewPortfolio::of(Account::at(broker), 1, synced, derive)
         };
         store.replace_portfolio(&Turn::alone(id), new)
     };
@@ -109,16 +103,7 @@ fn every_kind_of_cost_is_kept_to_the_digit<E: Engine>() {
     store
         .replace_portfolio(
             &Turn::alone(id),
-            NewPortfolio {
-                account: Account::at(Broker::B),
-                synced_ms: 1,
-                synced,
-                closes_of: None,
-                closes_before_of: None,
-                derive,
-                replaces_broker_user: false,
-                replaces_with_none: true,
-            },
+            NewPortfolio::of(Account::at(Broker::B), 1, synced, derive),
         )
         .unwrap();
     drop(store);
@@ -139,16 +124,7 @@ fn the_rows_of_a_sync_are_bounded<E: Engine>() {
     assert_eq!(
         store.replace_portfolio(
             &Turn::alone(id),
-            NewPortfolio {
-                account: Account::at(Broker::A),
-                synced_ms: 1,
-                synced,
-                closes_of: None,
-                closes_before_of: None,
-                derive: derive(),
-                replaces_broker_user: false,
-                replaces_with_none: true,
-            }
+            NewPortfolio::of(Account::at(Broker::A), 1, synced, derive())
         ),
         Err(StoreError::TooMany { what: "holdings", limit })
     );
@@ -157,16 +133,7 @@ fn the_rows_of_a_sync_are_bounded<E: Engine>() {
     assert_eq!(
         store.replace_portfolio(
             &Turn::alone(id),
-            NewPortfolio {
-                account: Account::at(Broker::A),
-                synced_ms: 1,
-                synced,
-                closes_of: None,
-                closes_before_of: None,
-                derive: derive(),
-                replaces_broker_user: false,
-                replaces_with_none: true,
-            }
+            NewPortfolio::of(Account::at(Broker::A), 1, synced, derive())
         ),
         Err(StoreError::TooMany { what: "positions", limit })
     );
@@ -178,16 +145,7 @@ fn a_sync_of_nobody_is_refused_and_derives_nothing<E: Engine>() {
     let derive: Derive = Box::new(|_, _| panic!("must not be asked"));
     let result = store.replace_portfolio(
         &Turn::alone(AccountId(7)),
-        NewPortfolio {
-            account: Account::at(Broker::A),
-            synced_ms: 1,
-            synced: Synced::default(),
-            closes_of: None,
-            closes_before_of: None,
-            derive,
-            replaces_broker_user: false,
-            replaces_with_none: true,
-        },
+        NewPortfolio::of(Account::at(Broker::A), 1, Synced::default(), derive),
     );
     assert_eq!(result, Err(StoreError::NoSuchUser));
 }
@@ -209,16 +167,7 @@ fn deriving_sees_what_stood_before_and_may_mark_what_comes<E: Engine>() {
     let outcome = store
         .replace_portfolio(
             &Turn::alone(id),
-            NewPortfolio {
-                account: Account::at(Broker::A),
-                synced_ms: 2,
-                synced,
-                closes_of: None,
-                closes_before_of: None,
-                derive,
-                replaces_broker_user: false,
-                replaces_with_none: true,
-            },
+            NewPortfolio::of(Account::at(Broker::A), 2, synced, derive),
         )
         .unwrap();
     assert_eq!(outcome, SyncOutcome { holdings: 1, ..SyncOutcome::default() });
@@ -236,16 +185,7 @@ fn a_panic_while_deriving_costs_that_sync_alone<E: Engine>() {
     let derive: Derive = Box::new(|_, _| panic!("on purpose"));
     let told = store.replace_portfolio(
         &Turn::alone(id),
-        NewPortfolio {
-            account: Account::at(Broker::A),
-            synced_ms: 2,
-            synced: Synced::default(),
-            closes_of: None,
-            closes_before_of: None,
-            derive,
-            replaces_broker_user: false,
-            replaces_with_none: true,
-        },
+        NewPortfolio::of(Account::at(Broker::A), 2, Synced::default(), derive),
     );
     assert!(matches!(told, Err(StoreError::Unavailable(_))), "{told:?}");
     assert_eq!((store.portfolio(id).unwrap(), store.health().state.as_str()), (before, "ok"));

@@ -33,6 +33,7 @@ pub(crate) fn holding(broker: Broker, ticker: &str, quantity: &str) -> Holding {
         t1_quantity: dec("1"),
         pledged_quantity: dec("0"),
         mtf_quantity: dec("0"),
+        used_quantity: dec("3"),
         disputed_quantity: dec("2"),
         cost: Some(Cost::PerShare(dec("1412.9500"))),
         last_price: None,
@@ -113,16 +114,7 @@ pub(crate) fn sync(store: &Store, id: AccountId, broker: Broker, at_ms: i64, tic
     store
         .replace_portfolio(
             &Turn::alone(id),
-            NewPortfolio {
-                account: Account::at(broker),
-                synced_ms: at_ms,
-                synced,
-                closes_of: None,
-                closes_before_of: None,
-                derive,
-                replaces_broker_user: false,
-                replaces_with_none: true,
-            },
+            NewPortfolio::of(Account::at(broker), at_ms, synced, derive),
         )
         .unwrap();
 }

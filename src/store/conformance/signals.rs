@@ -39,7 +39,6 @@ pub(crate) fn signal(number: u32, date_hit_rate: Option<f64>) -> PricedSignal {
         past: date_hit_rate.map(|_| (6, 2)),
         base_rate: 0.53,
         simulated: true,
-        provisional: false,
     };
     (signal, 15_000_000)
 }
@@ -119,14 +118,14 @@ fn a_date_is_published_once_and_its_outcomes_too<E: Engine>() {
         hit: true,
         universe: Some((50, 27)),
     };
-    store.keep_outcomes(Epoch::ALONE, false, vec![(page[0].id, hit)]).unwrap();
+    store.keep_outcomes(Epoch::ALONE, vec![(page[0].id, hit)]).unwrap();
     let miss = SignalOutcome { hit: false, universe: None, ..hit };
-    store.keep_outcomes(Epoch::ALONE, false, vec![(page[0].id, miss), (rest[0].id, miss)]).unwrap();
+    store.keep_outcomes(Epoch::ALONE, vec![(page[0].id, miss), (rest[0].id, miss)]).unwrap();
     let outcomes: Vec<_> =
         store.ledger(0, 10).unwrap().into_iter().map(|entry| entry.outcome).collect();
     assert_eq!(outcomes, [Some(hit), Some(miss)]);
     assert!(
-        store.keep_outcomes(Epoch::ALONE, false, vec![(99, hit)]).is_err(),
+        store.keep_outcomes(Epoch::ALONE, vec![(99, hit)]).is_err(),
         "of a signal never published"
     );
 }
@@ -142,7 +141,7 @@ fn what_was_published_cannot_be_altered_by_any_statement<E: Engine>() {
         hit: true,
         universe: Some((50, 27)),
     };
-    store.keep_outcomes(Epoch::ALONE, false, vec![(1, outcome)]).unwrap();
+    store.keep_outcomes(Epoch::ALONE, vec![(1, outcome)]).unwrap();
     let before = store.ledger(0, 10).unwrap();
     for statement in [
         "UPDATE signal_ledger SET confidence = 0.9",

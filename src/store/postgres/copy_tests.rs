@@ -46,7 +46,7 @@ fn filled(path: &Path) {
         hit: true,
         universe: None,
     };
-    store.keep_outcomes(Epoch::ALONE, false, vec![(1, outcome)]).unwrap();
+    store.keep_outcomes(Epoch::ALONE, vec![(1, outcome)]).unwrap();
     store
         .finish_close(Epoch::ALONE, DAY, 5, vec![crate::base::Symbol::parse("NSE:M&M").unwrap()])
         .unwrap();

@@ -71,7 +71,7 @@ fn a_leader_that_was_replaced_writes_nothing_in_the_evening() {
         store.keep_closes(first, DAY, &[]),
         store.keep_points(first, DAY, Vec::new()),
         store.finish_close(first, DAY, 1, silent()),
-        store.keep_outcomes(first, false, Vec::new()),
+        store.keep_outcomes(first, Vec::new()),
         store.publish_signals(first, DAY, 1, 1, Vec::new()).map(drop),
     ] {
         assert!(matches!(refused, Err(StoreError::Deposed)), "{refused:?}");

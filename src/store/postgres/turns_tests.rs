@@ -19,16 +19,7 @@ fn bring(store: &Store, turn: &Turn) -> Result<(), StoreError> {
     let derive: Derive =
         Box::new(move |_, synced| derived(point(on, "1", PointSource::Sync), synced));
     let synced = Synced::default();
-    let new = NewPortfolio {
-        account: Account::at(Broker::A),
-        synced_ms: 9,
-        synced,
-        closes_of: None,
-        closes_before_of: None,
-        derive,
-        replaces_broker_user: false,
-        replaces_with_none: true,
-    };
+    let new = NewPortfolio::of(Account::at(Broker::A), 9, synced, derive);
     store.replace_portfolio(turn, new).map(drop)
 }
 
