@@ -1,7 +1,7 @@
 //! The walk-forward evaluation: for each past date, the confidence that would have been published,
 //! and the outcome of the signal.
 //!
-//! Pure; the command `signals evaluate` reads the files. Every number for a date is made of earlier
+//! Pure; `examples/evaluate-signals` reads the files. Every number for a date is made of earlier
 //! dates alone. Sums run in a fixed order, so a run repeats to the last digit.
 
 use std::collections::HashMap;
@@ -47,7 +47,7 @@ struct Examined {
 
 /// One signal: the confidence that would have been published, and the outcome.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Judged {
+pub struct Judged {
     pub date: Date,
     pub key: Key,
     pub confidence: f64,
@@ -81,7 +81,6 @@ impl Ranked for Signal<'_> {
             dates: self.weight.dates,
             pattern: self.key.name(),
             symbol: self.symbol,
-            provisional: false,
         }
     }
 }
@@ -94,11 +93,7 @@ impl Universe {
 
     /// Same as [`examine`](Self::examine), without the silent dates and with another prior.
     /// `silences` has one entry for each history, or none at all. The prior weighs `prior_dates`.
-    pub(crate) fn examine_with(
-        histories: &[History],
-        silences: &[Silence],
-        prior_dates: u32,
-    ) -> Self {
+    pub fn examine_with(histories: &[History], silences: &[Silence], prior_dates: u32) -> Self {
         let dates = sessions(histories);
         let detector = Detector::default();
         let mut outcomes = Outcomes::new(dates.len());
@@ -129,12 +124,12 @@ impl Universe {
     }
 
     /// Weight of the prior, in dates.
-    pub(crate) fn prior_dates(&self) -> u32 {
+    pub fn prior_dates(&self) -> u32 {
         self.record.prior_dates()
     }
 
     /// Every signal with a known outcome, from the first date with a full window on, date by date.
-    pub(crate) fn judged(&self) -> Vec<Judged> {
+    pub fn judged(&self) -> Vec<Judged> {
         let mut judged = Vec::new();
         let mut moves: HashMap<(usize, usize), Moves> = HashMap::new();
         for symbol in &self.symbols {
@@ -198,7 +193,7 @@ impl Examined {
 }
 
 /// All dates on which some symbol traded.
-pub(crate) fn sessions(histories: &[History]) -> Vec<Date> {
+pub fn sessions(histories: &[History]) -> Vec<Date> {
     let mut dates: Vec<Date> =
         histories.iter().flat_map(|h| h.candles.iter().map(|candle| candle.date)).collect();
     // The dates are mostly ascending runs, which the sort merges. A tree of all of them costs
@@ -222,7 +217,7 @@ fn examine_one(history: &History, dates: &[Date], detector: &Detector) -> Examin
 
 /// Comparison of published confidences with outcomes.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Scores {
+pub struct Scores {
     pub signals: u64,
     confidence_sum: f64,
     brier_sum: f64,
@@ -239,7 +234,7 @@ pub(crate) struct Scores {
 
 impl Scores {
     /// Scores the confidences that `model` gives to the signals in `judged`.
-    pub(crate) fn of(judged: &[Judged], model: fn(&Judged) -> f64) -> Self {
+    pub fn of(judged: &[Judged], model: fn(&Judged) -> f64) -> Self {
         let mut scores = Self { lowest: f64::INFINITY, highest: 0.0, ..Self::default() };
         for signal in judged {
             scores.count(signal, model(signal));
@@ -270,17 +265,17 @@ impl Scores {
     }
 
     /// Mean confidence.
-    pub(crate) fn mean_confidence(&self) -> f64 {
+    pub fn mean_confidence(&self) -> f64 {
         mean(self.confidence_sum, self.signals)
     }
 
     /// The Brier score: the mean squared error. A coin flip has 0.25.
-    pub(crate) fn brier(&self) -> f64 {
+    pub fn brier(&self) -> f64 {
         mean(self.brier_sum, self.signals)
     }
 
     /// Mean negative log likelihood. A coin flip has 0.6931.
-    pub(crate) fn log_loss(&self) -> f64 {
+    pub fn log_loss(&self) -> f64 {
         mean(self.log_loss_sum, self.signals)
     }
 }
@@ -296,7 +291,7 @@ pub(crate) fn bin_of(confidence: f64) -> usize {
 }
 
 /// Lower and upper edge of a bin. The lowest bin has no lower edge and the highest no upper edge.
-pub(crate) fn edges_of(bin: usize) -> (Option<f64>, Option<f64>) {
+pub fn edges_of(bin: usize) -> (Option<f64>, Option<f64>) {
     (bin.checked_sub(1).map(|below| BIN_EDGES[below]), BIN_EDGES.get(bin).copied())
 }
 
@@ -351,7 +346,7 @@ fn calibration_errors(mut predictions: Vec<(f64, OutcomeAt)>) -> (f64, f64) {
 
 /// The faults of a symbol's candles and the dates that they silence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Silence {
+pub struct Silence {
     /// Sessions between its first and its last candle without a candle.
     pub missing: usize,
     pub suspected: Vec<Suspected>,
@@ -361,18 +356,18 @@ pub(crate) struct Silence {
 
 impl Silence {
     /// Number of silent dates.
-    pub(crate) fn dates(&self) -> usize {
+    pub fn dates(&self) -> usize {
         self.silent.iter().filter(|silent| **silent).count()
     }
 
     /// Whether there is no fault.
-    pub(crate) fn is_clean(&self) -> bool {
+    pub fn is_clean(&self) -> bool {
         self.missing == 0 && self.suspected.is_empty()
     }
 }
 
 /// Judges `history` against the sessions of its universe, which are ascending and include its own.
-pub(crate) fn judge(history: &History, sessions: &[Date]) -> Silence {
+pub fn judge(history: &History, sessions: &[Date]) -> Silence {
     let place = |date: Date| sessions.partition_point(|session| *session < date);
     let places: Vec<usize> = history.candles.iter().map(|candle| place(candle.date)).collect();
     let suspected = suspected(&history.candles);

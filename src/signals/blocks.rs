@@ -23,7 +23,7 @@ pub(crate) const BLOCK_DATES: u64 = 5;
 /// error itself is too uncertain.
 pub(crate) const BLOCKS_MIN: u64 = 10;
 /// Dates in that many blocks.
-pub(crate) const SCORE_DATES_MIN: u64 = BLOCK_DATES * BLOCKS_MIN;
+pub const SCORE_DATES_MIN: u64 = BLOCK_DATES * BLOCKS_MIN;
 
 /// Numbers dates, which must come in ascending order, and their blocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -46,14 +46,14 @@ impl Numbering {
 
 /// Number of a signal's date and of its block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub struct Place {
     pub date: u64,
     pub block: u64,
 }
 
 /// A mean with its standard error and interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Estimate {
+pub struct Estimate {
     pub value: f64,
     pub standard_error: f64,
     /// Ends of the 95 % interval.

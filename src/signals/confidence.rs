@@ -239,7 +239,7 @@ fn in_window(moves: ByDate<Moves, Moves>) -> Vec<Moves> {
 }
 
 /// The confidence of a key that was never seen: the base rate, shrunk halfway towards one half.
-pub(crate) fn prior(base_rate: f64) -> f64 {
+pub fn prior(base_rate: f64) -> f64 {
     0.5 + BASE_WEIGHT * (base_rate - 0.5)
 }
 

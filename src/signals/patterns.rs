@@ -174,7 +174,7 @@ impl Key {
     }
 
     /// Every key that a function can give.
-    pub(crate) fn all() -> impl Iterator<Item = Self> {
+    pub fn all() -> impl Iterator<Item = Self> {
         (0..KEYS).map(|index| Self(index as u8)).filter(|key| match key.function().reads {
             Reads::Sign => true,
             Reads::Always(direction) => direction == key.direction(),
@@ -205,7 +205,7 @@ impl Key {
     }
 
     /// TA-Lib's name of the function.
-    pub(crate) fn function_name(self) -> &'static str {
+    pub fn function_name(self) -> &'static str {
         self.function().name
     }
 
@@ -269,7 +269,7 @@ impl Detector {
 // The direction that a signal claims, and the horizon after which it is judged.
 
 /// Sessions after which a signal is judged, counted in the sessions of its symbol.
-pub(crate) const HORIZON_SESSIONS: usize = 5;
+pub const HORIZON_SESSIONS: usize = 5;
 
 words! {
     /// The claim of a signal: the close [`HORIZON_SESSIONS`] later is higher, or it is lower.

@@ -28,7 +28,7 @@ pub struct Cell {
 
 impl Cell {
     /// Counts a signal whose date has the number `place`.
-    pub(crate) fn count(&mut self, place: Place, signal: &Judged) {
+    pub fn count(&mut self, place: Place, signal: &Judged) {
         self.signals += 1;
         self.hits += u64::from(signal.hit);
         self.dates += u64::from(self.last_date != place.date);
@@ -43,17 +43,17 @@ impl Cell {
     }
 
     /// Mean confidence.
-    pub(crate) fn mean_confidence(&self) -> Option<f64> {
+    pub fn mean_confidence(&self) -> Option<f64> {
         self.of_signals(self.confidence_sum)
     }
 
     /// Share of hits.
-    pub(crate) fn hit_rate(&self) -> Option<f64> {
+    pub fn hit_rate(&self) -> Option<f64> {
         self.of_signals(self.hits as f64)
     }
 
     /// Share of signals that claimed a rise.
-    pub(crate) fn bullish_share(&self) -> Option<f64> {
+    pub fn bullish_share(&self) -> Option<f64> {
         self.of_signals(self.bullish as f64)
     }
 
@@ -62,30 +62,30 @@ impl Cell {
     }
 
     /// Share of hits minus mean confidence.
-    pub(crate) fn observed_minus_said(&self) -> Option<Estimate> {
+    pub fn observed_minus_said(&self) -> Option<Estimate> {
         self.hit_minus_confidence.estimate()
     }
 
     /// Mean share of the universe that moved as the signals claimed, over the same sessions.
-    pub(crate) fn same_day_rate(&self) -> Option<f64> {
+    pub fn same_day_rate(&self) -> Option<f64> {
         self.same_day.mean()
     }
 
     /// The lift: the share of hits minus the same-day rate. It is the part that the market's move
     /// does not explain.
-    pub(crate) fn lift(&self) -> Option<Estimate> {
+    pub fn lift(&self) -> Option<Estimate> {
         self.lift.estimate()
     }
 
     /// Whether there are enough dates for a score.
-    pub(crate) fn is_scored(&self) -> bool {
+    pub fn is_scored(&self) -> bool {
         self.hit_minus_confidence.blocks() >= BLOCKS_MIN
     }
 }
 
 /// All judged signals.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Performance {
+pub struct Performance {
     numbering: Numbering,
     pub all: Cell,
     pub confidence: Scores,
@@ -101,7 +101,7 @@ pub(crate) struct Performance {
 impl Performance {
     /// Counts one more signal, of the same date as the one before or of a later one. Returns the
     /// number of its date and block.
-    pub(crate) fn count(&mut self, signal: &Judged) -> Place {
+    pub fn count(&mut self, signal: &Judged) -> Place {
         let place = self.numbering.take(signal.date);
         self.all.count(place, signal);
         self.confidence.count(signal, signal.confidence);
@@ -119,24 +119,24 @@ impl Performance {
     }
 
     /// The signals of each direction.
-    pub(crate) fn directions(&self) -> [(Direction, &Cell); 2] {
+    pub fn directions(&self) -> [(Direction, &Cell); 2] {
         [(Direction::Bullish, &self.bullish), (Direction::Bearish, &self.bearish)]
     }
 
     /// Brier score minus that of a coin flip; below zero is better.
-    pub(crate) fn against_coin(&self) -> Option<Estimate> {
+    pub fn against_coin(&self) -> Option<Estimate> {
         self.from_coin.estimate()
     }
 
     /// Brier score minus that of the base rate; below zero is better.
-    pub(crate) fn against_base(&self) -> Option<Estimate> {
+    pub fn against_base(&self) -> Option<Estimate> {
         self.from_base.estimate()
     }
 }
 
 /// The interval of a difference of Brier scores as a sentence. `with` names the other side of the
 /// comparison.
-pub(crate) fn verdict(difference: &Estimate, with: &str) -> String {
+pub fn verdict(difference: &Estimate, with: &str) -> String {
     match difference.side() {
         std::cmp::Ordering::Less => format!("better than {with}"),
         std::cmp::Ordering::Equal => format!("not distinguishable from {with}"),

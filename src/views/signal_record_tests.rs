@@ -3,9 +3,9 @@
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
 use super::*;
+use crate::signals::Standing;
 use crate::signals::backtest::{BIN_EDGES, Judged};
 use crate::signals::patterns::Key;
-use crate::signals::{Fate, Standing};
 use crate::views::values;
 
 const DAY: Date = Date::constant(2026, 11, 20);
@@ -32,10 +32,10 @@ fn a_record_without_signals_has_zero_counts() {
 fn a_record_has_counts_scores_and_bins() {
     let mut record = Reliability::default();
     let before = Judged { date: DAY.yesterday().unwrap(), ..judged(0.54, false) };
-    record.complete.count(before.date, false, &Standing::Judged(before));
-    record.complete.count(DAY, false, &Standing::Judged(judged(0.54, true)));
-    record.complete.count(DAY, false, &Standing::Due);
-    record.complete.count(DAY, false, &Standing::Never);
+    record.sums.count(before.date, false, &Standing::Judged(before));
+    record.sums.count(DAY, false, &Standing::Judged(judged(0.54, true)));
+    record.sums.count(DAY, false, &Standing::Due);
+    record.sums.count(DAY, false, &Standing::Never);
     record.dates_published = vec![DAY.yesterday().unwrap(), DAY];
     record.dates_missed = vec![Date::constant(2026, 11, 5)];
     let json = json(&record);
@@ -63,7 +63,7 @@ fn scores_have_intervals_once_there_are_enough_dates() {
     let days = DAY.series(jiff::Span::new().days(1)).take(50);
     for (at, date) in days.enumerate() {
         let judged = Judged { date, ..judged(0.54, at % 2 == 0) };
-        record.complete.count(date, false, &Standing::Judged(judged));
+        record.sums.count(date, false, &Standing::Judged(judged));
     }
     let json = json(&record);
     let brier = &json["brier"];
@@ -89,50 +89,10 @@ fn scores_have_intervals_once_there_are_enough_dates() {
 #[test]
 fn simulated_signals_are_not_counted_beside_real_ones() {
     let mut record = Reliability::default();
-    record.complete.count(DAY, true, &Standing::Judged(judged(0.6, true)));
+    record.sums.count(DAY, true, &Standing::Judged(judged(0.6, true)));
     assert_eq!(json(&record)["simulated"], true);
     assert_eq!(json(&record)["judged"].as_u64(), Some(1));
-    record.complete.count(DAY, false, &Standing::Due);
+    record.sums.count(DAY, false, &Standing::Due);
     assert!(json(&record).get("simulated").is_none());
     assert_eq!(json(&record)["judged"].as_u64(), Some(0));
-}
-
-#[test]
-fn provisional_signals_are_counted_separately_if_there_are_any() {
-    let mut record = Reliability::default();
-    record.complete.count(DAY, false, &Standing::Judged(judged(0.54, true)));
-    assert!(json(&record).get("provisional").is_none());
-    let without = json(&record);
-    let all = &mut record.provisional;
-    let before = DAY.yesterday().unwrap();
-    let one_before = Judged { date: before, ..judged(0.54, true) };
-    all.count_provisional(before, false, Fate::Vanished, &Standing::Judged(one_before));
-    all.count_provisional(DAY, false, Fate::Confirmed, &Standing::Judged(judged(0.54, false)));
-    all.count_provisional(DAY, false, Fate::Vanished, &Standing::Due);
-    all.count_provisional(DAY, false, Fate::Unlisted, &Standing::Never);
-    all.count_provisional(DAY, false, Fate::Pending, &Standing::Due);
-    all.count_provisional(DAY, true, Fate::Confirmed, &Standing::Judged(judged(0.9, true)));
-    let with = json(&record);
-    let part = &with["provisional"];
-    let count = |name: &str| part[name].as_u64().unwrap();
-    assert_eq!((count("published"), count("confirmed"), count("vanished")), (5, 1, 2));
-    assert_eq!((count("pending"), count("unlisted")), (1, 1));
-    assert_eq!((count("judged"), count("hits")), (2, 1));
-    assert_eq!(part["hit_rate"].as_f64(), Some(0.5));
-    assert!(part["brier"]["confidence"].is_null(), "two signals are no score");
-    assert_eq!((count("dates"), count("due"), count("never")), (2, 2, 1));
-    assert_eq!(part["since"], "2026-11-19");
-    assert!(part.get("simulated").is_none());
-    for name in ["published", "judged", "pending", "hit_rate", "brier", "reliability", "since"] {
-        assert_eq!(with[name], without[name], "{name} of complete signals is their own");
-    }
-}
-
-#[test]
-fn simulated_provisional_signals_count_until_there_are_real_ones() {
-    let mut record = Reliability::default();
-    record.provisional.count_provisional(DAY, true, Fate::Pending, &Standing::Due);
-    assert_eq!(json(&record)["provisional"]["simulated"], true);
-    assert!(json(&record)["provisional"]["hit_rate"].is_null());
-    assert_eq!(json(&record)["published"].as_u64(), Some(0));
 }

@@ -8,22 +8,32 @@ use crate::signals;
 use crate::signals::backtest::edges_of;
 use crate::signals::blocks::{Estimate, SCORE_DATES_MIN};
 use crate::signals::performance::{Cell, Performance, verdict};
-use crate::signals::track_record::{Kind, Sums};
-use crate::signals::{
-    DISCLAIMER, Direction, HORIZON_SESSIONS, MEANING, PROVISIONAL_MEANING, Reliability,
-};
-use crate::views::values::{self, Day, Instant, Mark, Share, Simulated, documents, rounded};
+use crate::signals::track_record::Kind;
+use crate::signals::{DISCLAIMER, Direction, HORIZON_SESSIONS, MEANING, Reliability};
+use crate::views::states::DataState;
+use crate::views::values::{self, Day, Mark, Share, Simulated, documents, rounded};
 use jiff::civil::Date;
 
 documents! {
+    /// How much of what is being made is there.
+    #[derive(Copy, Eq)]
+    pub struct Progress {
+        pub done: usize,
+        pub of: usize,
+    }
+
     /// The signals of the last published date.
     pub struct SignalList<'a> {
-        /// The last published date.
-        pub as_of: Day,
-        /// Date of the unfinished candles; only where provisional signals are listed.
-        pub provisional_as_of?: Option<Day>,
-        /// When the unfinished candles were evaluated; only where provisional signals are listed.
-        pub provisional_at?: Option<Instant>,
+        /// `ready` once a list was published. Before: `loading` while candles are fetched,
+        /// `unreachable` while they cannot be, `none` if the calendar knows no date to fetch.
+        pub state: DataState,
+        /// Why there is no list; present with `unreachable` and `none`.
+        pub detail?: Option<&'a str>,
+        /// Shares whose candles are there, of those of which signals are made; present while it is
+        /// known and no list was published.
+        pub progress?: Option<Progress>,
+        /// The last published date; null before there is one.
+        pub as_of: Option<Day>,
         pub horizon_sessions: usize,
         /// Number of signals listed.
         pub count: usize,
@@ -55,9 +65,6 @@ documents! {
         /// The base rate: share of all symbol-days in the window that moved in this direction.
         pub base_rate: Share,
         pub(crate) simulated?: Simulated,
-        /// Present, and true, while the candle is unfinished, so that the pattern can still vanish;
-        /// absent otherwise.
-        pub provisional?: Mark,
     }
 
     /// A signal with the data that its confidence was derived from; not advice.
@@ -106,23 +113,42 @@ impl ShownSignals {
 }
 
 impl<'a> SignalList<'a> {
+    /// The document before the first list.
+    pub(crate) fn awaited(
+        state: DataState,
+        detail: Option<&'a str>,
+        progress: Option<Progress>,
+    ) -> Self {
+        Self {
+            state,
+            detail,
+            progress,
+            as_of: None,
+            horizon_sessions: HORIZON_SESSIONS,
+            count: 0,
+            signals: Vec::new(),
+            meaning: MEANING,
+            disclaimer: DISCLAIMER,
+        }
+    }
+
     /// The document of `list` with the signals that `keep` chooses.
     pub fn of(
         list: &'a signals::SignalList,
         keep: impl Fn(&signals::ListedSignal) -> bool,
     ) -> Self {
         let mut rows: Vec<ListedSignal<'_>> = Vec::with_capacity(list.signals.len());
-        // Rows of one candle are adjacent.
-        for of_candle in list.signals.chunk_by(signals::ListedSignal::is_of_candle) {
-            let conflict = of_candle.iter().any(|row| row.direction != of_candle[0].direction);
-            let kept = of_candle.iter().filter(|signal| keep(signal));
+        // Rows of one symbol are adjacent.
+        for of_symbol in list.signals.chunk_by(|one, other| one.symbol == other.symbol) {
+            let conflict = of_symbol.iter().any(|row| row.direction != of_symbol[0].direction);
+            let kept = of_symbol.iter().filter(|signal| keep(signal));
             rows.extend(kept.map(|kept| ListedSignal::of(list, kept, conflict)));
         }
-        let look = list.look.filter(|_| rows.iter().any(|row| row.signal.provisional.0));
         Self {
-            as_of: Day(list.as_of),
-            provisional_as_of: look.map(|look| Day(look.date)),
-            provisional_at: look.map(|look| Instant(look.at)),
+            state: DataState::Ready,
+            detail: None,
+            progress: None,
+            as_of: Some(Day(list.as_of)),
             horizon_sessions: HORIZON_SESSIONS,
             count: rows.len(),
             signals: rows,
@@ -139,19 +165,17 @@ impl<'a> SignalList<'a> {
 
 impl<'a> Signal<'a> {
     fn of(list: &signals::SignalList, signal: &'a signals::ListedSignal) -> Self {
-        let of_look = list.look.filter(|_| signal.provisional);
         Self {
             symbol: signal.symbol.clone(),
             pattern: Cow::Borrowed(&signal.pattern),
             direction: signal.direction,
             confidence: Share::of(signal.confidence),
-            as_of: Day(of_look.map_or(list.as_of, |look| look.date)),
+            as_of: Day(list.as_of),
             horizon_sessions: HORIZON_SESSIONS,
             samples: signal.samples,
             hit_rate: signal.hit_rate().map(Share::of),
             base_rate: Share::of(signal.base_rate),
             simulated: Simulated(signal.simulated),
-            provisional: Mark(signal.provisional),
         }
     }
 }
@@ -209,40 +233,8 @@ documents! {
         /// Lowest confidence first.
         pub reliability: Vec<ReliabilityBin>,
         pub(crate) simulated?: Simulated,
-        pub provisional?: Option<ProvisionalRecord>,
         pub meaning: &'static str,
         pub disclaimer: &'static str,
-    }
-
-    /// Outcomes of provisional signals, of unfinished candles, which are not counted anywhere else.
-    /// They are judged from the official close of their date, not from the price at which they were
-    /// shown.
-    pub(crate) struct ProvisionalRecord {
-        pub since: Option<Day>,
-        pub published: u64,
-        /// Signals that the finished candle has too.
-        pub confirmed: u64,
-        /// Signals that the finished candle does not have.
-        pub vanished: u64,
-        /// Signals whose candle is not finished yet.
-        pub pending: u64,
-        /// Signals for which no finished candle ever came.
-        pub unlisted: u64,
-        pub judged: u64,
-        /// Signals not judged yet. `judged`, `due` and `never` add up to `published`.
-        pub due: u64,
-        /// Signals without an expected outcome, as in the record itself.
-        pub never: u64,
-        pub hits: u64,
-        /// Dates with a judged signal.
-        pub dates: u64,
-        pub hit_rate: Option<Share>,
-        pub mean_confidence: Option<Share>,
-        pub brier: Brier,
-        /// One entry for bullish and one for bearish signals.
-        pub directions: [DirectionRecord; 2],
-        pub(crate) simulated?: Simulated,
-        pub meaning: &'static str,
     }
 
     /// Mean squared error; lower is better.
@@ -323,7 +315,7 @@ const COIN_BRIER: f64 = 0.25;
 impl SignalRecord {
     /// The document of `record`. `as_of` is the last published date.
     pub(crate) fn of(record: &Reliability, as_of: Option<Date>) -> Self {
-        let (simulated, Kind { published, since, outcomes, .. }) = record.complete.shown();
+        let (simulated, Kind { published, since, outcomes }) = record.sums.shown();
         let done = &outcomes.done;
         let all = &done.all;
         let from_since =
@@ -348,39 +340,9 @@ impl SignalRecord {
             directions: directions(done),
             reliability: done.bins.iter().enumerate().map(bin).collect(),
             simulated: Simulated(simulated),
-            provisional: ProvisionalRecord::of(&record.provisional),
             meaning: MEANING,
             disclaimer: DISCLAIMER,
         }
-    }
-}
-
-impl ProvisionalRecord {
-    /// `None` if no provisional signal was ever shown.
-    fn of(record: &Sums) -> Option<Self> {
-        let (simulated, kind) = record.shown();
-        let Kind { published, confirmed, vanished, unlisted, since, outcomes } = kind;
-        let done = &outcomes.done;
-        let all = &done.all;
-        (*published > 0).then(|| Self {
-            since: since.map(Day),
-            published: *published,
-            confirmed: *confirmed,
-            vanished: *vanished,
-            pending: published - confirmed - vanished - unlisted,
-            unlisted: *unlisted,
-            judged: all.signals,
-            due: outcomes.due(*published),
-            never: outcomes.never,
-            hits: all.hits,
-            dates: all.dates,
-            hit_rate: all.hit_rate().map(Share::of),
-            mean_confidence: all.mean_confidence().map(Share::of),
-            brier: Brier::of(done),
-            directions: directions(done),
-            simulated: Simulated(simulated),
-            meaning: PROVISIONAL_MEANING,
-        })
     }
 }
 
@@ -412,12 +374,6 @@ impl BrierComparison {
 }
 
 impl Interval {
-    /// An interval with all digits.
-    pub(crate) fn exact(estimate: Estimate) -> Self {
-        let Estimate { value, standard_error, low, high } = estimate;
-        Self { value, standard_error, low, high }
-    }
-
     fn in_four_places(estimate: Estimate) -> Self {
         let Estimate { value, standard_error, low, high } = estimate;
         let four = |value| rounded(value, 10_000.0);

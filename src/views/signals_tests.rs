@@ -5,7 +5,7 @@ use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 
 use crate::base::Symbol;
 use crate::signals::list::TOP_MAX;
-use crate::signals::{Direction, ListedSignal, ScanTime, SignalList};
+use crate::signals::{Direction, ListedSignal, SignalList};
 use crate::views::signals as views;
 use crate::views::values;
 
@@ -21,65 +21,12 @@ fn list(symbols: &[&str]) -> SignalList {
         past: (rank > 0).then_some((64, 38)),
         base_rate: 0.539_16,
         simulated: rank == 0,
-        provisional: false,
     });
-    SignalList::complete(Date::constant(2026, 11, 20), signals.collect())
+    SignalList::of(Date::constant(2026, 11, 20), signals.collect())
 }
 
 fn top_json(list: &SignalList) -> String {
     String::from_utf8(values::to_vec(&*views::ShownSignals::of(list).top)).unwrap()
-}
-
-fn look() -> ScanTime {
-    let at = "2026-11-23T11:05:07.4+05:30".parse().unwrap();
-    ScanTime { date: Date::constant(2026, 11, 23), at }
-}
-
-fn provisional(symbol: &str, pattern: &str, confidence: f64) -> ListedSignal {
-    let complete = list(&[symbol]).signals.remove(0);
-    let pattern = pattern.to_owned();
-    ListedSignal { pattern, confidence, provisional: true, simulated: false, ..complete }
-}
-
-#[test]
-fn provisional_signals_are_ranked_with_the_others_and_marked() {
-    let complete = list(&["NSE:A", "NSE:B"]);
-    // One equal to the first except for its candle, one above all, one below all.
-    let found = vec![
-        provisional("NSE:A", "pattern_0", 0.541_781),
-        provisional("NSE:C", "pattern_9", 0.55),
-        provisional("NSE:B", "pattern_9", 0.44),
-    ];
-    let combined = complete.with_provisional(look(), found);
-    let order: Vec<_> =
-        combined.signals.iter().map(|s| (s.symbol.as_str(), s.provisional)).collect();
-    let shown = true;
-    let done = false;
-    assert_eq!(
-        order,
-        [("NSE:C", shown), ("NSE:A", done), ("NSE:A", shown), ("NSE:B", done), ("NSE:B", shown)]
-    );
-    let top: Vec<sonic_rs::Value> = sonic_rs::from_str(&top_json(&combined)).unwrap();
-    let of = |at: usize, name: &str| top[at].get(name).map(ToString::to_string);
-    assert_eq!(top.len(), 3, "one a symbol");
-    assert_eq!(of(0, "as_of").unwrap(), "\"2026-11-23\"");
-    assert_eq!(of(0, "provisional").unwrap(), "true");
-    assert_eq!(of(1, "as_of").unwrap(), "\"2026-11-20\"");
-    assert_eq!(of(1, "provisional"), None);
-    let text = |keep: fn(&ListedSignal) -> bool| {
-        let mut out = Vec::new();
-        views::SignalList::of(&combined, keep).write(&mut out);
-        String::from_utf8(out).unwrap()
-    };
-    let members = "\"as_of\":\"2026-11-20\",\"provisional_as_of\":\"2026-11-23\",\
-        \"provisional_at\":\"2026-11-23T11:05:07+05:30\",\"horizon_sessions\":5,\"count\":5";
-    assert!(text(|_| true).contains(members), "{}", text(|_| true));
-    assert!(!text(|signal| !signal.provisional).contains("provisional"));
-    // A later look replaces an earlier one. A list without provisional signals is the original one.
-    let later = combined.with_provisional(look(), vec![provisional("NSE:D", "p", 0.5)]);
-    assert_eq!(later.signals.iter().filter(|signal| signal.provisional).count(), 1);
-    assert_eq!(combined.without_provisional(), complete);
-    assert_eq!(combined.with_provisional(look(), Vec::new()), complete);
 }
 
 fn row(symbol: &str, pattern: &str, direction: Direction, confidence: f64) -> ListedSignal {
@@ -99,7 +46,7 @@ fn the_snapshot_leaves_out_low_confidence_and_conflicts() {
         row("NSE:B", "e", up, 0.502),
         row("NSE:D", "f", up, 0.499_99),
     ];
-    let complete = SignalList::complete(Date::constant(2026, 11, 20), signals.clone());
+    let complete = SignalList::of(Date::constant(2026, 11, 20), signals.clone());
     let order: Vec<&str> = complete.signals.iter().map(|s| s.pattern.as_str()).collect();
     assert_eq!(order, ["a", "c", "b", "e", "d", "f"], "rows of one symbol stand together");
     let shown = |list: &SignalList| -> Vec<String> {
@@ -117,16 +64,8 @@ fn the_snapshot_leaves_out_low_confidence_and_conflicts() {
     };
     assert_eq!(conflicts(|_| true), ["a", "c"]);
     assert_eq!(conflicts(|s| s.direction == Direction::Bearish), ["c"], "whoever is filtered");
-    // A provisional signal of another date in the other direction also keeps its symbol out of the
-    // snapshot.
-    let found = vec![ListedSignal { provisional: true, ..row("NSE:C", "g", up, 0.52) }];
-    let combined = complete.with_provisional(look(), found);
-    assert_eq!(shown(&combined), ["b"]);
-    let mut out = Vec::new();
-    views::SignalList::of(&combined, |signal| signal.symbol.as_str() == "NSE:C").write(&mut out);
-    assert!(!String::from_utf8(out).unwrap().contains("conflict"));
     signals.truncate(0);
-    assert_eq!(top_json(&SignalList::complete(Date::constant(2026, 11, 20), signals)), "[]");
+    assert_eq!(top_json(&SignalList::of(Date::constant(2026, 11, 20), signals)), "[]");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::cache::Peek;
 use crate::cache::pending::Class;
 use crate::market::InstrumentList;
 use crate::nodes::Nodes;
-use crate::nodes::relay::{Evening, RunningSignals, Update, WANTED_MAX};
+use crate::nodes::relay::{Evening, Update, WANTED_MAX};
 use crate::rt::lanes::Outcomes;
 use crate::warmers::context::WarmerContext;
 use crate::warmers::persist;
@@ -43,14 +43,6 @@ const LIST_DEADLINE_MS: u64 = 30_000;
 /// Result of reading the instrument list.
 pub(crate) type FoundList = Option<InstrumentList>;
 
-/// The signals of running candles in the leader's last message.
-pub(crate) struct HeardRunning {
-    /// `None`: the leader shows none.
-    pub running: Option<RunningSignals>,
-    /// Monotonic time after which they may not be shown.
-    pub until_mono_ms: u64,
-}
-
 /// Owner of the state that the leader sent.
 pub(crate) struct FollowTask {
     wants: Outcomes<Sent>,
@@ -61,8 +53,6 @@ pub(crate) struct FollowTask {
     since_mono_ms: u64,
     /// The state of the store that the leader reported last.
     pub evening: Evening,
-    /// Signals of running candles in the leader's last message; `None` before the first message.
-    pub running: Option<HeardRunning>,
     /// The wanted symbols at the last check.
     wanted: Vec<Symbol>,
     looked_mono_ms: u64,
@@ -87,7 +77,6 @@ impl FollowTask {
             heard_mono_ms: None,
             since_mono_ms: now_mono_ms,
             evening: Evening::default(),
-            running: None,
             wanted: Vec::new(),
             looked_mono_ms: 0,
             wanted_mono_ms: 0,
@@ -100,8 +89,6 @@ impl FollowTask {
     /// Begins to follow. The leader gets a full `MUTE_MS` for its first message.
     pub(crate) fn begin(&mut self, now_mono_ms: u64) {
         self.since_mono_ms = now_mono_ms;
-        // These signals come from an earlier leader or from this node itself.
-        self.running = None;
     }
 
     /// Whether a message of the leader came within `MUTE_MS`, or this node has not followed for
@@ -121,13 +108,10 @@ impl FollowTask {
     ) {
         let context = sinks.context;
         let heard = update.take_quotes(now_mono_ms, &context.indices);
-        let Update { unknown, rules, evening, running, age_ms, .. } = update;
+        let Update { unknown, rules, evening, age_ms, .. } = update;
         let told_mono_ms = (now_mono_ms as i64).saturating_sub_unsigned(age_ms);
         self.heard_mono_ms = self.heard_mono_ms.max(Some(told_mono_ms));
         self.evening = evening;
-        let for_ms = running.as_ref().map_or(0, |running| running.for_ms);
-        let until_mono_ms = (now_mono_ms + for_ms).saturating_sub(age_ms);
-        self.running = Some(HeardRunning { running, until_mono_ms });
         context.l1.freshness().adopt(&rules, told_mono_ms);
         let mut settled: Vec<Symbol> =
             heard.iter().map(|(quote, _)| quote.symbol.clone()).collect();

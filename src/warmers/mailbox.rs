@@ -60,8 +60,6 @@ pub(super) enum Event {
 pub(crate) struct MarketFiles {
     pub calendar: Arc<MarketCalendar>,
     pub universe: Universe,
-    /// Whether running candles are searched for signals.
-    pub provisional_signals: bool,
 }
 
 /// The single place in the mailbox for events of one kind. Dropping it frees the place for the next

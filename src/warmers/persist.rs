@@ -5,10 +5,7 @@
 //! do not go back over a restart even if the shared server has lost them.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
-
-use arc_swap::ArcSwapOption;
 
 use crate::base::{Quote, Symbol};
 use crate::cache::l2::codec;
@@ -16,7 +13,6 @@ use crate::cache::{Kind, L2Error, SecondLevel};
 use crate::market::InstrumentList;
 use crate::nodes::lead::Fence;
 use crate::rt::lanes::{LOST, Outcomes};
-use crate::store::{BackupRecord, backups};
 use crate::warmers::context::WarmerContext;
 
 /// Minimum interval between two writes. After a crash the restored prices are at most this much
@@ -111,7 +107,7 @@ impl PersistTask {
             })
         });
         if let Err(refused) = submitted {
-            tracing::warn!(%refused, "second cache level not written");
+            tracing::warn!(%refused, "the last prices were not kept for a restart; trying again");
         }
     }
 
@@ -125,7 +121,7 @@ impl PersistTask {
     pub(crate) fn store_now(&mut self, l2: &dyn SecondLevel, now_ms: i64) {
         let work = self.take();
         if let Err(error) = work.store(self.own.as_deref(), self.writes_l2.then_some(l2), now_ms) {
-            tracing::warn!(%error, "second cache level not written at the end");
+            tracing::warn!(%error, "the last prices were not kept for the next start");
         }
     }
 
@@ -176,10 +172,10 @@ pub(super) fn restore(context: &WarmerContext) {
         match codec::restore_quotes(&context.l1, &**level, now, now_mono_ms) {
             Ok(codec::Restored { quotes, of_the_future }) => {
                 let backend = level.stats().backend.as_str();
-                tracing::info!(backend, quotes, of_the_future, "restored from the second level");
+                tracing::info!(backend, quotes, of_the_future, "last prices read");
             }
-            Err(error @ L2Error::Refused { .. }) => tracing::debug!(%error, "nothing restored"),
-            Err(error) => tracing::warn!(%error, "nothing restored"),
+            Err(error @ L2Error::Refused { .. }) => tracing::debug!(%error, "no last prices read"),
+            Err(error) => tracing::warn!(%error, "no last prices read"),
         }
         lists.extend(stored_instruments(&**level));
     }
@@ -197,85 +193,5 @@ pub(crate) fn stored_instruments(level: &dyn SecondLevel) -> Option<InstrumentLi
             tracing::warn!(%error, "stored instrument list not used");
             None
         }
-    }
-}
-
-// ---- Store check
-//
-// Checks the store every few seconds, on its own lane.
-//
-// The check notices a disk that works again without a write, changes by an operator's command, the
-// result of the last backup, and the state of the signing key. It also writes the networks that the
-// edge has noted.
-
-/// Interval between two checks. A repaired disk or a disabled user may go unnoticed for this long.
-const CHECK_INTERVAL_MS: u64 = 5_000;
-
-/// Longer than all waits of a check together.
-const CHECK_DEADLINE_MS: u64 = 10_000;
-
-/// Owner of the store's checks.
-pub(crate) struct StoreCheck {
-    outcomes: Outcomes<()>,
-    /// A check is under way. Its result will be in the store's health.
-    pub in_flight: bool,
-    checked_mono_ms: Option<u64>,
-    /// The backup record at the last check.
-    backup: Arc<ArcSwapOption<BackupRecord>>,
-}
-
-impl StoreCheck {
-    pub(super) fn new(outcomes: Outcomes<()>) -> Self {
-        Self { outcomes, in_flight: false, checked_mono_ms: None, backup: Arc::default() }
-    }
-
-    /// Sends a check to its lane if one is due and the last one has ended. `exchange_ms` is the
-    /// exchange's time of the newest price.
-    pub(super) fn poll(
-        &mut self,
-        context: &WarmerContext,
-        exchange_ms: Option<i64>,
-        now_mono_ms: u64,
-    ) {
-        let since = self.checked_mono_ms.map(|at| now_mono_ms.saturating_sub(at));
-        if self.in_flight || since.is_some_and(|since_ms| since_ms < CHECK_INTERVAL_MS) {
-            return;
-        }
-        self.checked_mono_ms = Some(now_mono_ms);
-        self.in_flight = true;
-        let store = Arc::clone(&context.store);
-        let auth = Arc::clone(&context.auth);
-        let state_dir = context.state_dir.clone();
-        let backup = Arc::clone(&self.backup);
-        let shared = context.nodes.as_ref().and_then(|nodes| nodes.shared.as_ref());
-        let identify = shared.map(|shared| Arc::clone(&shared.identify));
-        let submitted = self.outcomes.submit(&context.store_lane, CHECK_DEADLINE_MS, move || {
-            store.probe();
-            if let Some(identify) = identify {
-                identify(&store);
-            }
-            auth.take_up_changes();
-            auth.write_endings();
-            auth.forget_expired(exchange_ms);
-            auth.keep_networks();
-            auth.look_after_key();
-            read_backup_record(&state_dir, &backup);
-        });
-        if let Err(refused) = submitted {
-            tracing::warn!(%refused, "store check not sent");
-        }
-    }
-
-    /// Result of the last backup; `None` if none was ever tried.
-    pub(crate) fn last_backup(&self) -> Option<BackupRecord> {
-        self.backup.load().as_deref().copied()
-    }
-}
-
-fn read_backup_record(state_dir: &Path, backup: &ArcSwapOption<BackupRecord>) {
-    match backups::read(state_dir) {
-        Ok(found) => backup.store(found.map(Arc::new)),
-        // The previous record stays in use.
-        Err(error) => tracing::debug!(%error, "backup record not read"),
     }
 }

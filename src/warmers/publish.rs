@@ -6,12 +6,10 @@ use std::collections::HashSet;
 use crate::base::Symbol;
 use crate::cache::Peek;
 use crate::nodes::cluster::SendError;
-use crate::nodes::relay::{Evening, RunningSignals, Update};
+use crate::nodes::relay::{Evening, Update};
 use crate::rt::lanes::{LOST, Outcomes};
-use crate::signals::ScanTime;
 use crate::store::Epoch;
 use crate::warmers::context::WarmerContext;
-use crate::warmers::signals::publication::ShownProvisional;
 
 /// Minimum interval between two messages.
 const APART_MS: u64 = 250;
@@ -43,7 +41,7 @@ pub(crate) struct RelayPublisher {
     under_way: Vec<Symbol>,
     in_flight: bool,
     told_mono_ms: Option<u64>,
-    told: Option<(Evening, Option<ScanTime>)>,
+    told: Option<Evening>,
     /// The last message could not be sent.
     is_failing: bool,
 }
@@ -87,31 +85,19 @@ impl RelayPublisher {
         }
     }
 
-    /// Sends a message if one is due. `running`: the published signals of running candles.
-    pub(crate) fn poll(
-        &mut self,
-        context: &WarmerContext,
-        evening: Evening,
-        running: Option<ShownProvisional>,
-        now_mono_ms: u64,
-    ) {
+    /// Sends a message if one is due.
+    pub(crate) fn poll(&mut self, context: &WarmerContext, evening: Evening, now_mono_ms: u64) {
         let (Some(nodes), Some(epoch)) = (&context.nodes, self.epoch) else { return };
         let since = self.told_mono_ms.map_or(u64::MAX, |at| now_mono_ms.saturating_sub(at));
-        let beside = (evening, running.map(|shown| shown.look));
         let has_news =
-            !self.quotes.is_empty() || !self.unknown.is_empty() || self.told != Some(beside);
+            !self.quotes.is_empty() || !self.unknown.is_empty() || self.told != Some(evening);
         if self.in_flight || since < APART_MS || (since < HEARTBEAT_MS && !has_news) {
             return;
         }
         self.told_mono_ms = Some(now_mono_ms);
-        self.told = Some(beside);
+        self.told = Some(evening);
         self.in_flight = true;
-        let mut update = self.update(context, evening, now_mono_ms);
-        update.running = running.and_then(|shown| {
-            let list = context.publication.list.load();
-            let list = list.as_ref().filter(|list| list.look == Some(shown.look))?;
-            RunningSignals::of(list, shown.until_mono_ms, now_mono_ms)
-        });
+        let update = self.update(context, evening, now_mono_ms);
         let relay = nodes.relay().cloned();
         // A refused job is reported and logged like any other failure.
         let _ = self.outcomes.submit(&nodes.lane, TELL_DEADLINE_MS, move || {
@@ -159,7 +145,7 @@ impl RelayPublisher {
         match sent.unwrap_or_else(|| Err(SendError::Unavailable(LOST.to_owned()))) {
             Ok(()) => {
                 if std::mem::take(&mut self.is_failing) {
-                    tracing::info!("the other nodes can be told again");
+                    tracing::info!("prices can be sent to the other nodes again");
                 }
                 false
             }
@@ -167,7 +153,10 @@ impl RelayPublisher {
             Err(SendError::Unavailable(failure)) => {
                 // Log once: the text differs with each attempt.
                 if !std::mem::replace(&mut self.is_failing, true) {
-                    tracing::warn!(failure, "the other nodes cannot be told");
+                    tracing::warn!(
+                        failure,
+                        "prices cannot be sent to the other nodes; trying again"
+                    );
                 }
                 // The next message carries them again. A quote that it leaves out stays as old as
                 // it was.
