@@ -159,7 +159,11 @@ fn append(
                 _ => None,
             };
             let why = conflict.err().map_or(OTHER_CANDLES.into(), |c| c.to_string());
-            tracing::warn!(symbol = %arrived.symbol, why, "fetching its whole history again");
+            tracing::warn!(
+                symbol = %arrived.symbol,
+                why,
+                "daily candles do not fit the stored ones; all of them are fetched again"
+            );
             let new = suspected.map(|date| SplitSuspicion {
                 date,
                 confirmed: false,

@@ -3,7 +3,6 @@
 use crate::base::Symbol;
 use crate::store::{CandleHistory, StoreError};
 use crate::warmers::signals::arrivals::Taken;
-use crate::warmers::signals::look::Prepared;
 use crate::warmers::signals::publication::Shown;
 
 pub(in crate::warmers) type Outcome = Result<Done, StoreError>;
@@ -14,12 +13,6 @@ pub(crate) enum Done {
     Taken(Taken),
     /// What is shown, and the symbols that users hold.
     Rebuilt(Shown, Vec<Symbol>),
-    /// Running candles can be searched.
-    Prepared(Prepared),
-    /// Running candles were searched, and their signals published.
-    Found(Shown),
-    /// The found signals could not be recorded in the store, so they are not published.
-    Refused(Shown, StoreError),
-    /// Nothing provisional is shown any more.
-    Withdrawn(Shown),
+    /// The symbols that users hold by now.
+    Held(Vec<Symbol>),
 }

@@ -11,14 +11,13 @@ use jiff::civil::Date;
 use super::symbol::{Availability, Sources};
 use crate::base::{BySource, Source, Symbol, clock};
 use crate::brokers::{BrokerError, BrokerErrorKind, DailyCandles, MarketFeed, Readiness};
-use crate::market::{MarketCalendar, Phase};
+use crate::market::MarketCalendar;
 use crate::rt::lanes::Outcomes;
 use crate::signals::history::SESSIONS_KEPT;
 use crate::store::CandleHistory;
 use crate::warmers::context::WarmerContext;
 use crate::warmers::quotes::feed_state::CLOSE_MARGIN;
 use crate::warmers::signals::histories::Histories;
-use crate::warmers::signals::provisional::Provisional;
 
 /// Pause of a source after a call failed for other reasons than its symbol.
 const FAILED_RETRY_MS: u64 = 30_000;
@@ -36,7 +35,7 @@ pub(crate) type Answer = Result<Option<DailyCandles>, BrokerError>;
 
 /// The scheduler's state when it runs the task.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Turn {
+pub(crate) struct TickState {
     pub requests_wait: bool,
     pub close_is_pricing: bool,
     pub public_is_asking: bool,
@@ -93,17 +92,10 @@ struct Call {
 /// The content of the call under way.
 struct Asked {
     at: usize,
-    purpose: Purpose,
+    /// The whole history, or the candles after the last.
+    whole: bool,
     from: Date,
     to: Date,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Purpose {
-    /// Candles to be stored: the whole history, or the candles after the last.
-    Stored { whole: bool },
-    /// A running candle, to be searched.
-    Running,
 }
 
 impl CandleCalls {
@@ -118,23 +110,17 @@ impl CandleCalls {
 
     /// Whether the last call to some source failed.
     pub(crate) fn is_failing(&self) -> bool {
-        self.calls.0.iter().any(|call| call.failure.is_some())
+        Source::ALL.into_iter().any(|source| self.fails(source))
     }
 
-    /// Whether a call for a running candle is under way.
-    pub(crate) fn asks_running(&self) -> bool {
-        let running = |call: &Call| {
-            call.asked.as_ref().is_some_and(|asked| asked.purpose == Purpose::Running)
-        };
-        self.calls.0.iter().any(running)
+    /// Whether the last call to this source failed.
+    pub(crate) fn fails(&self, source: Source) -> bool {
+        self.calls[source].failure.is_some()
     }
 
     /// Whether candles of the symbol at this position are being fetched, or wait to be stored.
     pub(crate) fn has_in_flight(&self, place: usize) -> bool {
-        let fetches = |call: &Call| {
-            let asked = call.asked.as_ref().filter(|asked| asked.purpose != Purpose::Running);
-            asked.is_some_and(|asked| asked.at == place)
-        };
+        let fetches = |call: &Call| call.asked.as_ref().is_some_and(|asked| asked.at == place);
         self.calls.0.iter().any(fetches) || self.arrived.iter().any(|arrived| arrived.at == place)
     }
 
@@ -143,9 +129,9 @@ impl CandleCalls {
         &mut self,
         source: Source,
         due: DueDate,
-        (histories, provisional): (&mut Histories, &mut Provisional),
+        histories: &mut Histories,
         context: &WarmerContext,
-        turn: Turn,
+        tick: TickState,
         now_mono_ms: u64,
     ) {
         let call = &self.calls[source];
@@ -153,7 +139,7 @@ impl CandleCalls {
             || now_mono_ms < call.rests_until_mono_ms
             || self.arrived.len() >= ARRIVED_MAX
             || (source == Source::Public
-                && !self.may_ask_public(turn, due.began_mono_ms, now_mono_ms))
+                && !self.may_ask_public(tick, due.began_mono_ms, now_mono_ms))
         {
             return;
         }
@@ -162,18 +148,15 @@ impl CandleCalls {
             return;
         }
         let date = due.date;
-        let asked = match histories.next_to_ask(source, date, sources, false, now_mono_ms) {
-            Some(at) => Some(missing(histories, context, source, at, date)),
+        let at = match histories.next_to_ask(source, date, sources, false, now_mono_ms) {
             // What is only drawn comes after everything of which signals are made.
             None if histories.are_settled(date) => {
-                next_running(provisional, context, source, date, now_mono_ms).or_else(|| {
-                    let at = histories.next_to_ask(source, date, sources, true, now_mono_ms)?;
-                    Some(missing(histories, context, source, at, date))
-                })
+                histories.next_to_ask(source, date, sources, true, now_mono_ms)
             }
-            None => None,
+            at => at,
         };
-        if let Some(asked) = asked {
+        if let Some(at) = at {
+            let asked = missing(histories, context, source, at, date);
             self.send(source, asked, histories, context, now_mono_ms);
         }
     }
@@ -214,15 +197,20 @@ impl CandleCalls {
     }
 
     /// Whether a call for candles may go to the public provider.
-    pub(crate) fn may_ask_public(&self, turn: Turn, began_mono_ms: u64, now_mono_ms: u64) -> bool {
-        if turn.close_is_pricing || turn.public_is_asking {
+    pub(crate) fn may_ask_public(
+        &self,
+        tick: TickState,
+        began_mono_ms: u64,
+        now_mono_ms: u64,
+    ) -> bool {
+        if tick.close_is_pricing || tick.public_is_asking {
             return false;
         }
         let since_mono_ms =
             self.calls[Source::Public].asked_mono_ms.unwrap_or(0).max(began_mono_ms);
         let idle_ms = now_mono_ms.saturating_sub(since_mono_ms);
-        match (turn.requests_wait, turn.before_polls) {
-            (true, _) => turn.before_polls && idle_ms >= STARVED_WHILE_WAITED_MS,
+        match (tick.requests_wait, tick.before_polls) {
+            (true, _) => tick.before_polls && idle_ms >= STARVED_WHILE_WAITED_MS,
             (false, true) => idle_ms >= STARVED_MS,
             (false, false) => true,
         }
@@ -233,25 +221,16 @@ impl CandleCalls {
         &mut self,
         source: Source,
         answer: Option<Answer>,
-        (histories, provisional): (&mut Histories, &mut Provisional),
+        histories: &mut Histories,
         now_mono_ms: u64,
     ) {
         let call = &mut self.calls[source];
         let Some(asked) = call.asked.take() else { return };
-        let Purpose::Stored { whole } = asked.purpose else {
-            let failed = take_running(&asked, answer, provisional, now_mono_ms);
-            match failed {
-                Ok(true) => call.failure = None,
-                Ok(false) => {}
-                Err(text) => call.rest(source, histories, &asked, text, now_mono_ms),
-            }
-            return;
-        };
         let tracked = &mut histories.tracked[asked.at];
         match answer {
             Some(Ok(Some(read))) => {
                 call.failure = None;
-                let Asked { at, from, to, .. } = asked;
+                let Asked { at, whole, from, to } = asked;
                 self.arrived.push_back(Arrived {
                     at,
                     symbol: tracked.symbol.clone(),
@@ -268,7 +247,11 @@ impl CandleCalls {
             }
             Some(Ok(None)) => {
                 call.failure = None;
-                tracing::warn!(symbol = %tracked.symbol, source = source.as_str(), "no candles");
+                tracing::warn!(
+                    symbol = %tracked.symbol,
+                    source = source.as_str(),
+                    "source has no daily candles of this symbol"
+                );
                 tracked.in_flight = false;
                 tracked.failed(source, true, now_mono_ms);
             }
@@ -302,7 +285,11 @@ impl Call {
             // Rate limit, circuit or token: the call is repeated when the source is ready.
             Some(BrokerErrorKind::NotReady(_)) => return,
             Some(BrokerErrorKind::Refused) => {
-                tracing::warn!(symbol = %tracked.symbol, error = %text, "no candles");
+                tracing::warn!(
+                    symbol = %tracked.symbol,
+                    error = %text,
+                    "source refuses daily candles of this symbol"
+                );
                 tracked.failed(source, true, now_mono_ms);
                 return;
             }
@@ -330,38 +317,14 @@ impl Call {
         let symbol = &histories.tracked[asked.at].symbol;
         self.rests_until_mono_ms = now_mono_ms + FAILED_RETRY_MS;
         if self.failure.as_ref() != Some(&text) {
-            tracing::warn!(source = source.as_str(), %symbol, error = %text, "no candles");
+            tracing::warn!(
+                source = source.as_str(),
+                %symbol,
+                error = %text,
+                "source gave no daily candles; trying again"
+            );
         }
         self.failure = Some(text);
-    }
-}
-
-/// Takes the answer of a call for a running candle. True: the source answered. An error: the call
-/// failed for other reasons than its symbol. A symbol whose call fails is left out of this
-/// rotation, and its last candle grows old.
-fn take_running(
-    asked: &Asked,
-    answer: Option<Answer>,
-    provisional: &mut Provisional,
-    now_mono_ms: u64,
-) -> Result<bool, String> {
-    let current = provisional.date == Some(asked.to);
-    match answer {
-        Some(Ok(read)) => {
-            if current {
-                provisional.answered(asked.at, read, now_mono_ms);
-            }
-            Ok(true)
-        }
-        Some(Err(BrokerError { kind: BrokerErrorKind::NotReady(_), .. })) if current => {
-            provisional.asked(asked.at, None);
-            Ok(false)
-        }
-        Some(Err(BrokerError {
-            kind: BrokerErrorKind::NotReady(_) | BrokerErrorKind::Refused,
-            ..
-        })) => Ok(false),
-        failed => Err(text_of(failed.and_then(Result::err).as_ref())),
     }
 }
 
@@ -380,22 +343,7 @@ fn missing(
         Some(last) if !whole => overlap_from(&context.calendar, last),
         _ => window_from(&context.calendar, date),
     };
-    Asked { at, purpose: Purpose::Stored { whole }, from, to: date }
-}
-
-/// The next call for a running candle, if one is to be searched.
-fn next_running(
-    provisional: &mut Provisional,
-    context: &WarmerContext,
-    source: Source,
-    date: Date,
-    now_mono_ms: u64,
-) -> Option<Asked> {
-    let to = provisional.date?;
-    let at = provisional.next(source)?;
-    provisional.asked(at, Some(now_mono_ms));
-    let from = overlap_from(&context.calendar, date);
-    Some(Asked { at, purpose: Purpose::Running, from, to })
+    Asked { at, whole, from, to: date }
 }
 
 fn sources(context: &WarmerContext, due: DueDate, now_mono_ms: u64) -> Sources {
@@ -461,15 +409,6 @@ pub(crate) fn settled_date(
     }
 }
 
-/// The date whose candle is running, or has ended without settling: today, from the start of
-/// continuous trading. `None` before it and on days without a session.
-pub(crate) fn running_date(calendar: &MarketCalendar, now: Timestamp) -> Option<Date> {
-    let today = clock::zoned(now).date();
-    let has_opened = calendar.opens(today)? <= now;
-    let trades = calendar.status(now).phase != Phase::PreOpen;
-    (has_opened && trades).then_some(today)
-}
-
 /// The first session of a whole history that ends at `to`.
 pub(crate) fn window_from(calendar: &MarketCalendar, to: Date) -> Date {
     back(calendar, to, SESSIONS_KEPT - 1)
@@ -526,25 +465,6 @@ mod sessions_tests {
             (a, "2027-02-01T12:00:00+05:30", None),
         ] {
             assert_eq!(settled(source, now).as_deref(), expected, "{source:?} {now}");
-        }
-    }
-
-    #[test]
-    fn a_candle_runs_from_continuous_trading_on() {
-        for (now, expected) in [
-            ("2026-11-20T08:59:59+05:30", None),
-            ("2026-11-20T09:14:59+05:30", None),
-            ("2026-11-20T09:15:00+05:30", Some("2026-11-20")),
-            ("2026-11-20T15:20:00+05:30", Some("2026-11-20")),
-            ("2026-11-20T15:36:00+05:30", Some("2026-11-20")),
-            // A Sunday evening's special session, a holiday, and a year without a list.
-            ("2026-11-08T12:00:00+05:30", None),
-            ("2026-11-08T18:30:00+05:30", Some("2026-11-08")),
-            ("2026-11-24T12:00:00+05:30", None),
-            ("2027-02-01T12:00:00+05:30", None),
-        ] {
-            let date = running_date(&MarketCalendar::embedded(), now.parse().unwrap());
-            assert_eq!(date.map(|date| date.to_string()).as_deref(), expected, "{now}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The public record of both ledgers: the outcomes of signals, and how often they were right. Run
+//! The public record: the outcomes of signals, and how often they were right. Run
 //! by jobs of the lane `signals`.
 
 use std::collections::{HashMap, HashSet};
@@ -11,10 +11,8 @@ use crate::market::MarketCalendar;
 use crate::signals::backtest::Judged;
 use crate::signals::confidence::Moves;
 use crate::signals::patterns::Key;
-use crate::signals::{Fate, HORIZON_SESSIONS, ListedSignal, Reliability, Standing};
-use crate::store::{
-    Completion, Epoch, LedgerEntry, ProvisionalEntry, SignalOutcome, Store, StoreError,
-};
+use crate::signals::{HORIZON_SESSIONS, ListedSignal, Reliability, Standing};
+use crate::store::{Epoch, LedgerEntry, SignalOutcome, Store, StoreError};
 
 /// Ledger entries read in one query.
 const LEDGER_PAGE: usize = 2_000;
@@ -48,7 +46,7 @@ impl Expected {
     }
 }
 
-/// One pass over both ledgers.
+/// One pass over the ledger.
 struct Walk<'a> {
     candles: &'a Closes<'a>,
     expected: &'a Expected,
@@ -57,7 +55,7 @@ struct Walk<'a> {
     moves: HashMap<(Date, Date), Moves>,
 }
 
-/// Reads both ledgers page by page, stores the outcomes that `candles` now show, and counts.
+/// Reads the ledger page by page, stores the outcomes that `candles` now show, and counts.
 pub(super) fn walk(
     store: &Store,
     candles: &Closes<'_>,
@@ -68,8 +66,7 @@ pub(super) fn walk(
     record.dates_missed = missed(&record.dates_published, &expected.calendar);
     let as_of = record.dates_published.last().copied();
     let mut walk = Walk { candles, expected, as_of, moves: HashMap::new() };
-    walk.complete(store, &mut record)?;
-    walk.provisional(store, &mut record)?;
+    walk.count(store, &mut record)?;
     Ok(record)
 }
 
@@ -85,39 +82,26 @@ fn missed(published: &[Date], calendar: &MarketCalendar) -> Vec<Date> {
 }
 
 impl Walk<'_> {
-    fn complete(&mut self, store: &Store, record: &mut Reliability) -> Result<(), StoreError> {
-        let epoch = self.expected.epoch;
-        let keep = |outcomes| store.keep_outcomes(epoch, false, outcomes);
-        paged(
-            |after| store.ledger(after, LEDGER_PAGE),
-            keep,
-            |entry| {
+    /// The outcomes of a page are stored before the next page is read.
+    fn count(&mut self, store: &Store, record: &mut Reliability) -> Result<(), StoreError> {
+        let mut after = 0;
+        loop {
+            let page = store.ledger(after, LEDGER_PAGE)?;
+            let is_whole = page.len() == LEDGER_PAGE;
+            let mut outcomes = Vec::new();
+            for entry in page {
                 let (standing, new) = self.judge(&entry);
-                record.complete.count(entry.on, entry.signal.simulated, &standing);
-                (entry.id, new)
-            },
-        )
-    }
-
-    fn provisional(&mut self, store: &Store, record: &mut Reliability) -> Result<(), StoreError> {
-        let epoch = self.expected.epoch;
-        let keep = |outcomes| store.keep_outcomes(epoch, true, outcomes);
-        paged(
-            |after| store.provisional_ledger(after, LEDGER_PAGE),
-            keep,
-            |ProvisionalEntry { entry, completion, .. }| {
-                let (standing, new) = self.judge(&entry);
-                let fate = match completion {
-                    Completion::Confirmed => Fate::Confirmed,
-                    Completion::Vanished => Fate::Vanished,
-                    Completion::Unknown if self.as_of > Some(entry.on) => Fate::Unlisted,
-                    Completion::Unknown => Fate::Pending,
-                };
-                let simulated = entry.signal.simulated;
-                record.provisional.count_provisional(entry.on, simulated, fate, &standing);
-                (entry.id, new)
-            },
-        )
+                record.sums.count(entry.on, entry.signal.simulated, &standing);
+                after = entry.id;
+                outcomes.extend(new.map(|outcome| (entry.id, outcome)));
+            }
+            if !outcomes.is_empty() {
+                store.keep_outcomes(self.expected.epoch, outcomes)?;
+            }
+            if !is_whole {
+                return Ok(());
+            }
+        }
     }
 
     /// The standing of a signal, and its outcome if that is new.
@@ -179,32 +163,6 @@ impl Walk<'_> {
 
 fn place(candles: &[Candle], date: Date) -> Option<usize> {
     candles.binary_search_by_key(&date, |candle| candle.date).ok()
-}
-
-/// Reads a ledger page by page. `count` returns an entry's id and its new outcome, if any. The
-/// outcomes of a page are stored before the next page is read.
-fn paged<E>(
-    read: impl Fn(i64) -> Result<Vec<E>, StoreError>,
-    keep: impl Fn(Vec<(i64, SignalOutcome)>) -> Result<(), StoreError>,
-    mut count: impl FnMut(E) -> (i64, Option<SignalOutcome>),
-) -> Result<(), StoreError> {
-    let mut after = 0;
-    loop {
-        let page = read(after)?;
-        let whole = page.len() == LEDGER_PAGE;
-        let mut outcomes = Vec::new();
-        for entry in page {
-            let (id, new) = count(entry);
-            after = id;
-            outcomes.extend(new.map(|outcome| (id, outcome)));
-        }
-        if !outcomes.is_empty() {
-            keep(outcomes)?;
-        }
-        if !whole {
-            return Ok(());
-        }
-    }
 }
 
 #[cfg(test)]

@@ -53,7 +53,6 @@ fn signal(name: &str) -> PricedSignal {
         past: Some((4, 2)),
         base_rate: 0.53,
         simulated: false,
-        provisional: false,
     };
     (signal, 1_000_000)
 }

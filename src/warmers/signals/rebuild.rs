@@ -34,7 +34,8 @@ pub(super) fn load(
 
 /// Input of a rebuild.
 pub(crate) struct RebuildOrder {
-    pub date: Date,
+    /// The dates whose lists are to be published, ascending.
+    pub dates: Vec<Date>,
     /// Symbols whose candles are trusted, each with its source and the mark of simulated data.
     pub symbols: Vec<(Symbol, Source, bool)>,
     pub expected: Expected,
@@ -42,20 +43,23 @@ pub(crate) struct RebuildOrder {
     pub publication: Publication,
 }
 
-/// Finds the date's signals in the stored candles, publishes them, and judges outcomes of earlier
-/// ones.
+/// Finds the signals of the dates in the stored candles, publishes them, and judges outcomes of
+/// earlier ones. A date's signals are what was known at its close, whatever came later.
 pub(super) fn rebuild(store: &Store, order: &RebuildOrder) -> Result<Shown, StoreError> {
     let mut histories = Vec::with_capacity(order.symbols.len());
     for (symbol, ..) in &order.symbols {
         let mut candles = store.candles(symbol)?;
-        candles.retain(|candle| candle.date <= order.date);
+        candles.retain(|candle| order.dates.last().is_some_and(|last| candle.date <= *last));
         histories.push(History { symbol: symbol.as_str().to_owned(), candles });
     }
-    let signals = found(&histories, order);
-    let symbols = histories.iter().filter(|h| close_on(&h.candles, order.date).is_some()).count();
-    let count = signals.len();
-    if store.publish_signals(order.expected.epoch, order.date, order.now_ms, symbols, signals)? {
-        tracing::info!(date = %order.date, signals = count, symbols, "signals published");
+    let universe = RebuildUniverse::examine(&histories);
+    for date in order.dates.iter().copied() {
+        let signals = found(&histories, &universe, order, date);
+        let symbols = histories.iter().filter(|h| close_on(&h.candles, date).is_some()).count();
+        let count = signals.len();
+        if store.publish_signals(order.expected.epoch, date, order.now_ms, symbols, signals)? {
+            tracing::info!(%date, signals = count, symbols, "signals published");
+        }
     }
     let candles: Closes<'_> =
         histories.iter().map(|h| (h.symbol.as_str(), h.candles.as_slice())).collect();
@@ -69,13 +73,17 @@ fn close_on(candles: &[Candle], date: Date) -> Option<i64> {
 }
 
 /// The date's signals, by rank.
-fn found(histories: &[History], order: &RebuildOrder) -> Vec<PricedSignal> {
-    let universe = RebuildUniverse::examine(histories);
-    let Ok(date) = universe.dates().binary_search(&order.date) else { return Vec::new() };
+fn found(
+    histories: &[History],
+    universe: &RebuildUniverse,
+    order: &RebuildOrder,
+    on: Date,
+) -> Vec<PricedSignal> {
+    let Ok(date) = universe.dates().binary_search(&on) else { return Vec::new() };
     let of = |name: &str| {
         let at = histories.iter().position(|history| history.symbol == name)?;
         let (symbol, _, simulated) = &order.symbols[at];
-        Some((symbol.clone(), *simulated, close_on(&histories[at].candles, order.date)?))
+        Some((symbol.clone(), *simulated, close_on(&histories[at].candles, on)?))
     };
     let signals = universe.signals_on(date).into_iter().filter_map(|signal| {
         let (symbol, simulated, close_e4) = of(signal.symbol)?;

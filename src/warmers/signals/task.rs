@@ -3,57 +3,41 @@
 //! After the official close of each trading date, and at start, every symbol's missing candles are
 //! fetched, judged and stored one by one, so a restart continues where it stopped. When no more
 //! candles are expected, the date's signals are found and published once, and the outcomes of
-//! earlier signals are judged. If the operator wants it, running candles are searched too
-//! (`provisional`). Candles of the indices and of what users hold come last, for charts. The task
-//! belongs to the scheduler's thread. Feeds are called on their lanes; store access and computation
-//! run on the lane `signals`. Must never delay a poll of quotes.
+//! earlier signals are judged. Candles of the indices and of what users hold come last, for charts.
+//! The task belongs to the scheduler's thread. Feeds are called on their lanes; store access and
+//! computation run on the lane `signals`. Must never delay a poll of quotes.
 
 use std::sync::Arc;
 
 use jiff::civil::Date;
 
-use crate::base::{BySource, Source, Symbol, clock};
+use crate::base::{BySource, Source, Symbol};
 use crate::brokers::Readiness;
 use crate::market::{IndexList, Universe};
 use crate::rt::lanes::Outcomes;
-use crate::signals::ScanTime;
 use crate::store::{CandleHistory, Epoch, Store, StoreError};
 use crate::views::health::HealthSignals;
 use crate::views::signals::ShownSignals;
 use crate::views::states::WarmerState;
-use crate::views::values::{Day, Instant};
+use crate::views::values::Day;
 use crate::warmers::context::WarmerContext;
-use crate::warmers::follow::HeardRunning;
 use crate::warmers::signals::arrivals::{Taken, Verdict, base_e4, take_in};
+use crate::warmers::signals::at_hand::{AtHand, dates_to_publish};
 use crate::warmers::signals::done::{Done, Outcome};
-use crate::warmers::signals::fetch::{
-    Answer, CandleCalls, DueDate, availability, running_date, settled_date,
-};
+use crate::warmers::signals::fetch::{Answer, CandleCalls, DueDate, TickState, settled_date};
 use crate::warmers::signals::histories::Histories;
-use crate::warmers::signals::look::{LookOrder, adopt, look, prepare, withdraw};
 use crate::warmers::signals::outcomes::Expected;
-use crate::warmers::signals::provisional::Provisional;
-use crate::warmers::signals::publication::{Shown, ShownProvisional};
+use crate::warmers::signals::publication::Shown;
 use crate::warmers::signals::rebuild::{RebuildOrder, load, rebuild};
-use crate::warmers::signals::symbol::{Availability, TrackedSymbol};
-
-pub(super) mod arrivals;
-pub(super) mod done;
-pub(crate) mod fetch;
-mod histories;
-pub(crate) mod look;
-mod outcomes;
-pub(crate) mod provisional;
-pub(crate) mod publication;
-mod rebuild;
-mod symbol;
-
-pub(super) use fetch::Turn;
+use crate::warmers::signals::symbol::TrackedSymbol;
+use crate::warmers::signals::work::Known;
 
 /// Pause after a failure of the store.
 const RETRY_MS: u64 = 30_000;
 /// Deadline of a job. Its thread has the lowest priority, and a busy machine may let it wait.
 const JOB_DEADLINE_MS: u64 = 10 * 60_000;
+/// Interval between two looks at what users hold, whose candles they see a minute after a sync.
+const HELD_EACH_MS: u64 = 60_000;
 /// A date whose signals are missing this long after it came due is reported as late.
 const LATE_MS: u64 = 60 * 60_000;
 /// Minimum share of the universe, in percent, that must have candles before a date is published.
@@ -79,14 +63,15 @@ pub(crate) struct SignalsTask {
     /// The last failure of the store; cleared by its next success.
     failure: Option<String>,
     shown: Shown,
-    /// Running candles, while the operator wants them searched.
-    provisional: Provisional,
+    /// When the store is asked next what users hold.
+    held_mono_ms: u64,
+    at_hand: AtHand,
 }
 
 impl SignalsTask {
     /// Creates an idle task; [`restore`](Self::restore) follows. `candles` receives the outcomes of
     /// calls, by source. Beyond the universe at most `chart_only_max` symbols have candles.
-    pub(super) fn new(
+    pub(crate) fn new(
         universe: &Universe,
         indices: &IndexList,
         chart_only_max: usize,
@@ -105,7 +90,8 @@ impl SignalsTask {
             retry_mono_ms: 0,
             failure: None,
             shown: Shown::nothing(),
-            provisional: Provisional::new(universe.symbols().len()),
+            held_mono_ms: 0,
+            at_hand: AtHand::default(),
         }
     }
 
@@ -116,7 +102,7 @@ impl SignalsTask {
 
     /// Reads the stored histories and signals, so that the last list is served from the start.
     /// Blocks.
-    pub(super) fn restore(&mut self, context: &WarmerContext) {
+    pub(crate) fn restore(&mut self, context: &WarmerContext) {
         let expected = self.expected(context);
         let chart_only_max = self.histories.chart_only_max;
         let publication = &context.publication;
@@ -124,19 +110,29 @@ impl SignalsTask {
         let outcome =
             load(&context.store, &context.calendar, publication, &expected, known, chart_only_max);
         self.ended(Some(Box::new(outcome)), context.clock.monotonic_ms());
+        // The first poll comes after the listener is open.
+        let due = settled_date(&context.calendar, Source::BrokerA, context.clock.now());
+        self.known(due, false).tell(context);
     }
 
     /// Takes the next due steps.
-    pub(super) fn poll(&mut self, context: &WarmerContext, turn: Turn, now_mono_ms: u64) {
+    pub(crate) fn poll(&mut self, context: &WarmerContext, tick: TickState, now_mono_ms: u64) {
         self.follow_date(context, now_mono_ms);
-        self.follow_session(context, now_mono_ms);
         self.use_lane(context, now_mono_ms);
-        let Some(date) = self.target.filter(|_| self.loaded) else { return };
-        let due = DueDate { date, began_mono_ms: self.began_mono_ms };
-        for source in Source::ALL {
-            let of = (&mut self.histories, &mut self.provisional);
-            self.calls.ask(source, due, of, context, turn, now_mono_ms);
+        if let Some(date) =
+            self.target.filter(|_| self.loaded && !self.at_hand.is_left(context, &self.histories))
+        {
+            let due = DueDate { date, began_mono_ms: self.began_mono_ms };
+            for source in Source::ALL {
+                self.calls.ask(source, due, &mut self.histories, context, tick, now_mono_ms);
+            }
         }
+        self.known(self.target, self.loaded).tell(context);
+    }
+
+    fn known(&self, due: Option<Date>, fetches: bool) -> Known<'_> {
+        let Self { histories, calls, .. } = self;
+        Known { histories, calls, due, listed: self.shown.top.as_of, fetches }
     }
 
     /// Begins to lead: the store may hold another leader's candles, so they are read again.
@@ -146,17 +142,11 @@ impl SignalsTask {
     }
 
     /// The work of a follower: publishes the signals that the leader publishes. `told`: the last
-    /// date that the leader published. `heard` is `None` before its first message.
-    pub(super) fn follow(
-        &mut self,
-        context: &WarmerContext,
-        told: Option<Date>,
-        heard: Option<&HeardRunning>,
-        now_mono_ms: u64,
-    ) {
+    /// date that the leader published.
+    pub(crate) fn follow(&mut self, context: &WarmerContext, told: Option<Date>, now_mono_ms: u64) {
         self.target = settled_date(&context.calendar, Source::BrokerA, context.clock.now());
-        self.provisional.follow(false, None);
-        if self.in_flight || self.follow_running(context, heard, now_mono_ms) {
+        self.known(self.target, false).tell(context);
+        if self.in_flight {
             return;
         }
         let behind = self.shown.top.as_of < told;
@@ -168,50 +158,6 @@ impl SignalsTask {
             self.retry_mono_ms = now_mono_ms + RETRY_MS;
         }
         self.load(context);
-    }
-
-    /// Publishes the leader's signals of running candles, or none if it has none. Without a message
-    /// the published ones stay until they expire. True: a job for this is under way.
-    fn follow_running(
-        &mut self,
-        context: &WarmerContext,
-        heard: Option<&HeardRunning>,
-        now_mono_ms: u64,
-    ) -> bool {
-        let shown = self.shown.provisional;
-        let is_old = |until_mono_ms: u64, date: Date| {
-            now_mono_ms >= until_mono_ms || date != clock::zoned(context.clock.now()).date()
-        };
-        let until_mono_ms = heard.map_or(0, |heard| heard.until_mono_ms);
-        let told = heard.and_then(|heard| heard.running.as_ref());
-        let told = told.filter(|told| !is_old(until_mono_ms, told.look.date));
-        // They are shown together with the complete ones of the previous session.
-        let told = told.filter(|_| self.loaded && self.shown.top.as_of.is_some());
-        match (told, shown) {
-            (Some(told), shown) if shown.is_none_or(|shown| shown.look != told.look) => {
-                let told = (told.look, told.signals.clone());
-                let expected = self.expected(context);
-                let publication = context.publication.clone();
-                self.submit(context, move |store| {
-                    let shown = adopt(store, told, until_mono_ms, &expected, &publication)?;
-                    Ok(Done::Found(shown))
-                });
-                true
-            }
-            (None, Some(shown))
-                if heard.is_some() || is_old(shown.until_mono_ms, shown.look.date) =>
-            {
-                let publication = context.publication.clone();
-                self.submit(context, move |_| Ok(Done::Withdrawn(withdraw(&publication))));
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// The published signals of running candles.
-    pub(super) fn running(&self) -> Option<ShownProvisional> {
-        self.shown.provisional
     }
 
     /// Reads the stored histories, and publishes the last published signals again.
@@ -233,17 +179,15 @@ impl SignalsTask {
         answer: Option<Box<Answer>>,
         now_mono_ms: u64,
     ) {
-        let of = (&mut self.histories, &mut self.provisional);
-        self.calls.take(source, answer.map(|answer| *answer), of, now_mono_ms);
+        let answer = answer.map(|answer| *answer);
+        self.calls.take(source, answer, &mut self.histories, now_mono_ms);
     }
 
     /// Milliseconds until broker A's rate limit allows the next call; the maximum if no call is
     /// left to make.
     pub(crate) fn wait_ms(&self, context: &WarmerContext) -> u64 {
         let Some(date) = self.target else { return u64::MAX };
-        let nothing_left =
-            || self.histories.are_settled(date) && self.provisional.next(Source::BrokerA).is_none();
-        if self.calls.is_asking(Source::BrokerA) || nothing_left() {
+        if self.calls.is_asking(Source::BrokerA) || self.histories.are_settled(date) {
             return u64::MAX;
         }
         match context.broker_a.candles_readiness() {
@@ -259,38 +203,28 @@ impl SignalsTask {
         if due != self.target {
             self.target = due;
             self.began_mono_ms = now_mono_ms;
+            // They were just read.
+            self.held_mono_ms = now_mono_ms + HELD_EACH_MS;
             self.histories.begin_date();
         }
     }
 
-    /// Applies the operator's switch, the current session and its rotations.
-    fn follow_session(&mut self, context: &WarmerContext, now_mono_ms: u64) {
-        let session = self.session(context);
-        self.provisional.follow(context.provisional_signals, session);
-        let serves = |source| availability(context, source) != Availability::Absent;
-        self.provisional.rotate(serves, self.calls.asks_running(), now_mono_ms);
-    }
-
-    /// The session whose running candles are searched; `None` until the previous trading date is
-    /// published.
-    fn session(&self, context: &WarmerContext) -> Option<Date> {
-        let date = running_date(&context.calendar, context.clock.now())?;
-        let before = context.calendar.previous_trading_date(date)?;
-        let published = self.target == Some(before) && self.shown.top.as_of == Some(before);
-        (context.provisional_signals && published).then_some(date)
-    }
-
     /// Sends the next job to the lane `signals`, if none is under way.
     fn use_lane(&mut self, context: &WarmerContext, now_mono_ms: u64) {
-        if self.in_flight || self.withdraws(context, now_mono_ms) {
-            return;
-        }
-        if now_mono_ms < self.retry_mono_ms {
+        if self.in_flight || now_mono_ms < self.retry_mono_ms {
             return;
         }
         let publication = context.publication.clone();
         if !self.loaded {
             self.load(context);
+        } else if let Some(job) = self.at_hand.next(
+            context,
+            &mut self.histories,
+            self.target,
+            self.shown.top.as_of,
+            self.epoch,
+        ) {
+            self.submit(context, job);
         } else if let Some(mut arrived) = self.calls.arrived.pop_front() {
             let calendar = Arc::clone(&context.calendar);
             let known = Arc::clone(&context.known_closes);
@@ -303,7 +237,8 @@ impl SignalsTask {
             let symbols = self.histories.iter().filter_map(trusted).collect();
             let expected = self.expected(context);
             let now_ms = context.clock.now_ms();
-            let order = RebuildOrder { date, symbols, expected, now_ms, publication };
+            let dates = dates_to_publish(context, date, self.shown.top.as_of);
+            let order = RebuildOrder { dates, symbols, expected, now_ms, publication };
             let chart_only_max = self.histories.chart_only_max;
             self.submit(context, move |store| {
                 Ok(Done::Rebuilt(
@@ -311,8 +246,12 @@ impl SignalsTask {
                     store.held_symbols(None, chart_only_max)?,
                 ))
             });
-        } else {
-            self.look(context, now_mono_ms);
+        } else if now_mono_ms >= self.held_mono_ms {
+            self.held_mono_ms = now_mono_ms + HELD_EACH_MS;
+            let chart_only_max = self.histories.chart_only_max;
+            self.submit(context, move |store| {
+                Ok(Done::Held(store.held_symbols(None, chart_only_max)?))
+            });
         }
     }
 
@@ -331,58 +270,6 @@ impl SignalsTask {
         Expected { universe, calendar, epoch: self.epoch }
     }
 
-    /// Prepares a session or searches its candles, if either is due.
-    fn look(&mut self, context: &WarmerContext, now_mono_ms: u64) {
-        if let (true, Some(settled)) = (self.provisional.wants_preparing(), self.target) {
-            let symbols: Vec<_> = self.histories.iter().map(trusted).collect();
-            self.submit(context, move |store| prepare(store, settled, symbols).map(Done::Prepared));
-        } else if let Some(order) = self.look_order(context, now_mono_ms) {
-            self.provisional.to_look = false;
-            self.provisional.looked_at = Some(order.look.at);
-            self.submit(context, move |store| {
-                Ok(match look(store, &order) {
-                    (shown, None) => Done::Found(shown),
-                    (shown, Some(error)) => Done::Refused(shown, error),
-                })
-            });
-        }
-    }
-
-    /// Withdraws signals of running candles that have expired or are switched off, unless a new
-    /// search can replace them now. Needs no store. True: a job for this is under way.
-    fn withdraws(&mut self, context: &WarmerContext, now_mono_ms: u64) -> bool {
-        let Some(standing) = self.shown.provisional else { return false };
-        let today = clock::zoned(context.clock.now()).date();
-        let too_old = now_mono_ms >= standing.until_mono_ms || standing.look.date != today;
-        if self.provisional.on && !too_old {
-            return false;
-        }
-        let can_look = self.loaded && now_mono_ms >= self.retry_mono_ms;
-        self.provisional.to_look = true;
-        let look = self.look_order(context, now_mono_ms).filter(|order| !order.answers.is_empty());
-        if can_look && look.is_some() {
-            return false;
-        }
-        let publication = context.publication.clone();
-        self.submit(context, move |_| Ok(Done::Withdrawn(withdraw(&publication))));
-        true
-    }
-
-    fn look_order(&self, context: &WarmerContext, now_mono_ms: u64) -> Option<LookOrder> {
-        let date = self.provisional.date?;
-        let prepared = self.provisional.to_look()?;
-        let (answers, until_mono_ms) = self.provisional.fresh(now_mono_ms);
-        Some(LookOrder {
-            look: ScanTime { date, at: context.clock.now() },
-            prepared,
-            answers,
-            expected: self.expected(context),
-            until_mono_ms,
-            now_ms: context.clock.now_ms(),
-            publication: context.publication.clone(),
-        })
-    }
-
     fn submit(
         &mut self,
         context: &WarmerContext,
@@ -397,7 +284,7 @@ impl SignalsTask {
     }
 
     /// Takes the result of a job; `None` if it was lost.
-    pub(super) fn ended(&mut self, outcome: Option<Box<Outcome>>, now_mono_ms: u64) {
+    pub(crate) fn ended(&mut self, outcome: Option<Box<Outcome>>, now_mono_ms: u64) {
         self.in_flight = false;
         let done = match outcome.map(|outcome| *outcome) {
             Some(Ok(done)) => done,
@@ -416,32 +303,18 @@ impl SignalsTask {
                 return;
             }
         };
-        match &done {
-            Done::Refused(_, error) => self.retry_later(error.to_string(), now_mono_ms),
-            // The store was not used.
-            Done::Withdrawn(_) => {}
-            _ => self.failure = None,
-        }
+        self.failure = None;
         match done {
             Done::Loaded(histories, shown, held) => {
                 self.histories.draw(held);
                 self.hold(histories, shown);
             }
             Done::Taken(taken) => self.taken(taken, now_mono_ms),
-            Done::Prepared(prepared) if Some(prepared.settled) == self.target => {
-                self.provisional.prepared = Some(Arc::new(prepared));
-            }
-            // Another date has come due since.
-            Done::Prepared(_) => {}
             Done::Rebuilt(shown, held) => {
                 self.shown = shown;
                 self.histories.draw(held);
             }
-            Done::Found(shown) | Done::Withdrawn(shown) => self.shown = shown,
-            Done::Refused(shown, _) => {
-                self.shown = shown;
-                self.provisional.to_look = true;
-            }
+            Done::Held(held) => self.histories.draw(held),
         }
     }
 
@@ -456,7 +329,6 @@ impl SignalsTask {
     fn hold(&mut self, histories: Vec<CandleHistory>, shown: Shown) {
         self.loaded = true;
         self.shown = shown;
-        self.provisional.prepared = None;
         self.histories.loaded(histories, |place| self.calls.has_in_flight(place));
     }
 
@@ -469,7 +341,6 @@ impl SignalsTask {
         tracked.in_flight = false;
         match verdict {
             Verdict::Stored { held, gap } => {
-                self.provisional.prepared = None;
                 if let Some(date) = self.target {
                     tracked.stored(held, date, gap, now_mono_ms);
                 }
@@ -477,29 +348,31 @@ impl SignalsTask {
             Verdict::Patchy { missing, faults } => {
                 let symbol = tracked.symbol.as_str();
                 let source_name = source.as_str();
-                tracing::warn!(symbol, source = source_name, missing, faults, "candles refused");
+                tracing::warn!(
+                    symbol,
+                    source = source_name,
+                    missing,
+                    faults,
+                    "daily candles with too many holes are not used"
+                );
                 tracked.refused(source, now_mono_ms);
             }
         }
     }
 
     /// The signals in the snapshot.
-    pub(super) fn shown(&self) -> &ShownSignals {
+    pub(crate) fn shown(&self) -> &ShownSignals {
         &self.shown.top
     }
 
     /// Counts for the health document.
     pub(crate) fn counts(&self) -> HealthSignals {
-        let provisional = self.provisional.on;
         HealthSignals {
             as_of: self.shown.top.as_of.map(Day),
             symbols: self.histories.len(),
             silenced: self.histories.count(TrackedSymbol::is_silenced),
             failed: self.histories.count(TrackedSymbol::lacks_candles),
             signals: self.shown.signals,
-            provisional: provisional
-                .then(|| self.shown.provisional.map_or(0, |shown| shown.signals)),
-            provisional_at: self.provisional.looked_at.filter(|_| provisional).map(Instant),
         }
     }
 
@@ -536,5 +409,5 @@ fn trusted(tracked: &TrackedSymbol) -> Option<(Symbol, Source, bool)> {
 // Results of jobs of the lane `signals`.
 
 #[cfg(test)]
-#[path = "signals_tests.rs"]
+#[path = "task_tests.rs"]
 mod tests;

@@ -19,8 +19,8 @@ fn task(symbols: &str) -> SignalsTask {
     task
 }
 
-fn turn(requests_wait: bool, before_polls: bool) -> Turn {
-    Turn { requests_wait, close_is_pricing: false, public_is_asking: false, before_polls }
+fn tick(requests_wait: bool, before_polls: bool) -> TickState {
+    TickState { requests_wait, close_is_pricing: false, public_is_asking: false, before_polls }
 }
 
 fn history(task: &SignalsTask, at: usize) -> CandleHistory {
@@ -40,17 +40,17 @@ fn candles_take_what_polls_leave_of_the_public_provider() {
     const SOON_MS: u64 = 1_000;
     const STARVED_MS: u64 = 60_000;
     const LONG_STARVED_MS: u64 = 600_000;
-    for (turn, idle_ms, may) in [
-        (turn(false, false), SOON_MS, true),
-        (turn(false, true), SOON_MS, false),
-        (turn(false, true), STARVED_MS, true),
-        (turn(true, false), LONG_STARVED_MS, false),
-        (turn(true, true), STARVED_MS, false),
-        (turn(true, true), LONG_STARVED_MS, true),
-        (Turn { close_is_pricing: true, ..turn(false, false) }, LONG_STARVED_MS, false),
-        (Turn { public_is_asking: true, ..turn(false, false) }, LONG_STARVED_MS, false),
+    for (tick, idle_ms, may) in [
+        (tick(false, false), SOON_MS, true),
+        (tick(false, true), SOON_MS, false),
+        (tick(false, true), STARVED_MS, true),
+        (tick(true, false), LONG_STARVED_MS, false),
+        (tick(true, true), STARVED_MS, false),
+        (tick(true, true), LONG_STARVED_MS, true),
+        (TickState { close_is_pricing: true, ..tick(false, false) }, LONG_STARVED_MS, false),
+        (TickState { public_is_asking: true, ..tick(false, false) }, LONG_STARVED_MS, false),
     ] {
-        assert_eq!(task.calls.may_ask_public(turn, 0, idle_ms), may, "{turn:?} after {idle_ms} ms");
+        assert_eq!(task.calls.may_ask_public(tick, 0, idle_ms), may, "{tick:?} after {idle_ms} ms");
     }
 }
 
