@@ -5,7 +5,6 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use jiff::civil::Date;
 
 use crate::base::{ClosingPrice, Holding, Symbol, clock};
@@ -91,7 +90,7 @@ pub(crate) struct PageOrder {
 }
 
 /// Reads the progress of the run of `date`. Takes at most `symbols_max` symbols.
-pub(crate) fn look(
+pub(crate) fn read_progress(
     store: &Store,
     date: Date,
     before: Option<Date>,
@@ -164,8 +163,7 @@ fn valued(id: AccountId, portfolio: Portfolio, order: &PageOrder) -> Option<Valu
     }
     let (point, repriced) = at_close(id, holdings, accounts, order);
     let priced = repriced.holdings.iter().filter(|row| row.last_price.is_some()).count();
-    let synced_at = Timestamp::from_millisecond(synced_ms).ok();
-    let synced_on = synced_at.map(|at| clock::zoned(at).date());
+    let synced_on = clock::date_of_ms(synced_ms);
     Some(Valued {
         id,
         synced_ms,

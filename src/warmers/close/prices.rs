@@ -57,7 +57,7 @@ impl Call {
 
 /// The scheduler's state when it runs the task.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Turn {
+pub(crate) struct TickState {
     pub requests_wait: bool,
     pub now_mono_ms: u64,
 }
@@ -85,9 +85,9 @@ impl PriceCalls {
         context: &WarmerContext,
         feed: &FeedState,
         feeds: &Feeds,
-        turn: Turn,
+        tick: TickState,
     ) {
-        let Turn { requests_wait, now_mono_ms } = turn;
+        let TickState { requests_wait, now_mono_ms } = tick;
         let source = feed.source();
         let call = &self.calls[source];
         if !work.is_asking()
@@ -164,7 +164,12 @@ impl PriceCalls {
             }
             Some(Err(error)) if error.kind == BrokerErrorKind::Refused => {
                 let symbols = std::mem::take(&mut call.asked);
-                tracing::warn!(source = source.as_str(), %error, ?symbols, "no closing prices");
+                tracing::warn!(
+                    source = source.as_str(),
+                    %error,
+                    ?symbols,
+                    "source gave no closing prices"
+                );
                 let Some(work) = work else { return };
                 for symbol in &symbols {
                     work.missing.answered(source, symbol, now_mono_ms);
@@ -175,7 +180,7 @@ impl PriceCalls {
                 call.rests_until_mono_ms = now_mono_ms + RETRY_MS;
                 let failure = failed.and_then(Result::err).map(|error| error.to_string());
                 let failure = failure.unwrap_or_else(|| "the call was lost".to_owned());
-                tracing::warn!(source = source.as_str(), failure, "no closing prices");
+                tracing::warn!(source = source.as_str(), failure, "source gave no closing prices");
             }
         }
     }

@@ -163,7 +163,7 @@ impl Work {
         let date = self.due.date;
         let missing = self.missing.len();
         let priced = self.closes.len();
-        tracing::info!(%date, ?reach, priced, missing, "valuing at the close");
+        tracing::info!(%date, ?reach, priced, missing, "valuing portfolios at the closing prices");
         let given_up = Arc::new(self.missing.given_up(reach));
         let walk = Walk { reach, after: AccountId(0), given_up, prices: self.closes.len() };
         self.step = match reach {

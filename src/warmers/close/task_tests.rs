@@ -5,7 +5,6 @@ use std::collections::{BTreeSet, HashSet};
 
 use rust_decimal::Decimal;
 
-use super::prices::{Call, RETRY_MS as CALL_RETRY_MS, STARVED_MS};
 use super::*;
 use crate::base::previous_close::{PreviousClose, Reason};
 use crate::base::{
@@ -17,7 +16,8 @@ use crate::market::{Derivatives, MarketCalendar};
 use crate::portfolio::{DayPoint, Derived, PointSource, Repriced, SyncOutcome};
 use crate::store::Epoch;
 use crate::store::{AccountId, FILE_NAME, NewPortfolio, NewUser, Store, StoreError, Turn};
-use crate::warmers::close::jobs::{Closes, look, page};
+use crate::warmers::close::jobs::{Closes, page, read_progress};
+use crate::warmers::close::prices::{Call, RETRY_MS as CALL_RETRY_MS, STARVED_MS};
 use crate::warmers::close::work::{LOOK_EACH_MS, PATIENCE_MS, UNHEARD_MS, WALK_REST_MS};
 
 const EVENING: &str = "2026-11-20T18:00:00+05:30";
@@ -44,6 +44,7 @@ fn holding(ticker: &str) -> Holding {
         t1_quantity: Decimal::ZERO,
         pledged_quantity: Decimal::ZERO,
         mtf_quantity: Decimal::ZERO,
+        used_quantity: Decimal::ZERO,
         disputed_quantity: Decimal::ZERO,
         cost: Some(Cost::PerShare(Decimal::ONE)),
         last_price: Some(Decimal::TWO),
@@ -87,16 +88,7 @@ fn store_with(users: &[&[&str]]) -> (tempfile::TempDir, Store, Vec<AccountId>) {
         store
             .replace_portfolio(
                 &Turn::alone(id),
-                NewPortfolio {
-                    account: Account::at(Broker::A),
-                    synced_ms: 1,
-                    synced,
-                    closes_of: None,
-                    closes_before_of: None,
-                    derive,
-                    replaces_broker_user: false,
-                    replaces_with_none: true,
-                },
+                NewPortfolio::of(Account::at(Broker::A), 1, synced, derive),
             )
             .unwrap();
         id
@@ -124,22 +116,22 @@ fn a_look_finds_what_is_missing_and_stops_at_the_cap() {
     let names = |looked: &Looked| -> BTreeSet<String> {
         looked.missing.iter().map(|symbol| symbol.as_str().to_owned()).collect()
     };
-    let whole = look(&store, date, None, 3).unwrap();
+    let whole = read_progress(&store, date, None, 3).unwrap();
     assert_eq!((whole.finished, whole.cut_off), (false, false));
     assert_eq!(names(&whole), ["NSE:A", "NSE:C"].map(str::to_owned).into());
     assert_eq!(whole.closes.into_iter().collect::<Vec<_>>(), [(symbol("NSE:B"), close("5.5"))]);
-    let some = look(&store, date, None, 2).unwrap();
+    let some = read_progress(&store, date, None, 2).unwrap();
     assert!(some.cut_off);
     assert_eq!(names(&some), ["NSE:A"].map(str::to_owned).into());
     store.finish_close(Epoch::ALONE, date.yesterday().unwrap(), 1, vec![symbol("NSE:C")]).unwrap();
-    assert_eq!(look(&store, date, None, 3).unwrap().silent, [symbol("NSE:C")].into());
+    assert_eq!(read_progress(&store, date, None, 3).unwrap().silent, [symbol("NSE:C")].into());
     store.finish_close(Epoch::ALONE, date, 2, vec![]).unwrap();
-    let late = look(&store, date, None, 3).unwrap();
+    let late = read_progress(&store, date, None, 3).unwrap();
     assert!(late.is_late && !late.finished, "nobody is valued yet");
     let answers = Arc::new(Responses::new(1 << 20));
     let all = PageOrder { cut_off: true, ..order(Reach::Last, AccountId(0), &[], &answers) };
     assert_eq!(page(&store, &all).unwrap().users, 2);
-    assert!(look(&store, date, None, 3).unwrap().finished);
+    assert!(read_progress(&store, date, None, 3).unwrap().finished);
 }
 
 fn order(
@@ -225,7 +217,7 @@ fn a_symbol_that_the_run_does_not_know_leaves_its_user_for_a_late_run() {
     let last = order(Reach::Last, AccountId(0), &[], &answers);
     assert_eq!(page(&store, &last).unwrap().users, 1);
     store.finish_close(Epoch::ALONE, date, 1, vec![]).unwrap();
-    let looked = look(&store, date, None, 9).unwrap();
+    let looked = read_progress(&store, date, None, 9).unwrap();
     assert!(!looked.finished && looked.is_late);
     assert_eq!(looked.missing, [symbol("NSE:NEW")]);
     let found =
@@ -238,7 +230,7 @@ fn a_symbol_that_the_run_does_not_know_leaves_its_user_for_a_late_run() {
     assert_eq!(page(&store, &late).unwrap().users, 1);
     let row = store.portfolio(users[1]).unwrap().holdings.remove(1);
     assert_eq!(row.last_price, Some(decimal("7")));
-    assert!(look(&store, date, None, 9).unwrap().finished);
+    assert!(read_progress(&store, date, None, 9).unwrap().finished);
     // Too many symbols: those that the run leaves out are not waited for.
     let (_directory, store, _) = store_with(&[&["A", "NEW"]]);
     let cut_off = PageOrder { cut_off: true, ..order(Reach::Last, AccountId(0), &[], &answers) };

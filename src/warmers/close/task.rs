@@ -26,21 +26,13 @@ use crate::views::health::HealthClose;
 use crate::views::states::WarmerState;
 use crate::views::values::Day;
 use crate::warmers::close::due::{Due, Judges};
-use crate::warmers::close::jobs::{Done, Looked, Outcome, PageOrder, Paged, Reach};
-use crate::warmers::close::prices::PriceCalls;
+use crate::warmers::close::jobs::{self, Done, Looked, Outcome, PageOrder, Paged, Reach};
+use crate::warmers::close::prices::{PriceCalls, TickState};
 use crate::warmers::close::work::{LOOK_EACH_MS, Step, Walk, Walked, Work};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::quotes::feed_state::{Answer, FeedState};
 use crate::warmers::quotes::feeds::Feeds;
 use crate::warmers::quotes::known_closes::KnownCloses;
-
-pub(crate) mod due;
-pub(crate) mod jobs;
-pub(crate) mod missing;
-pub(crate) mod prices;
-pub(crate) mod work;
-
-pub(super) use prices::Turn;
 
 /// Pause after a failure of the store.
 const RETRY_MS: u64 = 30_000;
@@ -74,7 +66,7 @@ pub(crate) struct CloseTask {
 
 impl CloseTask {
     /// No close is due yet. `closes` receives the outcomes of calls, by source.
-    pub(super) fn new(
+    pub(crate) fn new(
         closes: BySource<Outcomes<Box<Answer>>>,
         outcomes: Outcomes<Box<Outcome>>,
     ) -> Self {
@@ -92,13 +84,13 @@ impl CloseTask {
     }
 
     /// Takes the next due steps.
-    pub(super) fn poll(&mut self, context: &WarmerContext, feeds: &Feeds, turn: Turn) {
-        let now_mono_ms = turn.now_mono_ms;
+    pub(crate) fn poll(&mut self, context: &WarmerContext, feeds: &Feeds, tick: TickState) {
+        let now_mono_ms = tick.now_mono_ms;
         if !self.follow(context, now_mono_ms) {
             return;
         }
         if let Some(work) = &self.work {
-            feeds.iter().for_each(|feed| self.calls.ask(work, context, feed, feeds, turn));
+            feeds.iter().for_each(|feed| self.calls.ask(work, context, feed, feeds, tick));
         }
         if !self.store_in_flight && now_mono_ms >= self.store_retry_mono_ms {
             self.use_store(context, now_mono_ms);
@@ -106,7 +98,7 @@ impl CloseTask {
     }
 
     /// Stops the run because another node leads and does it. Jobs under way end first.
-    pub(super) fn rest(&mut self) {
+    pub(crate) fn rest(&mut self) {
         if !self.store_in_flight && !self.calls.is_under_way() {
             self.work = None;
             self.failure = None;
@@ -137,11 +129,17 @@ impl CloseTask {
             let date = work.due.date;
             let missing = work.missing.len();
             if work.again {
-                tracing::info!(%date, missing, "the next session begins; what came late waits");
+                tracing::info!(
+                    %date,
+                    missing,
+                    "the next session begins; portfolios that came late get no close of this date"
+                );
             } else {
                 self.gave_up = true;
                 tracing::error!(
-                    %date, missing, "close not revalued before the next session; given up"
+                    %date,
+                    missing,
+                    "some portfolios have no close of this date, and the next session begins"
                 );
             }
         } else if let Some(due) = due {
@@ -168,7 +166,7 @@ impl CloseTask {
             let symbols_max = context.close.symbols_max;
             let before = work.due.session_before;
             return self.submit(context, move |store| {
-                jobs::look(store, date, before, symbols_max).map(Done::Looked)
+                jobs::read_progress(store, date, before, symbols_max).map(Done::Looked)
             });
         }
         match &work.step {
@@ -220,7 +218,7 @@ impl CloseTask {
     }
 
     /// Takes the result of a store job; `None` if it was lost.
-    pub(super) fn ended(
+    pub(crate) fn ended(
         &mut self,
         outcome: Option<Box<Outcome>>,
         known: &KnownCloses,
@@ -273,7 +271,7 @@ impl CloseTask {
             work.unkept.append(&mut work.keeping);
         }
         if self.failure.as_ref() != Some(&failure) {
-            tracing::warn!(failure, "the close cannot be revalued; trying again");
+            tracing::warn!(failure, "portfolios cannot be valued at the close; trying again");
         }
         self.failure = Some(failure);
     }
@@ -294,7 +292,10 @@ impl CloseTask {
             let late = looked.is_late;
             tracing::info!(%date, missing, late, "revaluing portfolios at the close");
             if looked.cut_off {
-                tracing::error!("more symbols are held than BHAV_CLOSE_SYMBOLS_MAX");
+                tracing::error!(
+                    "users hold more symbols than closing prices are fetched for in one evening; \
+                     the rest keep the last price that is stored"
+                );
             }
             work.step = Step::Price(None);
             work.closes = Arc::new(looked.closes);
@@ -373,5 +374,5 @@ fn each(closes: &jobs::Closes) -> impl Iterator<Item = (&Symbol, ClosingPrice)> 
 }
 
 #[cfg(test)]
-#[path = "close_tests.rs"]
+#[path = "task_tests.rs"]
 mod tests;
