@@ -6,16 +6,19 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use jiff::Timestamp;
+use jiff::civil::Date;
 
 use crate::auth::Auth;
-use crate::base::{BySource, Clock, settings};
+use crate::base::{BySource, Clock, Symbol, settings};
 use crate::brokers::broker_a::ticker::Ticker;
 use crate::brokers::settings::UpstreamSettings;
-use crate::brokers::{BrokerA, Public, SharedToken};
+use crate::brokers::{BrokerA, DailyCandles, Public, SharedToken};
 use crate::cache::freshness::CacheSettings;
 use crate::cache::{L1, Movers, Pending, Responses, SecondLevel};
 use crate::http::PublishedJson;
-use crate::market::{Age, IndexList, InstrumentList, MarketCalendar, Phase, Snapshot, Universe};
+use crate::market::{
+    Age, IndexList, InstrumentList, MarketCalendar, Phase, Sectors, Snapshot, Universe,
+};
 use crate::nodes::valkey::Refusals;
 use crate::nodes::{Lead, Nodes};
 use crate::rt::Lane;
@@ -27,6 +30,11 @@ use crate::warmers::signals::publication::Publication;
 /// A lane job's deadline is this much longer than its call's. Starting a job takes no time unless
 /// the lane is stuck.
 const LANE_SLACK_MS: u64 = 5_000;
+
+/// Reads the candles of a symbol from one date to another without a call; `None` if there is no
+/// such symbol.
+pub(crate) type CandlesAtHand =
+    Arc<dyn Fn(&Symbol, Date, Date) -> Option<DailyCandles> + Send + Sync>;
 
 /// The shared parts that the scheduler's tasks use.
 pub struct WarmerContext {
@@ -52,10 +60,11 @@ pub struct WarmerContext {
     /// Jobs that check candles and search them for signals.
     pub signals_lane: Arc<Lane>,
     pub universe: Universe,
+    pub(crate) sectors: Arc<ArcSwap<Sectors>>,
     /// Most symbols beyond the universe whose candles are stored, for charts.
-    pub drawn_symbols_max: usize,
-    /// Whether running candles are searched for signals too.
-    pub provisional_signals: bool,
+    pub chart_only_max: usize,
+    /// Candles of a simulated exchange in this process; `None` where feeds are asked.
+    pub(crate) at_hand: Option<CandlesAtHand>,
     /// Publishes signals and their record.
     pub publication: Publication,
     /// Cached responses for users. New points invalidate some of them.

@@ -175,7 +175,7 @@ impl InstrumentsTask {
             Some(Err(NoList::Failed(failure))) => failure,
             None => LOST.to_owned(),
         };
-        tracing::warn!(%failure, "no list of instruments; the last one stays in use");
+        tracing::warn!(%failure, "no list of instruments from broker A; the last one stays in use");
         self.failure = Some(failure);
         None
     }
@@ -211,7 +211,10 @@ impl Before {
         let needed = self.universe.symbols().iter().chain(&held);
         match doubt(&fetched.list, &self.last, needed, fetched.unread) {
             Some(doubt) if self.is_believed => {
-                tracing::warn!(%doubt, "broker A's list is believed after some days");
+                tracing::warn!(
+                    %doubt,
+                    "broker A's doubtful list of instruments has come for days and is used now"
+                );
                 Ok(fetched)
             }
             Some(doubt) => Err(NoList::Doubted(fetched.list.as_of(), doubt.to_string())),
@@ -249,7 +252,10 @@ impl Before {
         let underlyings = Underlyings::of_list(underlyings, as_of);
         match underlyings.doubt(self.last.underlyings(), skipped, rows) {
             Some(doubt) if self.derivatives_are_believed => {
-                tracing::warn!(%doubt, "the list of derivatives is believed after some days");
+                tracing::warn!(
+                    %doubt,
+                    "broker A's doubtful list of derivatives has come for days and is used now"
+                );
                 Ok(underlyings)
             }
             Some(doubt) => Err(NoList::Doubted(as_of, doubt.to_string())),

@@ -17,8 +17,10 @@ mod quotes;
 mod runs;
 mod scheduler;
 mod signals;
+mod store_check;
 
 pub use crate::warmers::signals::publication::Publication;
+pub(crate) use context::CandlesAtHand;
 pub use context::Heartbeat;
 pub(crate) use context::{Reloads, Serving, WarmerContext};
 pub(crate) use mailbox::{Mailbox, MarketFiles};

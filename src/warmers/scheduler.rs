@@ -13,7 +13,7 @@ use std::time::Duration;
 use crossbeam_channel::Receiver;
 
 use crate::base::{Clock, Source, Symbol};
-use crate::cache::movers::Moment;
+use crate::cache::movers::{Listing, Moment};
 use crate::nodes::lead::Fence;
 use crate::nodes::relay::Evening;
 use crate::ops::{Exit, log};
@@ -21,13 +21,13 @@ use crate::rt::{staged, threads};
 use crate::store::{Epoch, StoreError};
 use crate::views::states::Role;
 use crate::warmers::close::due::Judges;
-use crate::warmers::close::{CloseTask, Turn as CloseTurn};
+use crate::warmers::close::{CloseTask, TickState as CloseTick};
 use crate::warmers::context::WarmerContext;
 use crate::warmers::follow::{FollowTask, WantedTask};
 use crate::warmers::instruments::InstrumentsTask;
 use crate::warmers::mailbox::{Event, EventSender, Mailbox, MarketFiles, Placed};
 use crate::warmers::persist;
-use crate::warmers::persist::{PersistTask, StoreCheck};
+use crate::warmers::persist::PersistTask;
 use crate::warmers::publish::RelayPublisher;
 use crate::warmers::quotes::apply::QuoteSinks;
 use crate::warmers::quotes::feed_state::{Answer, FeedState};
@@ -38,7 +38,8 @@ use crate::warmers::quotes::poll::QuotesTask;
 use crate::warmers::quotes::snapshot::{SnapshotContext, SnapshotTask};
 use crate::warmers::quotes::ticking::TickingTask;
 use crate::warmers::runs::WarmerStats;
-use crate::warmers::signals::{SignalsTask, Turn as SignalsTurn};
+use crate::warmers::signals::{SignalsTask, TickState as SignalsTick};
+use crate::warmers::store_check::StoreCheck;
 
 /// Longest sleep: health, `Date` and staleness are checked this often.
 const TICK_MS: u64 = 200;
@@ -320,8 +321,7 @@ impl Scheduler {
         } else {
             self.close.rest();
             let told = self.follow.evening.signals;
-            let running = self.follow.running.as_ref();
-            self.signals.follow(&self.context, told, running, now_mono_ms);
+            self.signals.follow(&self.context, told, now_mono_ms);
             self.poll_quotes(standing, now_mono_ms);
             self.follow.poll(&self.context, now_mono_ms);
         }
@@ -332,7 +332,7 @@ impl Scheduler {
         self.context.snapshot.make_asked(now_mono_ms);
         self.renew_movers(now_mono_ms);
         self.stats.snapshot(is_fresh);
-        self.publisher.poll(&self.context, evening, self.signals.running(), now_mono_ms);
+        self.publisher.poll(&self.context, evening, now_mono_ms);
         self.persist.poll(&self.context, now_mono_ms);
         let exchange_ms = self.snapshot.age().map(|age| age.as_of.as_millisecond());
         self.store_check.poll(&self.context, exchange_ms, now_mono_ms);
@@ -342,12 +342,18 @@ impl Scheduler {
 
     fn renew_movers(&self, now_mono_ms: u64) {
         let context = &self.context;
-        if context.movers.is_due(now_mono_ms) {
-            context.movers.publish(&Moment {
+        for listing in Listing::ALL {
+            let movers = context.movers.of(listing);
+            if !movers.is_due(now_mono_ms) {
+                continue;
+            }
+            movers.publish(&Moment {
                 l1: &context.l1,
                 pending: &context.pending,
                 universe: &context.universe,
                 instruments: &context.instruments.load(),
+                sectors: &context.sectors.load(),
+                listing,
                 day: context.calendar.market_day(context.clock.now()).day,
                 mono_ms: now_mono_ms,
             });
@@ -357,8 +363,8 @@ impl Scheduler {
     /// Runs the close, which leaves every other call of a feed to polls, and all of them while
     /// requests wait.
     fn poll_close(&mut self, now_mono_ms: u64) {
-        let turn = CloseTurn { requests_wait: self.quotes.is_urgent(&self.context), now_mono_ms };
-        self.close.poll(&self.context, &self.quotes.feeds, turn);
+        let tick = CloseTick { requests_wait: self.quotes.is_urgent(&self.context), now_mono_ms };
+        self.close.poll(&self.context, &self.quotes.feeds, tick);
     }
 
     fn poll_quotes(&mut self, standing: PriceOrigin, now_mono_ms: u64) {
@@ -372,13 +378,13 @@ impl Scheduler {
     }
 
     fn poll_signals(&mut self, before_polls: bool, now_mono_ms: u64) {
-        let turn = SignalsTurn {
+        let tick = SignalsTick {
             requests_wait: self.quotes.is_urgent(&self.context),
             close_is_pricing: self.close.is_pricing(),
             public_is_asking: self.quotes.feeds.public.as_ref().is_some_and(FeedState::is_asking),
             before_polls,
         };
-        self.signals.poll(&self.context, turn, now_mono_ms);
+        self.signals.poll(&self.context, tick, now_mono_ms);
     }
 
     fn report_each_second(&mut self) {
@@ -409,7 +415,6 @@ impl Scheduler {
     /// [`follow_universe`]: Self::follow_universe
     fn take_files(&mut self, files: MarketFiles) {
         self.context.calendar = files.calendar;
-        self.context.provisional_signals = files.provisional_signals;
         if files.universe != self.context.universe {
             self.context.universe = files.universe;
             self.universe_changed = true;
@@ -432,8 +437,8 @@ fn signals_task(context: &WarmerContext, events: &EventSender) -> SignalsTask {
     let candles = events.outcomes_by_source(Event::Candles);
     let universe = &context.universe;
     let indices = &context.indices;
-    let drawn_max = context.drawn_symbols_max;
-    SignalsTask::new(universe, indices, drawn_max, candles, events.outcomes(Event::Signals))
+    let chart_only_max = context.chart_only_max;
+    SignalsTask::new(universe, indices, chart_only_max, candles, events.outcomes(Event::Signals))
 }
 
 // ---- Thread
@@ -468,7 +473,9 @@ impl Warmers {
                 // The published values would stop changing and still look fresh. After a restart
                 // the service answers at once, with values from the second level that are marked
                 // stale.
-                tracing::error!("the scheduler panicked; ending the process");
+                tracing::error!(
+                    "the thread that keeps all data fresh has panicked; the process ends"
+                );
                 log::flush(LOG_FLUSH_MAX);
                 std::process::exit(Exit::Internal as i32);
             }

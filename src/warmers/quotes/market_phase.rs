@@ -85,7 +85,10 @@ impl MarketPhase {
         self.noted = Some((today, Arc::clone(&context.calendar)));
         let unknown = context.calendar.unknown_ahead(today).join(", ");
         if !unknown.is_empty() {
-            tracing::warn!(unknown, "the calendar does not know; give BHAV_CALENDAR_FILE");
+            tracing::warn!(
+                unknown,
+                "the trading calendar does not know this; give BHAV_CALENDAR_FILE"
+            );
         }
     }
 

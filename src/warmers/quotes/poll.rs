@@ -125,7 +125,11 @@ impl QuotesTask {
         let submitted =
             outcomes.submit(&feed.lane, deadline_ms, move || Box::new(call.quotes(&symbols)));
         if let Err(refused) = submitted {
-            tracing::warn!(%refused, source = source.as_str(), "poll not sent");
+            tracing::warn!(
+                %refused,
+                source = source.as_str(),
+                "source was not asked for prices; trying again"
+            );
         }
     }
 
