@@ -86,7 +86,6 @@ fn listed(signal: &Signal<'_>) -> ListedSignal {
         past: Some((signal.weight.signals, signal.weight.hits)),
         base_rate: signal.weight.base_rate,
         simulated: false,
-        provisional: false,
     }
 }
 
@@ -128,7 +127,7 @@ fn signals(c: &mut Criterion) {
         b.iter(|| {
             let signals = ranked();
             let signals = signals.iter().map(listed).collect();
-            let list = SignalList::complete(universe.dates()[last], signals);
+            let list = SignalList::of(universe.dates()[last], signals);
             let mut body = Vec::new();
             views::SignalList::of(&list, |_| true).write(&mut body);
             // Another second, so that nothing counts as unchanged.

@@ -12,7 +12,7 @@ use crate::cli::operator::{
     Done, checked, flag, group, named_file_faults, plain, print, refuse, report_faults, say, shown,
     with_env_file,
 };
-use crate::cli::{calendar, database, evaluate, keys, status, token, users};
+use crate::cli::{calendar, database, keys, status, token, users};
 use crate::config::Config;
 use crate::config::check::missing_key;
 use crate::config::cli::{Scope, typed, with_flags};
@@ -89,10 +89,6 @@ fn dispatch(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> Do
             Some(("show", typed)) => Ok(print(&effective(&shown(typed)?))),
             Some(("template", _)) => Ok(print(&template())),
             _ => unreachable!("clap demands one of the three"),
-        },
-        Some(("signals", signals)) => match signals.subcommand() {
-            Some(("evaluate", typed)) => evaluate::run(typed),
-            _ => unreachable!("clap demands it"),
         },
         Some(("calendar", typed)) => calendar::run(typed),
         Some(("status", typed)) => status::run(typed),
@@ -232,7 +228,6 @@ Examples:
   bhav backup /var/backups/bhav --keep 7 copy and check the database, while it is in use
   bhav calendar                          hours, holidays, and what of them is not known
   bhav config check                      the settings in force and where each came from
-  bhav signals evaluate candles/         how well signals predicted, on your own candles
 
 Every flag has an environment variable, named in the long help of its command, and overrides it.
 Secrets have no flag: give JWT_SECRET, BROKERA_* and BROKERB_* as systemd credentials, as
@@ -282,7 +277,6 @@ pub fn command() -> Command {
                     Command::new("template").about("Print a documented file of all settings"),
                 ),
         )
-        .subcommand(group("signals", "Look at candlestick signals").subcommand(evaluate::command()))
         .subcommand(calendar::command())
         .subcommand(status::command())
         .subcommand(status::healthcheck_command())

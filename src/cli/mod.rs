@@ -7,8 +7,6 @@ pub(crate) mod client;
 pub(crate) mod commands;
 pub(crate) mod completions;
 mod database;
-pub(crate) mod diagnoses;
-mod evaluate;
 mod keys;
 mod operator;
 mod secret_input;

@@ -15,17 +15,17 @@ use crate::brokers::broker_b::master;
 use crate::config::check::missing_key;
 use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::composed::Loaded;
+use crate::config::composed::PACKAGE_STATE_DIR;
 use crate::config::env_file::{Environment, Flags};
 use crate::config::fault::{Fault, Origin, report};
 use crate::config::load::load_with;
 use crate::config::{Config, env_file};
-use crate::market::{IndexList, MarketCalendar, Sectors, Universe};
+use crate::market::{FairValues, IndexList, MarketCalendar, Sectors, Universe};
 use crate::ops::Exit;
 use crate::store::{FILE_NAME, MaintenanceError, maintenance};
 
-/// Settings file and state directory of the package's systemd unit.
+/// Settings file of the package's systemd unit.
 const ENV_FILE: &str = "/etc/bhav/bhav.env";
-pub(crate) const STATE_DIR: &str = "/var/lib/bhav";
 /// Source of the unit's credentials (systemd.exec(5), `LoadCredential=`).
 const CREDENTIAL_STORE: &str = "/etc/credstore";
 
@@ -88,7 +88,7 @@ impl Sources {
         let credentials = Some(Path::new(CREDENTIAL_STORE));
         let mut loaded = load_with(&self.flags, &self.env, credentials, |_| None)?;
         loaded.warnings.extend(self.missing.clone());
-        take_package_state(&mut loaded, Path::new(STATE_DIR));
+        take_package_state(&mut loaded, Path::new(PACKAGE_STATE_DIR));
         Ok(loaded)
     }
 }
@@ -265,20 +265,6 @@ pub(super) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// `3 d 4 h`, `2 h 5 min`, `4 min 10 s`, `7 s`.
-pub(super) fn span(seconds: u64) -> String {
-    let d = seconds / 86_400;
-    let h = seconds / 3_600 % 24;
-    let min = seconds / 60 % 60;
-    let s = seconds % 60;
-    match (d, h, min) {
-        (0, 0, 0) => format!("{s} s"),
-        (0, 0, _) => format!("{min} min {s} s"),
-        (0, _, _) => format!("{h} h {min} min"),
-        _ => format!("{d} d {h} h"),
-    }
-}
-
 // ---- Named files
 //
 // Checks the files that settings name by reading them as the service does, so that their faults
@@ -287,11 +273,12 @@ pub(super) fn span(seconds: u64) -> String {
 type Reader = fn(&Path) -> Result<(), String>;
 
 /// Each setting that names a file, with the function that reads the file.
-const FILES: [(&str, Reader); 5] = [
+const FILES: [(&str, Reader); 6] = [
     ("BHAV_CALENDAR_FILE", |path| said(MarketCalendar::load(Some(path)))),
     ("BHAV_INDICES_FILE", |path| said(IndexList::load(Some(path)))),
     ("BHAV_UNIVERSE_FILE", |path| said(Universe::load(Some(path)))),
     ("BHAV_SECTORS_FILE", |path| said(Sectors::load(Some(path)))),
+    ("BHAV_FMV_FILE", |path| said(FairValues::load(Some(path)))),
     ("BHAV_BROKERB_MASTER_FILE", |path| said(master::load(path))),
 ];
 
@@ -359,12 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_is_written_in_its_two_largest_units() {
-        for (seconds, text) in
-            [(7, "7 s"), (250, "4 min 10 s"), (7_500, "2 h 5 min"), (273_600, "3 d 4 h")]
-        {
-            assert_eq!(span(seconds), text);
-        }
+    fn what_manipulates_a_terminal_becomes_a_space() {
         assert_eq!(plain("a\u{1b}[31mb\n"), "a [31mb ");
     }
 }

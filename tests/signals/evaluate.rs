@@ -1,19 +1,27 @@
-//! `bhav signals evaluate` through the real program: its numbers against an independent
-//! computation, the rows that it leaves out, its limits and its exit codes.
+//! The example that evaluates signals on a folder of candles: its numbers against an independent
+//! computation, and the rows that it leaves out.
 
 use std::fs;
 use std::path::Path;
 
+use bhav::signals::confidence::PRIOR_DATES;
 use sonic_rs::{JsonContainerTrait, JsonType, JsonValueTrait, Value};
 
+use super::evaluation::{Folder, report, summary};
 use crate::support::source::root;
-use crate::support::{Ran, bhav, run};
 
 /// The order of sums may differ, and nothing else.
 const TOLERANCE: f64 = 1e-12;
 
-fn evaluate(folder: &Path, flags: &[&str]) -> Ran {
-    run(bhav(&["signals", "evaluate"]).arg(folder).args(flags))
+/// What was told of the rows, and the report as the example writes it.
+fn evaluate(path: &Path) -> Result<(Vec<String>, Value), String> {
+    evaluate_with(path, PRIOR_DATES)
+}
+
+fn evaluate_with(path: &Path, prior_dates: u32) -> Result<(Vec<String>, Value), String> {
+    let folder = Folder::read(path)?;
+    let written = report(&folder, prior_dates)?.to_string();
+    Ok((folder.told, sonic_rs::from_str(&written).unwrap()))
 }
 
 fn fixture() -> std::path::PathBuf {
@@ -26,8 +34,7 @@ fn expected(name: &str) -> Value {
 }
 
 /// Expected results with the constant in use, and with the former one.
-const CONSTANTS: [(&str, &[&str]); 2] =
-    [("expected.json", &["--json"]), ("expected_300.json", &["--json", "--prior-dates", "300"])];
+const CONSTANTS: [(&str, u32); 2] = [("expected.json", PRIOR_DATES), ("expected_300.json", 300)];
 
 /// `1234567.5` as `1,234,567.50`.
 fn grouped(number: &str) -> String {
@@ -96,14 +103,12 @@ fn compare(at: &str, expected: &Value, actual: &Value, compared: &mut usize) {
 
 #[test]
 fn the_numbers_are_those_of_an_independent_computation() {
-    for (name, flags) in CONSTANTS {
-        let ran = evaluate(&fixture(), flags);
-        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
-        let actual: Value = sonic_rs::from_str(&ran.out).unwrap();
+    for (name, prior_dates) in CONSTANTS {
+        let (told, actual) = evaluate_with(&fixture(), prior_dates).unwrap();
+        assert!(told.is_empty(), "{told:?}");
         let mut compared = 0;
         compare("", &expected(name), &actual, &mut compared);
         assert!(compared > 250, "only {compared} values were compared");
-        assert_eq!(ran.out.lines().count(), 1, "one document on one line");
     }
 }
 
@@ -126,47 +131,11 @@ fn files_of_the_exchange_give_the_same_numbers() {
         assert!(written.contains("-Jan-2024\"") || written.contains("-Jan-2025\""));
         fs::write(folder.path().join(entry.file_name()), written).unwrap();
     }
-    let ran = evaluate(folder.path(), &["--json"]);
-    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
-    let actual: Value = sonic_rs::from_str(&ran.out).unwrap();
+    let (told, actual) = evaluate(folder.path()).unwrap();
+    assert!(told.is_empty(), "{told:?}");
     let mut compared = 0;
     compare("", &expected("expected.json"), &actual, &mut compared);
     assert!(compared > 250, "only {compared} values were compared");
-}
-
-#[test]
-fn the_help_names_a_sample_that_is_in_the_package_too() {
-    let help = run(&mut bhav(&["signals", "evaluate", "--help"])).out;
-    for place in ["examples/candles", "/usr/share/doc/bhav/examples/candles"] {
-        assert!(help.contains(place), "{help}");
-    }
-    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
-    for entry in fs::read_dir(fixture()).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        let asset =
-            format!("[\"examples/candles/{name}\", \"usr/share/doc/bhav/examples/candles/\"");
-        assert!(manifest.contains(&asset), "{name} is not in the package");
-    }
-}
-
-#[test]
-fn people_read_the_same_numbers_and_what_they_are_worth() {
-    let ran = evaluate(&fixture(), &[]);
-    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "nothing was left out");
-    for part in [
-        "Read     2275 candles of 4 symbols, 620 dates from 2022-09-01 to 2025-02-27\n",
-        "Judged   769 signals on 110 dates from 2024-09-12 to 2025-02-20",
-        "hit rate 0.49935\n",
-        "confidence                0.247638  0.688422       0.0876      0.0564  0.50207  0.4814",
-        "coin                      0.250000  0.693147 ",
-        "0.48-0.49       233    96     86  0.486     0.412    0.000  -0.0737 ± 0.0636 [",
-        "Most of it is the market",
-        "coin       -0.002362 ± 0.001142 [-0.004738, +0.000013]  not distinguishable from",
-        "bullish      411   246     94  0.51423   0.59854   0.59469  +0.0039 ± 0.0288",
-        "Information, not investment advice. No costs are counted",
-    ] {
-        assert!(ran.out.contains(part), "`{part}` is missing from:\n{}", ran.out);
-    }
 }
 
 #[test]
@@ -177,26 +146,34 @@ fn rows_that_cannot_be_true_are_told_and_left_out() {
         2024-01-02,NaN,11,9,10,5\n\
         \n\
         2024-01-03,10,inf,9,10,5\n\
-        2024-01-03,10,11,12,10,5\n";
+        2024-01-03,10,11,12,10,5\n\
+        2024-01-04,10,11,9,\"1.234,50\",5\n\
+        20240105,10,11,9,10,5\n\
+        2024-01-08,10,11,9,10,5.5\n";
     fs::write(folder.path().join("SPOILT.csv"), spoil).unwrap();
     fs::write(folder.path().join("EMPTY.csv"), "date,open,high,low,close\n").unwrap();
     fs::write(folder.path().join("notes.txt"), "no candles").unwrap();
-    let ran = evaluate(folder.path(), &["--json"]).with_code(0);
+    let (told, report) = evaluate(folder.path()).unwrap();
     assert_eq!(
-        ran.err,
-        "EMPTY.csv: left out: line 1 must name the column `volume` once\n\
-         SPOILT.csv:3: left out: open `NaN` is not a finite number\n\
-         SPOILT.csv:5: left out: high `inf` is not a finite number\n\
-         SPOILT.csv:6: left out: the high is below another price, or the low above one\n"
+        told,
+        [
+            "EMPTY.csv: left out: line 1 must name the column `volume` once",
+            "SPOILT.csv:3: left out: open `NaN` is not a number",
+            "SPOILT.csv:5: left out: high `inf` is not a number",
+            "SPOILT.csv:7: left out: close `1.234,50` is not a number",
+            "SPOILT.csv:8: left out: date `20240105` is not a date such as 2026-11-20",
+            "SPOILT.csv:9: left out: volume `5.5` is not a number of shares",
+            "SPOILT.csv: left out: 2024-01-03: the high is below another price, or the low above \
+             one",
+        ]
     );
-    let report: Value = sonic_rs::from_str(&ran.out).unwrap();
     let read = |name: &str| report["read"][name].as_u64().unwrap();
-    assert_eq!((read("files"), read("files_left_out"), read("rows_left_out")), (6, 1, 3));
+    assert_eq!((read("files"), read("files_left_out"), read("rows_left_out")), (6, 1, 6));
     assert_eq!((read("symbols"), read("candles")), (5, 2276));
 }
 
 #[test]
-fn a_folder_without_usable_data_exits_65() {
+fn a_folder_without_usable_data_is_refused() {
     let empty = tempfile::tempdir().unwrap();
     let spoilt = tempfile::tempdir().unwrap();
     fs::write(spoilt.path().join("A.csv"), "date,open,high,low,close,volume\n1,2,3\n").unwrap();
@@ -211,9 +188,8 @@ fn a_folder_without_usable_data_exits_65() {
         (spoilt.path(), "no usable candle"),
         (short.path(), "the candles span 504 dates"),
     ] {
-        let ran = evaluate(folder, &["--json"]);
-        assert_eq!((ran.code, ran.out.as_str()), (Some(65), ""), "{}", ran.err);
-        assert!(ran.err.contains(why), "`{why}` is missing from: {}", ran.err);
+        let refused = evaluate(folder).unwrap_err();
+        assert!(refused.contains(why), "`{why}` is missing from: {refused}");
     }
 }
 
@@ -242,8 +218,7 @@ fn suspected_splits_and_gaps_are_told_and_silence_their_symbol() {
     let last = holed.len();
     holed.drain(last - 40..last - 30);
     fs::write(path("GAMMA.csv"), holed.join("\n")).unwrap();
-    let ran = evaluate(folder.path(), &["--json"]).with_code(0);
-    let report: Value = sonic_rs::from_str(&ran.out).unwrap();
+    let (_, report) = evaluate(folder.path()).unwrap();
     let [alpha, beta, gamma] = [0, 1, 2].map(|at| &report["suspect"][at]);
     assert_eq!((&alpha["symbol"], alpha["missing"].as_u64()), (&"ALPHA".into(), Some(0)));
     let split = &alpha["suspected_splits"][0];
@@ -253,21 +228,19 @@ fn suspected_splits_and_gaps_are_told_and_silence_their_symbol() {
     assert_eq!((gamma["missing"].as_u64(), gamma["silent"].as_u64()), (Some(11), Some(30)));
     let text = report["last_date"]["signals"].to_string();
     assert!(!text.contains("ALPHA") && !text.contains("GAMMA"), "{text}");
-    let text = evaluate(folder.path(), &[]).out;
-    for told in ["ALPHA         0      61  ", " 2:1\n", "GAMMA        11      30\n"] {
-        assert!(text.contains(told), "`{told}` is missing from:\n{text}");
-    }
 }
 
 #[test]
-fn the_prior_has_bounds() {
-    for bad in ["0", "10001", "-1", "1.5"] {
-        let ran = evaluate(&fixture(), &[&format!("--prior-dates={bad}")]);
-        assert_eq!(ran.code, Some(64), "{bad}: {}", ran.err);
+fn the_summary_says_how_the_signals_did_and_what_they_are_worth() {
+    let report = report(&Folder::read(&fixture()).unwrap(), PRIOR_DATES).unwrap();
+    let text = summary(&report);
+    for part in [
+        "\"candles\":2275",
+        "\"signals\":769",
+        "not distinguishable from a coin",
+        "Most of it is the market",
+        "Information, not investment advice. No costs are counted",
+    ] {
+        assert!(text.contains(part), "`{part}` is missing from:\n{text}");
     }
-}
-
-#[test]
-fn a_folder_must_be_named() {
-    assert_eq!(run(&mut bhav(&["signals", "evaluate"])).code, Some(64));
 }

@@ -1,9 +1,10 @@
-//! Signals: the evening's list, the record, provisional candles, and the command that evaluates.
+//! Signals: the evening's list, the record, and the example that evaluates.
 
 mod candles;
 mod candles_served;
 mod evaluate;
+#[path = "../../examples/evaluate-signals/evaluation/mod.rs"]
+mod evaluation;
 mod evening;
-mod provisional;
 pub mod stage;
 mod weeks;
