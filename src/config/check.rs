@@ -13,35 +13,22 @@ use crate::config::composed::Loaded;
 use crate::config::env_file::Environment;
 use crate::config::fault::{Fault, Origin};
 use crate::config::secrets::SHARED_PREFIX;
-use crate::config::settings::{REMOVED, SETTINGS, is_known};
+use crate::config::settings::{REMOVED, is_known};
 use crate::nodes::valkey::Place;
 use crate::views::states::ExposedReason;
-
-/// Numbers of which the first must not be above the second.
-const NOT_ABOVE: [(&str, &str); 5] = [
-    ("BHAV_HTTP_HEAD_BYTES_MAX", "BHAV_HTTP_BODY_BYTES_MAX"),
-    ("BHAV_UPSTREAM_CONNECT_TIMEOUT_MS", "BHAV_UPSTREAM_TOTAL_TIMEOUT_MS"),
-    ("BHAV_UPSTREAM_READ_TIMEOUT_MS", "BHAV_UPSTREAM_TOTAL_TIMEOUT_MS"),
-    ("BHAV_UPSTREAM_BREAKER_OPEN_MS", "BHAV_UPSTREAM_BREAKER_OPEN_MAX_MS"),
-    ("BHAV_UPSTREAM_RESPONSE_BYTES_MAX", "BHAV_UPSTREAM_INSTRUMENTS_BYTES_MAX"),
-];
 
 /// Finds pairs of settings that contradict each other, and files that cannot be opened. Each fault
 /// comes with the names of the settings involved.
 pub(super) fn relations(config: &Config) -> Vec<(Vec<&'static str>, Fault)> {
     let mut found = Vec::new();
-    let number = |name| {
-        let setting = SETTINGS.iter().find(|setting| setting.name == name);
-        setting.and_then(|setting| (setting.show)(config).parse::<u64>().ok())
-    };
-    for (lower, upper) in NOT_ABOVE {
-        if let (Some(low), Some(high)) = (number(lower), number(upper))
-            && low > high
-        {
-            let problem = format!("is above {upper}={high}");
-            let cure = format!("lower it, or raise {upper}");
-            found.push((vec![lower, upper], fault(lower, low.to_string(), problem, cure)));
-        }
+    let upstream = &config.upstream;
+    if upstream.connect_timeout_ms > upstream.total_timeout_ms {
+        let name = "BHAV_UPSTREAM_CONNECT_TIMEOUT_MS";
+        let whole = "BHAV_UPSTREAM_TOTAL_TIMEOUT_MS";
+        let problem = format!("is above {whole}={}", upstream.total_timeout_ms);
+        let cure = format!("lower it, or raise {whole}");
+        let value = upstream.connect_timeout_ms.to_string();
+        found.push((vec![name, whole], fault(name, value, problem, cure)));
     }
     if let (Some(url), false) = (&config.valkey.url, cfg!(feature = "engines")) {
         let problem = "needs a program that can speak to such a server; this one was built without";
@@ -55,6 +42,7 @@ pub(super) fn relations(config: &Config) -> Vec<(Vec<&'static str>, Fault)> {
     let files = [
         ("BHAV_CACHE_CA_FILE", &config.valkey.ca_file),
         ("BHAV_CALENDAR_FILE", &config.market.calendar_file),
+        ("BHAV_FMV_FILE", &config.market.fmv_file),
         ("BHAV_INDICES_FILE", &config.market.indices_file),
         ("BHAV_BROKERB_MASTER_FILE", &config.broker_b.master_file),
         ("BHAV_SECTORS_FILE", &config.market.sectors_file),
@@ -285,11 +273,11 @@ mod tests {
     fn contradictions_and_missing_files_are_faults() {
         for (name, value) in [
             ("BHAV_UPSTREAM_CONNECT_TIMEOUT_MS", "8000"),
-            ("BHAV_UPSTREAM_BREAKER_OPEN_MS", "61000"),
             ("BHAV_CALENDAR_FILE", "no/such/file"),
             ("BHAV_INDICES_FILE", "."),
             ("BHAV_UNIVERSE_FILE", "no/such/file"),
             ("BHAV_SECTORS_FILE", "no/such/file"),
+            ("BHAV_FMV_FILE", "no/such/file"),
         ] {
             let faults = load_env(&[(name, value)]).unwrap_err();
             assert_eq!(faults.len(), 1, "{faults:?}");
@@ -317,15 +305,6 @@ mod tests {
             if let Err(text) = faults {
                 assert!(text.contains("is taken by BHAV_LISTEN="), "{text}");
             }
-        }
-    }
-
-    #[test]
-    fn the_numbers_that_must_not_cross_are_settings() {
-        let config = Config::default();
-        for name in NOT_ABOVE.iter().flat_map(|(lower, upper)| [lower, upper]) {
-            let setting = SETTINGS.iter().find(|setting| setting.name == *name).expect(name);
-            assert!((setting.show)(&config).parse::<u64>().is_ok(), "{name} is a number");
         }
     }
 

@@ -150,7 +150,7 @@ mod tests {
                 "demo",
                 "--listen",
                 "127.0.0.1:0",
-                "--http-head-bytes-max=2048",
+                "--http-body-bytes-max=2048",
                 "--seed=7",
                 "--sim-listen",
                 "127.0.0.1:9",
@@ -160,7 +160,7 @@ mod tests {
             .unwrap();
         let typed = typed(&matches);
         assert_eq!(typed["BHAV_LISTEN"], "127.0.0.1:0");
-        assert_eq!(typed["BHAV_HTTP_HEAD_BYTES_MAX"], "2048");
+        assert_eq!(typed["BHAV_HTTP_BODY_BYTES_MAX"], "2048");
         assert_eq!(typed["BHAV_SIM_SEED"], "7");
         assert_eq!(typed["BHAV_SIM_LISTEN"], "127.0.0.1:9");
         assert_eq!(typed["BHAV_MAX_CONNECTIONS"], "5");

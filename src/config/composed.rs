@@ -23,6 +23,9 @@ use crate::store::settings::StoreSettings;
 use crate::warmers::context::CloseSettings;
 use crate::web::site::WebSettings;
 
+/// State directory of the package's systemd unit.
+pub(crate) const PACKAGE_STATE_DIR: &str = "/var/lib/bhav";
+
 settings! {
     /// All settings. `Config::default()` equals the result of an empty environment.
     pub struct Config {

@@ -13,14 +13,9 @@ use crate::config::value::{self, Show};
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
-/// Size of the head parser's table (`http::message::head::HEADERS_MAX`).
-const HEADERS_HARD_MAX: u64 = 128;
-/// Positions in a head are 16-bit numbers (`http::message::head::HEAD_BYTES_MAX`).
-const HEAD_BYTES_HARD_MAX: u64 = 64 * KIB;
 /// OWASP's minimum for argon2id with two passes and one lane.
 const ARGON2_MEMORY_KIB_MIN: u64 = 19_456;
 const HOUR_MS: u64 = 3_600_000;
-const DAY_MS: u64 = 24 * HOUR_MS;
 
 /// One setting. Its flag is the variable without `BHAV_`, in lower case, with dashes.
 #[derive(Debug)]
@@ -71,7 +66,6 @@ words! {
         Upstream = "Upstream calls",
         Cache = "Cache",
         Market = "Market data files",
-        Close = "Revaluation of portfolios after the close",
         Accounts = "Accounts",
         Simulator = "Simulator (demo and sim only)",
         Log = "Log",
@@ -158,18 +152,15 @@ pub const SETTINGS: &[Setting] = &[
         "Further connections are closed at once. One address never gets more than nine tenths of \
          BHAV_MAX_CONNECTIONS. Proxies in BHAV_TRUSTED_PROXIES and Unix sockets are not limited. \
          All clients behind a proxy that is not listed share one limit."),
-    setting!(Http "BHAV_HTTP_HEAD_BYTES_MAX",
-        http.head_bytes_max = number(KIB, HEAD_BYTES_HARD_MAX), "bytes",
-        "Longest request line and headers",
-        "A longer one is answered 431 (414 for the request line)."),
-    setting!(Http "BHAV_HTTP_HEADERS_MAX",
-        http.headers_max = number(16, HEADERS_HARD_MAX), "headers",
-        "Most headers of a request",
-        "One with more is answered 431. Browsers behind proxies send more than 16."),
     setting!(Http live "BHAV_HTTP_BODY_BYTES_MAX",
         http.body_bytes_max = number(KIB, 16 * MIB), "bytes",
         "Longest request body",
         "A longer one is answered 413. Memory: up to this much for each open request."),
+    setting!(Http live "BHAV_IMPORT_BYTES_MAX",
+        http.upload_bytes_max = number(KIB, 64 * MIB), "bytes",
+        "Longest file of trades",
+        "A longer one is answered 413. All files that arrive or are being read have 64 MiB \
+         together."),
     setting!(Http live "BHAV_HTTP_HEAD_TIMEOUT_MS",
         http.head_timeout_ms = number(100, 600_000), "ms",
         "Longest time from the first byte of a request to the end of its head",
@@ -183,14 +174,6 @@ pub const SETTINGS: &[Setting] = &[
         "How long a connection may be idle between requests",
         "Keep it above the idle timeout of a proxy in front, or the proxy may send requests on \
          closed connections."),
-    setting!(Http live "BHAV_HTTP_UNREAD_OUTPUT_BYTES_MAX",
-        http.unread_output_bytes_max = number(16 * KIB, 64 * MIB), "bytes",
-        "Responses that a client may leave unread before its next requests wait"),
-    setting!(Http live "BHAV_HTTP_UNREAD_OUTPUT_TIMEOUT_MS",
-        http.unread_output_timeout_ms = number(100, 600_000), "ms",
-        "How long a client may take to read each 64 KiB of its responses",
-        "A connection that reads more slowly is closed and logged. One that keeps reading is not, \
-         however long the whole response takes."),
     setting!(Http live "BHAV_HTTP_DRAIN_TIMEOUT_MS",
         http.drain_timeout_ms = number(100, 600_000), "ms",
         "How long open requests may take after SIGTERM",
@@ -204,20 +187,11 @@ pub const SETTINGS: &[Setting] = &[
         "Most open streams of one client address (IPv6: one /64); 0 is no limit",
         "Further ones are answered 503; one with quotes counts as two. Programs on this machine \
          and proxies in BHAV_TRUSTED_PROXIES are not limited."),
-    setting!(Http live "BHAV_STREAM_CHOICES_MAX",
-        http.stream_choices_max = number(0, 100_000), "choices",
-        "Most different choices of symbols that open streams show quotes of; 0 is none",
-        "Streams with the same symbols in the same order share one. Each takes up to 40 KiB, and \
-         some 0.2 ms of CPU for each change; one more is answered 503."),
     setting!(Http live "BHAV_STREAM_INTERVAL_MS",
         http.stream_interval_ms = number(250, 60_000), "ms",
         "Shortest interval between two events of a stream",
         "Changes in between are sent together, as the newest state. An event that was late does \
          not delay the next one. Each event costs some 10 microseconds of CPU for each stream."),
-    setting!(Http live "BHAV_STREAM_LIFE_MS", http.stream_life_ms = number(1_000, DAY_MS), "ms",
-        "How long a stream lives, a tenth more or less",
-        "Clients then connect again and get nothing that they have already. Keeps readers spread \
-         over the servers behind a balancer."),
     setting!(BrokerA "BHAV_BROKERA_URL", broker_a.url = root_url, "url",
         "Root URL of broker A's API, to which the documented paths are appended",
         "Danger: the access token is sent there. Change it only for the simulator."),
@@ -267,9 +241,6 @@ pub const SETTINGS: &[Setting] = &[
     setting!(Upstream "BHAV_UPSTREAM_CONNECT_TIMEOUT_MS",
         upstream.connect_timeout_ms = number(50, 60_000), "ms",
         "Timeout of the TCP and TLS handshakes"),
-    setting!(Upstream "BHAV_UPSTREAM_READ_TIMEOUT_MS",
-        upstream.read_timeout_ms = number(50, 120_000), "ms",
-        "Timeout of the head of a response, and again of its body"),
     setting!(Upstream "BHAV_UPSTREAM_TOTAL_TIMEOUT_MS",
         upstream.total_timeout_ms = number(100, 120_000), "ms",
         "Timeout of a whole call, including redirects",
@@ -283,35 +254,12 @@ pub const SETTINGS: &[Setting] = &[
         "Syncs that one user may start a minute, at both brokers together; 0 is no limit",
         "Danger: the calls come from this server's address, which a broker may block for all \
          users."),
-    setting!(Upstream "BHAV_UPSTREAM_RESPONSE_BYTES_MAX",
-        upstream.response_bytes_max = number(64 * KIB, 256 * MIB), "bytes",
-        "Largest response accepted from an upstream"),
-    setting!(Upstream "BHAV_UPSTREAM_INSTRUMENTS_BYTES_MAX",
-        upstream.instruments_bytes_max = number(MIB, 1_024 * MIB), "bytes",
-        "Largest daily instrument list accepted"),
-    setting!(Upstream "BHAV_UPSTREAM_BREAKER_FAILURES",
-        upstream.breaker_failures = number(1, 1_000), "failures",
-        "Consecutive failures after which the circuit breaker of an upstream opens"),
-    setting!(Upstream "BHAV_UPSTREAM_BREAKER_OPEN_MS",
-        upstream.breaker_open_ms = number(100, HOUR_MS), "ms",
-        "How long the circuit breaker stays open at first; doubles on each further failure"),
-    setting!(Upstream "BHAV_UPSTREAM_BREAKER_OPEN_MAX_MS",
-        upstream.breaker_open_max_ms = number(100, DAY_MS), "ms",
-        "The longest that the circuit breaker stays open"),
     setting!(Cache "BHAV_CACHE_L1_ENTRIES_MAX",
         cache.l1_entries_max = number(100, 10_000_000), "entries",
         "Most quotes and unknown symbols cached in memory",
         "About half a KiB each."),
     setting!(Cache "BHAV_CACHE_MISS_WAIT_MS", cache.miss_wait_ms = number(10, 30_000), "ms",
         "How long a request may wait for uncached symbols"),
-    setting!(Cache "BHAV_CACHE_WAITERS_MAX", cache.waiters_max = number(1, 100_000), "requests",
-        "Requests that may wait for uncached symbols at the same time",
-        "Further requests are answered at once, from the cache alone."),
-    setting!(Cache "BHAV_CACHE_DEMAND_TTL_MS", cache.demand_ttl_ms = number(1_000, DAY_MS), "ms",
-        "How long a symbol is polled after it was last requested"),
-    setting!(Cache "BHAV_CACHE_L2_RECORDS_MAX",
-        cache.l2_records_max = number(100, 10_000_000), "records",
-        "Most records of each kind in the second cache level"),
     setting!(Cache "BHAV_CACHE_URL", valkey.url = cache_url, "url",
         "Valkey or Redis server that holds the second cache level, before the file on disk",
         "valkey://HOST:PORT, redis://HOST:PORT, rediss://HOST:PORT (TLS) or unix:PATH; USER@ \
@@ -342,24 +290,17 @@ pub const SETTINGS: &[Setting] = &[
         "The sectors of companies, in place of the built-in ones of the NIFTY 50",
         "An index provider's list of constituents as CSV, with the columns Industry and ISIN Code, \
          below a first line with its date and name, such as # 2026-09-30 NIFTY 500."),
+    setting!(Market live "BHAV_FMV_FILE", market.fmv_file = path_if_any, "path",
+        "The highest prices of 31 January 2018, for gains of shares bought until then",
+        "CSV with the columns isin and price, of at most 12,000 securities, as the exchanges \
+         printed them then. A correction of kind fmv comes before it. Without it such gains are \
+         left out as fmv_missing."),
     setting!(Market "BHAV_CANDLES_BEYOND_MAX",
         market.candles_beyond_max = number(0, 2_000), "symbols",
         "Most symbols beyond BHAV_UNIVERSE_FILE whose daily candles are stored, for charts",
         "The indices and sectors first, then what users hold, by name. They are fetched after \
          everything of which signals are made: one call a day for each, and 60 KiB of disk. 0 \
          stores none."),
-    setting!(Market live "BHAV_SIGNALS_PROVISIONAL", market.signals_provisional = switch,
-        "true or false",
-        "Also compute signals from the current day's candles, before the official close",
-        "Such a pattern can appear and vanish until the close, and the closing auction moves \
-         prices once more. Each is marked provisional and kept in a record of its own. They are \
-         replaced by the final list of the day. Costs one call for each share every five minutes."),
-    setting!(Close "BHAV_CLOSE_PAGE_USERS", close.page_users = number(1, 10_000), "users",
-        "Users revalued in one transaction after the close",
-        "Memory: the holdings of that many users, for a moment."),
-    setting!(Close "BHAV_CLOSE_SYMBOLS_MAX", close.symbols_max = number(1, 100_000), "symbols",
-        "Most held symbols whose closing prices are fetched in one evening",
-        "Holdings of further symbols keep their last known price and are counted as carried."),
     setting!(Accounts live "BHAV_REGISTRATION",
         auth.registration = registration, "open, first or closed",
         "Whether anybody who reaches the service may create an account",
@@ -389,10 +330,6 @@ pub const SETTINGS: &[Setting] = &[
     setting!(Accounts "BHAV_CRYPTO_THREADS", auth.crypto_threads = number(0, 256), "threads",
         "Threads that hash passwords; 0 is half of the cores",
         "They run at the lowest priority, so that logins do not slow down the market routes."),
-    setting!(Accounts "BHAV_CRYPTO_QUEUE_MAX",
-        auth.crypto_queue_max = number(1, 10_000), "hashes",
-        "Most password hashes that wait for a thread",
-        "One more is answered 503 at once."),
     setting!(Accounts "BHAV_STORE_URL", store.url = store_url, "url",
         "PostgreSQL database that holds accounts, portfolios, journals and signals",
         "Without it they are in a file of BHAV_STATE_DIR. Example: \
@@ -414,10 +351,6 @@ pub const SETTINGS: &[Setting] = &[
     setting!(Accounts "BHAV_STORE_WRITERS", store.writers = number(0, 64), "threads",
         "Threads that write to a database server; 0 is four",
         "Each has a connection. A file is always written by one thread."),
-    setting!(Accounts "BHAV_STORE_WRITES_PER_COMMIT_MAX",
-        store.writes_per_commit_max = number(1, 10_000), "writes",
-        "Most waiting writes that are committed to disk together",
-        "With 1, each write waits for the disk by itself."),
     setting!(Accounts live "BHAV_KEY_REQUESTS_PER_MINUTE",
         auth.key_requests_per_minute = number(0, 1_000_000), "requests",
         "Requests that may be made with one API key a minute; 0 is no limit",
@@ -429,6 +362,16 @@ pub const SETTINGS: &[Setting] = &[
         "Journal changes and deletions that one user may make a minute; 0 is no limit",
         "All of them may come at once; after that they are allowed at even intervals. Further \
          ones are answered 429. Danger: without a limit one user can keep the disk busy for all."),
+    setting!(Accounts live "BHAV_IMPORT_ATTEMPTS_PER_MINUTE",
+        store.import_attempts_per_minute = number(0, 10_000), "files",
+        "Files of trades that one user may send a minute; 0 is no limit",
+        "Nodes that share a server count together. Danger: without a limit one user can keep the \
+         thread busy that reads files for all."),
+    setting!(Accounts live "BHAV_LEDGER_ROWS_MAX",
+        store.ledger_rows_max = number(1_000, 10_000_000), "rows",
+        "Rows that all imports of one user may have, previews included",
+        "More are answered 409. A ledger is computed in memory: 300,000 rows take some 200 MB for \
+         a few seconds."),
     setting!(Simulator "BHAV_SIM_LISTEN", sim.listen = address, "ip:port",
         "Address at which the simulator listens",
         "Port 0 takes a free port. By default it is another loopback address than the service's, \
@@ -456,8 +399,31 @@ pub const SETTINGS: &[Setting] = &[
 
 /// Settings of released versions that are constants now. An upgrade must not keep the service from
 /// starting, so one that is still set gives a warning and changes nothing.
-pub const REMOVED: [&str; 3] =
-    ["BHAV_CACHE_NEGATIVE_TTL_MS", "BHAV_PUBLIC_LANE_THREADS", "BHAV_UPSTREAM_REDIRECTS_MAX"];
+pub const REMOVED: [&str; 23] = [
+    "BHAV_CACHE_DEMAND_TTL_MS",
+    "BHAV_CACHE_L2_RECORDS_MAX",
+    "BHAV_CACHE_NEGATIVE_TTL_MS",
+    "BHAV_CACHE_WAITERS_MAX",
+    "BHAV_CLOSE_PAGE_USERS",
+    "BHAV_CLOSE_SYMBOLS_MAX",
+    "BHAV_CRYPTO_QUEUE_MAX",
+    "BHAV_HTTP_HEADERS_MAX",
+    "BHAV_HTTP_HEAD_BYTES_MAX",
+    "BHAV_HTTP_UNREAD_OUTPUT_BYTES_MAX",
+    "BHAV_HTTP_UNREAD_OUTPUT_TIMEOUT_MS",
+    "BHAV_PUBLIC_LANE_THREADS",
+    "BHAV_SIGNALS_PROVISIONAL",
+    "BHAV_STORE_WRITES_PER_COMMIT_MAX",
+    "BHAV_STREAM_CHOICES_MAX",
+    "BHAV_STREAM_LIFE_MS",
+    "BHAV_UPSTREAM_BREAKER_FAILURES",
+    "BHAV_UPSTREAM_BREAKER_OPEN_MAX_MS",
+    "BHAV_UPSTREAM_BREAKER_OPEN_MS",
+    "BHAV_UPSTREAM_INSTRUMENTS_BYTES_MAX",
+    "BHAV_UPSTREAM_READ_TIMEOUT_MS",
+    "BHAV_UPSTREAM_REDIRECTS_MAX",
+    "BHAV_UPSTREAM_RESPONSE_BYTES_MAX",
+];
 
 // ---- Template
 //
@@ -572,7 +538,32 @@ mod tests {
         ("log", LogSettings::FIELDS),
     ];
 
-    /// `section.field` of each field, except secrets and fields derived from the node's name.
+    /// Fields that only tests and the measurements of this repository turn.
+    const WITHOUT_A_SETTING: [&str; 20] = [
+        "auth.crypto_queue_max",
+        "cache.demand_ttl_ms",
+        "cache.l2_records_max",
+        "cache.waiters_max",
+        "close.page_users",
+        "close.symbols_max",
+        "http.head_bytes_max",
+        "http.headers_max",
+        "http.stream_choices_max",
+        "http.stream_life_ms",
+        "http.unread_output_bytes_max",
+        "http.unread_output_timeout_ms",
+        // Derived from the node's name.
+        "store.connection_name",
+        "store.writes_per_commit_max",
+        "upstream.breaker_failures",
+        "upstream.breaker_open_max_ms",
+        "upstream.breaker_open_ms",
+        "upstream.instruments_bytes_max",
+        "upstream.read_timeout_ms",
+        "upstream.response_bytes_max",
+    ];
+
+    /// `section.field` of each field, except secrets.
     fn fields_of_the_structs() -> BTreeSet<String> {
         let is_section = |field: &str| SECTIONS.iter().any(|(section, _)| *section == field);
         let own = Config::FIELDS.iter().map(|(field, _)| *field);
@@ -582,16 +573,19 @@ mod tests {
             let settings = fields.iter().filter(|(_, kind)| !kind.contains("SecretString"));
             settings.map(move |(field, _)| format!("{section}.{field}"))
         });
-        let all = of_config.chain(of_sections);
-        all.filter(|field| field != "store.connection_name").collect()
+        of_config.chain(of_sections).collect()
     }
 
     #[test]
-    fn every_field_has_exactly_one_setting() {
+    fn every_field_has_one_setting_or_is_listed_as_without() {
         let listed: Vec<String> = SETTINGS.iter().map(|s| s.field.replace(' ', "")).collect();
         let set: BTreeSet<String> = listed.iter().cloned().collect();
         assert_eq!(set.len(), listed.len(), "a field has two settings");
-        assert_eq!(set, fields_of_the_structs());
+        let without: BTreeSet<String> = WITHOUT_A_SETTING.map(str::to_owned).into();
+        assert_eq!(without.len(), WITHOUT_A_SETTING.len(), "a field is listed twice");
+        assert!(set.is_disjoint(&without), "a field has a setting and is listed as without");
+        let all: BTreeSet<String> = set.union(&without).cloned().collect();
+        assert_eq!(all, fields_of_the_structs());
     }
 
     #[test]

@@ -123,8 +123,6 @@ fn what_was_given_to_work_on_and_cannot_be_used_is_65() {
     let (scene, out) = (Scene::at(TRADING), tempfile::tempdir().unwrap());
     scene.start().stop();
     let state = state_flag(scene.state.path());
-    let folder = out.path().to_str().unwrap();
-    expect("candles", &run(&mut bhav(&["signals", "evaluate", folder])), 65, "no CSV file");
     let ran = run_with(&mut bhav(&["token", "a", "--url=unix:nowhere"]), "no code here\n");
     expect("code", &ran, 65, "no request_token");
     let mut add = bhav(&["user", "add", "a@example.com", "--password-file=-", &state]);
@@ -176,8 +174,6 @@ fn what_cannot_be_made_or_written_is_74() {
     };
     let ran = written(&mut bhav(&["config", "template"]));
     expect("output", &ran, 74, "standard output: ");
-    let ran = written(bhav(&["signals", "evaluate"]).arg(root().join("examples/candles")));
-    expect("a report", &ran, 74, "standard output: ");
 }
 
 /// Whichever descriptor is missing. Never 64, after which systemd does not try again.

@@ -118,9 +118,13 @@ fn the_market_files_are_read_as_well() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "garbage").unwrap();
     let path = file.path().to_str().unwrap();
-    for name in
-        ["BHAV_CALENDAR_FILE", "BHAV_INDICES_FILE", "BHAV_UNIVERSE_FILE", "BHAV_SECTORS_FILE"]
-    {
+    for name in [
+        "BHAV_CALENDAR_FILE",
+        "BHAV_INDICES_FILE",
+        "BHAV_UNIVERSE_FILE",
+        "BHAV_SECTORS_FILE",
+        "BHAV_FMV_FILE",
+    ] {
         let ran = check_with(&[(name, path)], &[]);
         assert_eq!(ran.code, Some(64), "{name}: {}", ran.out);
         expect_in(&ran.err, &[&format!("{path}:1:")]);
@@ -284,7 +288,7 @@ fn help_is_for_people() {
     );
     let ran = run(&mut bhav(&["serve", "--help"]));
     assert_eq!(ran.code, Some(0));
-    expect_in(&ran.out, &["HTTP limits:", "[default: 16384]", "[env: BHAV_LISTEN]", "regulated"]);
+    expect_in(&ran.out, &["HTTP limits:", "[default: 65536]", "[env: BHAV_LISTEN]", "regulated"]);
     assert!(!ran.out.contains("--sim-listen"), "the service has no simulator");
     let ran = run(&mut bhav(&["sim", "--help"]));
     expect_in(&ran.out, &["--listen", "--seed", "--now", "--log-format"]);
