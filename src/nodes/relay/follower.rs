@@ -159,12 +159,14 @@ impl Worker {
     /// Subscribes and receives until that fails or the service stops. Returns whether it worked at
     /// all.
     fn subscribe(&self, following: &mut Following) -> bool {
-        let Ok(room) = self.installation.room() else { return false };
-        if following.namespace.as_ref() != Some(room.namespace()) {
-            *following =
-                Following { namespace: Some(room.namespace().clone()), ..Following::default() };
+        let Ok(namespace_keys) = self.installation.namespace_keys() else { return false };
+        if following.namespace.as_ref() != Some(namespace_keys.namespace()) {
+            *following = Following {
+                namespace: Some(namespace_keys.namespace().clone()),
+                ..Following::default()
+            };
         }
-        let channels = room.keys.channels();
+        let channels = namespace_keys.keys.channels();
         let until_mono_ms = self.now_mono_ms() + OPEN_MS;
         let Ok(mut connection) = self.server.connect(until_mono_ms) else { return false };
         connection.end_by(until_mono_ms);
@@ -176,7 +178,7 @@ impl Worker {
         let mut session = Session {
             worker: self,
             following,
-            room,
+            namespace_keys,
             connection,
             channels,
             server_zero_ms: 0,
@@ -209,7 +211,7 @@ struct Following {
 struct Session<'a> {
     worker: &'a Worker,
     following: &'a mut Following,
-    room: Arc<NamespaceKeys>,
+    namespace_keys: Arc<NamespaceKeys>,
     connection: Connection,
     channels: [String; 4],
     /// The server's time at the zero of our clock; not too early, so that nothing looks younger
@@ -224,11 +226,11 @@ impl Session<'_> {
     /// One round: reads everything if that is due, then waits for a message. `None` when the
     /// subscription is of no use any more.
     fn pass(&mut self) -> Option<()> {
-        let room = self.worker.installation.room().ok()?;
-        if room.namespace() != self.room.namespace() {
+        let namespace_keys = self.worker.installation.namespace_keys().ok()?;
+        if namespace_keys.namespace() != self.namespace_keys.namespace() {
             return None;
         }
-        self.room = room;
+        self.namespace_keys = namespace_keys;
         let now_mono_ms = self.worker.now_mono_ms();
         let silent = now_mono_ms.saturating_sub(self.received_mono_ms) >= SILENT_MS;
         if self.must_read || silent {
@@ -258,9 +260,10 @@ impl Session<'_> {
 
     /// Reads all that the server keeps. Returns whether it was new.
     fn read(&mut self) -> Option<bool> {
-        let room = &self.room;
+        let namespace_keys = &self.namespace_keys;
         let asked_mono_ms = self.worker.now_mono_ms();
-        let kept = self.worker.reads.call(|to| read_kept(&self.worker.read, room, to)).ok()?;
+        let kept =
+            self.worker.reads.call(|to| read_kept(&self.worker.read, namespace_keys, to)).ok()?;
         self.counters().reading.loads += 1;
         self.worker.reads.note_foreign(&ROWS, &kept.foreign);
         for (cause, what) in kept.distrusted {
@@ -309,7 +312,7 @@ impl Session<'_> {
 
     /// Opens a message that a node of ours signed a moment ago.
     fn recent<'m>(&self, kind: Signed, message: &'m [u8]) -> Result<Opened<'m>, Distrust> {
-        let opened = self.room.open(kind, b"", message).ok_or(Distrust::Forged)?;
+        let opened = self.namespace_keys.open(kind, b"", message).ok_or(Distrust::Forged)?;
         self.expect_recent(opened.number)?;
         Ok(opened)
     }
@@ -337,7 +340,7 @@ impl Session<'_> {
         if message.len() > MESSAGE_BYTES_MAX {
             return Err(Distrust::Forged);
         }
-        let mut update = opened(&self.room, Signed::Message, message)?;
+        let mut update = opened(&self.namespace_keys, Signed::Message, message)?;
         let now_mono_ms = self.worker.now_mono_ms();
         self.counters().reading.messages += 1;
         if let Err(replayed) = self.expect_recent(update.sent_ms) {
@@ -522,19 +525,21 @@ type Everything = (u64, Option<Vec<u8>>, Vec<(Vec<u8>, Vec<u8>)>, Vec<usize>);
 
 fn read_kept(
     read: &Script,
-    room: &NamespaceKeys,
+    namespace_keys: &NamespaceKeys,
     to: &mut dyn ConnectionLike,
 ) -> RedisResult<Kept> {
     let mut read = read.prepare_invoke();
-    read.key(room.keys.key(Key::Relay)).key(room.keys.key(Key::RelayQuotes)).arg(KEPT_BYTES_MAX);
+    read.key(namespace_keys.keys.key(Key::Relay))
+        .key(namespace_keys.keys.key(Key::RelayQuotes))
+        .arg(KEPT_BYTES_MAX);
     let (server_ms, head, quotes, foreign): Everything = read.invoke(to)?;
     let mut kept = Kept { state: None, server_ms, distrusted: Vec::new(), foreign };
     let Some(head) = head else { return Ok(kept) };
-    match opened(room, Signed::Head, &head) {
+    match opened(namespace_keys, Signed::Head, &head) {
         Ok(mut state) => {
             state.grow_older(server_ms.saturating_sub(state.sent_ms));
             for (key, value) in quotes.iter().take(SYMBOLS_MAX) {
-                match aged(room, key, value, server_ms) {
+                match aged(namespace_keys, key, value, server_ms) {
                     Ok(aged) => state.quotes.push(aged),
                     Err(cause) => kept.distrusted.push((cause, Signed::Quote)),
                 }
@@ -547,13 +552,18 @@ fn read_kept(
 }
 
 /// Opens a message that a leader of ours signed.
-fn opened(room: &NamespaceKeys, kind: Signed, value: &[u8]) -> Result<Update, Distrust> {
-    let opened = room.open(kind, b"", value).ok_or(Distrust::Forged)?;
+fn opened(namespace_keys: &NamespaceKeys, kind: Signed, value: &[u8]) -> Result<Update, Distrust> {
+    let opened = namespace_keys.open(kind, b"", value).ok_or(Distrust::Forged)?;
     decode(opened.epoch, opened.number, opened.body).ok_or(Distrust::Unreadable)
 }
 
-fn aged(room: &NamespaceKeys, key: &[u8], value: &[u8], server_ms: u64) -> Result<Aged, Distrust> {
-    let opened = room.open(Signed::Quote, key, value).ok_or(Distrust::Forged)?;
+fn aged(
+    namespace_keys: &NamespaceKeys,
+    key: &[u8],
+    value: &[u8],
+    server_ms: u64,
+) -> Result<Aged, Distrust> {
+    let opened = namespace_keys.open(Signed::Quote, key, value).ok_or(Distrust::Forged)?;
     let key = std::str::from_utf8(key).ok();
     let quote = key.and_then(|key| codec::decode(key, opened.body)).ok_or(Distrust::Unreadable)?;
     let age_ms = match opened.number {

@@ -13,5 +13,5 @@ pub(crate) mod update;
 
 #[cfg(feature = "engines")]
 pub use publisher::Publisher;
+pub(crate) use update::WANTED_MAX;
 pub use update::{Evening, Update};
-pub(crate) use update::{RunningSignals, WANTED_MAX};

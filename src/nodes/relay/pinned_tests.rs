@@ -30,19 +30,6 @@ fn message() -> Update {
         round,
     };
     let date = Date::new(2026, 11, 20).unwrap();
-    let listed = |past, date_hit_rate| ListedSignal {
-        symbol: symbol("NSE:TCS"),
-        pattern: Key::all().next().unwrap().name().to_owned(),
-        direction: Direction::Bullish,
-        confidence: 0.75,
-        prior_dates: 20,
-        samples: 31,
-        date_hit_rate,
-        past,
-        base_rate: 0.5,
-        simulated: true,
-        provisional: true,
-    };
     let rules = FreshnessRules {
         sources: [rules(Some(-250), 4), rules(None, 1)],
         spoken_for_ms: Some(86_400_000),
@@ -55,11 +42,6 @@ fn message() -> Update {
         node: "node-1".to_owned(),
         age_ms: 40,
         unknown: vec![symbol("NSE:NONE"), symbol("BSE:NONE")],
-        running: Some(RunningSignals {
-            look: ScanTime { date, at: "2026-11-20T09:59:30Z".parse().unwrap() },
-            for_ms: 90_000,
-            signals: vec![listed(None, Some(0.25)), listed(Some((3, 9)), None)],
-        }),
         ..Update::new(rules, evening)
     };
     let vouched = |mono_ms, calls| Vouched { mono_ms, calls };
@@ -76,31 +58,24 @@ fn assert_bytes(found: &[u8], expected: &[u8]) {
 #[test]
 fn a_message_of_the_leader_has_these_bytes() {
     const HEAD: &[u8] =
-        b"\x02\x00\x00\x01\x9a\xa0\xb4\xe4\xe8\x00\x00\x00\x00\x00\x00\x00(\x06node-1\x00\
-        \x00\x00\xca{\"sources\":[{\"moving_ms\":[1000,3000],\"resting_ms\":[60000,5000]\
-        ,\"rests_for_ms\":-250,\"calls\":2,\"round\":4},{\"moving_ms\":[1000,3000],\"res\
-        ting_ms\":[60000,5000],\"calls\":7,\"round\":1}],\"spoken_for_ms\":86400000}\x00\
-        \x00\x01r{\"signals\":\"2026-11-20\",\"running\":{\"date\":\"2026-11-20\",\"at\"\
-        :\"2026-11-20T09:59:30Z\",\"for_ms\":90000,\"signals\":[{\"symbol\":\"NSE:TCS\",\
-        \"pattern\":\"two_crows\",\"direction\":\"bullish\",\"shares\":[0.75,0.25,0.5],\
-        \"dates\":[20,31],\"simulated\":true},{\"symbol\":\"NSE:TCS\",\"pattern\":\"two_\
-        crows\",\"direction\":\"bullish\",\"shares\":[0.75,null,0.5],\"dates\":[20,31],\
-        \"past\":[3,9],\"simulated\":true}]}}";
+        b"{\"version\":3,\"sent_ms\":1763632801000,\"age_ms\":40,\"node\":\"node-1\",\
+        \"sources\":[{\"moving_ms\":[1000,3000],\"resting_ms\":[60000,5000],\"rests_for_ms\":-250,\
+        \"calls\":2,\"round\":4},{\"moving_ms\":[1000,3000],\"resting_ms\":[60000,5000],\
+        \"calls\":7,\"round\":1}],\"spoken_for_ms\":86400000,\"signals\":\"2026-11-20\",\
+        \"quotes\":[";
     const QUOTES: &[u8] =
-        b"\x00\x00\x00\x03\x08NSE:INFY\x00\x00\x00\x00\x00\x00\x04\xe2\x00\x00\x00\xa6{\"l\
-        ast_price\":\"1500.10\",\"previous_close\":\"1490.5\",\"as_of\":\"2026-11-20T10:\
-        00:00.25Z\",\"asked\":\"2026-11-20T10:00:01Z\",\"delay_s\":900,\"source\":\"brok\
-        er_a\",\"simulated\":true}\x07BSE:M&M\xff\xff\xff\xff\xff\xff\xff\xff\x00\x00\
-        \x00\xa4{\"last_price\":\"1500.10\",\"previous_close\":\"1490.5\",\"as_of\":\"20\
-        26-11-20T10:00:00.25Z\",\"asked\":\"2026-11-20T10:00:01Z\",\"delay_s\":900,\"sou\
-        rce\":\"public\",\"simulated\":true}\x08NSE:SBIN\x00\x00\x00\x00\x00\x00\x00\x00\
-        \x00\x00\x00\xa6{\"last_price\":\"1500.10\",\"previous_close\":\"1490.5\",\"as_o\
-        f\":\"2026-11-20T10:00:00.25Z\",\"asked\":\"2026-11-20T10:00:01Z\",\"delay_s\":9\
-        00,\"source\":\"broker_a\",\"simulated\":true}";
-    const UNKNOWN: &[u8] = b"\x00\x00\x00\x02\x08NSE:NONE\x08BSE:NONE";
+        b"[\"NSE:INFY\",1250,{\"last_price\":\"1500.10\",\"previous_close\":\"1490.5\",\"as_of\":\
+        \"2026-11-20T10:00:00.25Z\",\"asked\":\"2026-11-20T10:00:01Z\",\"delay_s\":900,\"source\":\
+        \"broker_a\",\"simulated\":true}],[\"BSE:M&M\",18446744073709551615,{\"last_price\":\
+        \"1500.10\",\"previous_close\":\"1490.5\",\"as_of\":\"2026-11-20T10:00:00.25Z\",\"asked\":\
+        \"2026-11-20T10:00:01Z\",\"delay_s\":900,\"source\":\"public\",\"simulated\":true}],\
+        [\"NSE:SBIN\",0,{\"last_price\":\"1500.10\",\"previous_close\":\"1490.5\",\"as_of\":\
+        \"2026-11-20T10:00:00.25Z\",\"asked\":\"2026-11-20T10:00:01Z\",\"delay_s\":900,\"source\":\
+        \"broker_a\",\"simulated\":true}]";
+    const UNKNOWN: &[u8] = b"],\"unknown\":[\"NSE:NONE\",\"BSE:NONE\"]}";
     assert_bytes(&encode(&message()), &[HEAD, QUOTES, UNKNOWN].concat());
     let head = Update { quotes: Vec::new(), ..message() };
-    assert_bytes(&encode(&head), &[HEAD, &[0; 4], UNKNOWN].concat());
+    assert_bytes(&encode(&head), &[HEAD, UNKNOWN].concat());
 }
 
 /// A range stands beside the previous close. A node that does not know it yet reads the rest.
@@ -127,16 +102,19 @@ fn the_least_that_a_leader_sends_has_these_bytes() {
     let Update { rules, .. } = message();
     let rules = FreshnessRules { spoken_for_ms: None, ..rules };
     let evening = Evening { signals: None, instruments: Date::new(2026, 11, 20).ok() };
-    let expected = b"\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01-\x00\
-        \x00\x00\xb1{\"sources\":[{\"moving_ms\":[1000,3000],\"resting_ms\":[60000,5000]\
-        ,\"rests_for_ms\":-250,\"calls\":1,\"round\":4},{\"moving_ms\":[1000,3000],\"res\
-        ting_ms\":[60000,5000],\"calls\":1,\"round\":1}]}\x00\x00\x00\x1c{\"instruments\
-        \":\"2026-11-20\"}\x00\x00\x00\x00\x00\x00\x00\x00";
+    let expected =
+        b"{\"version\":3,\"sent_ms\":0,\"age_ms\":0,\"node\":\"-\",\"sources\":[{\"moving_ms\":\
+        [1000,3000],\"resting_ms\":[60000,5000],\"rests_for_ms\":-250,\"calls\":1,\"round\":4},\
+        {\"moving_ms\":[1000,3000],\"resting_ms\":[60000,5000],\"calls\":1,\"round\":1}],\
+        \"instruments\":\"2026-11-20\",\"quotes\":[],\"unknown\":[]}";
     assert_bytes(&encode(&Update::new(rules, evening)), expected);
 }
 
 #[test]
 fn what_a_node_wants_has_these_bytes() {
     let bytes = encode_wanted("node-2", &[symbol("NSE:INFY"), symbol("BSE:M&M")]);
-    assert_bytes(&bytes, b"\x02\x06node-2\x00\x00\x00\x02\x08NSE:INFY\x07BSE:M&M");
+    assert_bytes(
+        &bytes,
+        b"{\"version\":3,\"node\":\"node-2\",\"symbols\":[\"NSE:INFY\",\"BSE:M&M\"]}",
+    );
 }

@@ -98,17 +98,18 @@ impl Publisher {
     /// # Errors
     /// [`SendError`].
     pub fn publish(&self, epoch: Epoch, update: Update) -> Result<(), SendError> {
-        let room = self.installation.sure_room()?;
+        let namespace_keys = self.installation.sure_namespace_keys()?;
         let seq = self.next_seq(epoch);
         let node = self.node.clone();
         let mut update = Update { epoch, seq, node, ..update };
         let mut forged = Forged::default();
         for _ in 0..TRIES_MAX {
-            let (code, _, fence, place, foreign) = self.try_publish(&room, &mut update, &forged)?;
+            let (code, _, fence, place, foreign) =
+                self.try_publish(&namespace_keys, &mut update, &forged)?;
             self.updates.note_foreign(&ROWS, &foreign);
             match code {
                 SENT => return Ok(()),
-                FENCED if self.is_deposed(&room, fence, place, &mut forged) => {
+                FENCED if self.is_deposed(&namespace_keys, fence, place, &mut forged) => {
                     return Err(SendError::Deposed);
                 }
                 _ => {}
@@ -121,13 +122,13 @@ impl Publisher {
     /// Whether nodes have signed what is in the way of a message. Notes what none has signed.
     fn is_deposed(
         &self,
-        room: &NamespaceKeys,
+        namespace_keys: &NamespaceKeys,
         fence: Vec<u8>,
         place: Vec<u8>,
         forged: &mut Forged,
     ) -> bool {
         let is_ours = |kind, value: &[u8], row: &'static KeptKey| {
-            let is_ours = value.is_empty() || room.open(kind, b"", value).is_some();
+            let is_ours = value.is_empty() || namespace_keys.open(kind, b"", value).is_some();
             if !is_ours {
                 self.installation.distrust(Distrust::Forged, kind);
                 self.updates.note_foreign(&[row], &[1]);
@@ -158,8 +159,8 @@ impl Publisher {
 
     /// Passes encrypted bytes to all subscribed nodes. Nothing is kept.
     pub(crate) fn pass_on(&self, sealed: &[u8]) -> Result<(), SendError> {
-        let room = self.installation.room()?;
-        self.send(&room, Key::Sealed, sealed)
+        let namespace_keys = self.installation.namespace_keys()?;
+        self.send(&namespace_keys, Key::Sealed, sealed)
     }
 
     /// A number that no message had. A number whose message may have been lost is not used again:
@@ -192,30 +193,39 @@ impl Publisher {
         Ok(self.server_clock.lock().zero_ms + self.timer.monotonic_ms())
     }
 
-    fn send(&self, room: &NamespaceKeys, channel: Key, message: &[u8]) -> Result<(), SendError> {
+    fn send(
+        &self,
+        namespace_keys: &NamespaceKeys,
+        channel: Key,
+        message: &[u8],
+    ) -> Result<(), SendError> {
         let mut command = redis::cmd("PUBLISH");
-        command.arg(room.keys.key(channel)).arg(message);
+        command.arg(namespace_keys.keys.key(channel)).arg(message);
         self.rest.call(|to| command.query::<u64>(to))?;
         Ok(())
     }
 
     /// Sends a body signed with the time.
     fn send_signed(&self, kind: Signed, channel: Key, body: &[u8]) -> Result<(), SendError> {
-        let room = self.installation.room()?;
+        let namespace_keys = self.installation.namespace_keys()?;
         let sent_ms = self.server_ms(&self.rest)?;
-        self.send(&room, channel, &room.sign(kind, "", (Epoch::default(), sent_ms), body))
+        self.send(
+            &namespace_keys,
+            channel,
+            &namespace_keys.sign(kind, "", (Epoch::default(), sent_ms), body),
+        )
     }
 
     /// Publishes once, past what is known to be forged. Returns the script's reply.
     fn try_publish(
         &self,
-        room: &NamespaceKeys,
+        namespace_keys: &NamespaceKeys,
         update: &mut Update,
         forged: &Forged,
     ) -> Result<Told, SendError> {
         update.sent_ms = self.server_ms(&self.updates)?;
         let place = (update.epoch, update.seq);
-        let whole = room.sign(Signed::Message, "", place, &encode(update));
+        let whole = namespace_keys.sign(Signed::Message, "", place, &encode(update));
         let bytes = whole.len();
         if bytes > MESSAGE_BYTES_MAX {
             let text =
@@ -223,13 +233,13 @@ impl Publisher {
             return Err(SendError::Unavailable(text));
         }
         let quotes = std::mem::take(&mut update.quotes);
-        let head = room.sign(Signed::Head, "", place, &encode(update));
+        let head = namespace_keys.sign(Signed::Head, "", place, &encode(update));
         let mut script = self.publish.prepare_invoke();
-        let keys = &room.keys;
+        let keys = &namespace_keys.keys;
         script.key(keys.key(Key::Fence)).key(keys.key(Key::Relay)).key(keys.key(Key::RelayQuotes));
         script
-            .arg(room.sign(Signed::Fence, "", (update.epoch, update.sent_ms), b""))
-            .arg(room.sign(Signed::Place, "", place, b""))
+            .arg(namespace_keys.sign(Signed::Fence, "", (update.epoch, update.sent_ms), b""))
+            .arg(namespace_keys.sign(Signed::Place, "", place, b""))
             .arg(&forged.fence)
             .arg(&forged.place)
             .arg(FENCE_MS)
@@ -241,7 +251,7 @@ impl Publisher {
             let symbol = aged.quote.symbol.as_str();
             let place = (update.epoch, update.sent_ms.saturating_sub(aged.age_ms));
             let stored = codec::encode(&aged.quote);
-            script.arg(symbol).arg(room.sign(Signed::Quote, symbol, place, &stored));
+            script.arg(symbol).arg(namespace_keys.sign(Signed::Quote, symbol, place, &stored));
         }
         update.quotes = quotes;
         let told: Told = self.updates.call(|to| script.invoke(to))?;

@@ -158,7 +158,8 @@ fn a_leader_that_was_replaced_is_refused_and_not_heard() {
     eventually("heard", || follower.ears.price("NSE:A").is_some_and(|(paise, _)| paise == 201));
     assert_eq!(follower.follower.reading().gaps, 0);
     // The claim of a third leader, which has published nothing yet, fences the second off too.
-    let fence = installation().room().unwrap().sign(Signed::Fence, "", (Epoch(3), 0), b"");
+    let fence =
+        installation().namespace_keys().unwrap().sign(Signed::Fence, "", (Epoch(3), 0), b"");
     command(&server, &[b"SET", b"bhav:main:epoch", &fence]);
     assert_eq!(told(&new, 2, 202), Err(SendError::Deposed));
 }
@@ -178,8 +179,8 @@ fn a_message_that_was_missed_is_made_up_for_by_reading_everything() {
     let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
     connection.end_by(timer.monotonic_ms() + 5_000);
     let bytes = codec::encode(&quote("NSE:B", 555));
-    let room = installation().room().unwrap();
-    let value = room.sign(Signed::Quote, "NSE:B", (Epoch(1), 1), &bytes);
+    let namespace_keys = installation().namespace_keys().unwrap();
+    let value = namespace_keys.sign(Signed::Quote, "NSE:B", (Epoch(1), 1), &bytes);
     redis::cmd("HSET")
         .arg("bhav:main:relay:quote")
         .arg("NSE:B")
@@ -302,8 +303,8 @@ fn bytes_that_are_no_messages_are_counted_and_change_nothing() {
     let leader = node(&server, "a");
     let follower = node(&server, "b");
     subscribed(&follower);
-    let room = installation().room().unwrap();
-    let good = room.sign(Signed::Message, "", (Epoch(9), 1), &encode(&least()));
+    let namespace_keys = installation().namespace_keys().unwrap();
+    let good = namespace_keys.sign(Signed::Message, "", (Epoch(9), 1), &encode(&least()));
     let large = [&good[..], &vec![0; 5 * 1024 * 1024][..]].concat();
     let hostile: [&[u8]; 5] = [b"", b"x", b"1700000000000", &good[..60], &large];
     for payload in hostile {
@@ -313,7 +314,7 @@ fn bytes_that_are_no_messages_are_counted_and_change_nothing() {
     }
     publish(&server, "bhav:main:sealed", &vec![0; 17 * 1024]);
     // The body is of another version of this program.
-    let other = room.sign(Signed::Message, "", (Epoch(9), 1), b"\xff");
+    let other = namespace_keys.sign(Signed::Message, "", (Epoch(9), 1), b"\xff");
     publish(&server, "bhav:main:relay", &other);
     eventually("distrusted", || follower.distrusted() == [16, 1, 0]);
     assert!(follower.ears.updates.lock().is_empty());
@@ -340,7 +341,7 @@ fn a_message_of_a_stranger_changes_nothing_whatever_it_copies() {
     own_price[price + 1] = b'9';
     let mut next = recorded.clone();
     next[47] += 1;
-    let other = of("main", "the secret of a stranger of 32 bytes", None).room().unwrap();
+    let other = of("main", "the secret of a stranger of 32 bytes", None).namespace_keys().unwrap();
     let with_own_secret = other.sign(Signed::Message, "", (Epoch(1), 2), &recorded[48..]);
     for forged in [own_price, next, with_own_secret] {
         publish(&server, "bhav:main:relay", &forged);
@@ -362,15 +363,19 @@ fn a_recording_of_long_ago_is_no_news_to_a_node_that_has_heard_nothing() {
     let Some(server) = TestServer::start(name) else { return };
     let follower = node(&server, "b");
     subscribed(&follower);
-    let room = installation().room().unwrap();
+    let namespace_keys = installation().namespace_keys().unwrap();
     // A message of another day, with an epoch of that day.
     let long_ago = Update { sent_ms: 1_700_000_000_000, ..prices(&[("NSE:A", 100)], 0) };
     let body = encode(&long_ago);
-    publish(&server, "bhav:main:relay", &room.sign(Signed::Message, "", (Epoch(900), 1), &body));
+    publish(
+        &server,
+        "bhav:main:relay",
+        &namespace_keys.sign(Signed::Message, "", (Epoch(900), 1), &body),
+    );
     let wanted = encode_wanted("a", &[Symbol::parse("NSE:A").unwrap()]);
     let place = (Epoch(0), 1_700_000_000_000);
-    publish(&server, "bhav:main:wanted", &room.sign(Signed::Wanted, "", place, &wanted));
-    publish(&server, "bhav:main:changes", &room.sign(Signed::Changes, "", place, b""));
+    publish(&server, "bhav:main:wanted", &namespace_keys.sign(Signed::Wanted, "", place, &wanted));
+    publish(&server, "bhav:main:changes", &namespace_keys.sign(Signed::Changes, "", place, b""));
     eventually("replayed", || follower.distrusted() == [0, 0, 3]);
     assert!(follower.ears.updates.lock().is_empty() && follower.follower.wanted().is_empty());
     // Its epoch does not keep out a leader of today either.

@@ -5,16 +5,8 @@
 //! has a monotonic clock of its own. So every node shows the same bytes at the same time.
 //!
 //! The server keeps and passes on signed values (`nodes/valkey/installation.rs`). Their epoch and
-//! number are the message's, or 0 and the time at which a node sent its list. The body is:
-//!
-//! - message and head: version 1, sent 8, age 8, node, rules, evening, count 4 and quotes, count 4
-//!   and symbols
-//! - a quote of a message: symbol, age 8, stored form
-//! - wanted: version 1, node, count 4 and symbols
-//!
-//! Numbers are big-endian, times and ages in milliseconds. A part without a fixed length follows
-//! its length, of four bytes, or of one for names and symbols. Rules and evening are compact JSON.
-//! Bytes that do not end exactly, are over a limit, or make no plausible quote are refused as a
+//! number are the message's, or 0 and the time at which a node sent its list. The body is JSON with
+//! a version (`encoding`). Bytes that are over a limit or make no plausible quote are refused as a
 //! whole: only a program that is not ours writes them.
 
 use std::collections::HashMap;
@@ -24,7 +16,6 @@ use jiff::civil::Date;
 use crate::base::{Quote, Source, Symbol};
 use crate::cache::{FreshnessRules, Vouched};
 use crate::market::{IndexList, InstrumentList, Origin};
-use crate::signals::{ListedSignal, ScanTime, SignalList};
 use crate::store::Epoch;
 
 /// Most quotes, and most unknown symbols, of a message: what a ticker gives and some more.
@@ -33,8 +24,6 @@ pub(super) const SYMBOLS_MAX: usize = 10_000;
 pub(crate) const WANTED_MAX: usize = 500;
 /// Largest message: that many quotes of some 250 bytes.
 pub(super) const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Most signals of running candles in a message: every pattern of a large universe is fewer.
-pub(super) const RUNNING_MAX: usize = 1_000;
 
 /// The calls after which the leading indices are asked again, by source.
 pub(super) type Calls = [u8; Source::ALL.len()];
@@ -55,8 +44,6 @@ pub struct Update {
     pub rules: FreshnessRules,
     pub(super) calls: Calls,
     pub evening: Evening,
-    /// `None` if the leader shows none.
-    pub running: Option<RunningSignals>,
     /// The quotes of the snapshot, and those that were brought or confirmed since the last message.
     pub quotes: Vec<Aged>,
     /// Symbols that no source knows.
@@ -75,7 +62,6 @@ impl Update {
             rules,
             calls: [1; Source::ALL.len()],
             evening,
-            running: None,
             quotes: Vec::new(),
             unknown: Vec::new(),
         }
@@ -160,27 +146,6 @@ impl Evening {
     pub(crate) fn of(signals: Option<Date>, list: &InstrumentList) -> Self {
         let fetched = list.origin() == Origin::BrokerA;
         Self { signals, instruments: fetched.then(|| list.as_of()) }
-    }
-}
-
-/// The signals of running candles, as the leader shows them.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RunningSignals {
-    pub look: ScanTime,
-    /// Time for which they may be shown, because the candles grow old.
-    pub for_ms: u64,
-    pub signals: Vec<ListedSignal>,
-}
-
-impl RunningSignals {
-    /// The running signals in `list`, which are shown until `until_mono_ms`.
-    pub(crate) fn of(list: &SignalList, until_mono_ms: u64, now_mono_ms: u64) -> Option<Self> {
-        let signals = list.signals.iter().filter(|signal| signal.provisional);
-        Some(Self {
-            look: list.look?,
-            for_ms: until_mono_ms.saturating_sub(now_mono_ms),
-            signals: signals.take(RUNNING_MAX).cloned().collect(),
-        })
     }
 }
 

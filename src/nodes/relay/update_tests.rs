@@ -7,11 +7,8 @@ use super::*;
 use crate::base::{DayRange, Source, testing};
 use crate::cache::{Limits, SourceRules};
 use crate::nodes::relay::encoding::{
-    LIMIT_MS_MAX, Signal, VERSION, decode, decode_evening, decode_rules, decode_wanted, encode,
-    encode_evening, encode_rules, encode_wanted, signal_in,
+    LIMIT_MS_MAX, VERSION, decode, decode_wanted, encode, encode_wanted,
 };
-use crate::signals::Direction;
-use crate::signals::patterns::Key;
 use jiff::Timestamp;
 
 pub(crate) fn quote(symbol: &str, paise: i64) -> Quote {
@@ -76,54 +73,19 @@ fn rules() -> impl Strategy<Value = FreshnessRules> {
     )
 }
 
-fn signal() -> impl Strategy<Value = ListedSignal> {
-    let share = || 0.0..=1.0f64;
-    let shares = (share(), proptest::option::of(share()), share());
-    let numbers = (any::<u32>(), any::<u32>(), proptest::option::of(any::<(u32, u32)>()));
-    (shares, numbers, any::<(bool, bool)>()).prop_map(|(shares, numbers, marks)| {
-        let key = Key::all().next().unwrap();
-        ListedSignal {
-            symbol: Symbol::parse("NSE:INFY").unwrap(),
-            pattern: key.name().to_owned(),
-            direction: if marks.0 { Direction::Bullish } else { Direction::Bearish },
-            confidence: shares.0,
-            prior_dates: numbers.0,
-            samples: numbers.1,
-            date_hit_rate: shares.1,
-            past: numbers.2,
-            base_rate: shares.2,
-            simulated: marks.1,
-            provisional: true,
-        }
-    })
-}
-
 fn date() -> impl Strategy<Value = Option<Date>> {
     proptest::option::of((1i8..=28).prop_map(|day| Date::new(2026, 11, day).unwrap()))
-}
-
-fn running() -> impl Strategy<Value = Option<RunningSignals>> {
-    // Few enough that a test can cut the evening anywhere.
-    let signals = proptest::collection::vec(signal(), 0..5);
-    let running = (0i64..4_000_000_000_000, 0..=LIMIT_MS_MAX, signals).prop_map(
-        |(at_ms, for_ms, signals)| {
-            let at = Timestamp::from_millisecond(at_ms).unwrap();
-            let look = ScanTime { date: Date::new(2026, 11, 20).unwrap(), at };
-            RunningSignals { look, for_ms, signals }
-        },
-    );
-    proptest::option::of(running)
 }
 
 fn update() -> impl Strategy<Value = Update> {
     let quotes = proptest::collection::vec(aged(), 0..20);
     let unknown = proptest::collection::vec(symbol(), 0..10);
     let head = (any::<(u64, u64, u64, u64)>(), "[a-z0-9-]{1,64}");
-    let parts = (rules(), any::<Calls>(), date(), date(), running());
+    let parts = (rules(), any::<Calls>(), date(), date());
     (head, parts, quotes, unknown).prop_map(
         |(
             ((epoch, seq, sent_ms, age_ms), node),
-            (rules, calls, signals, instruments, running),
+            (rules, calls, signals, instruments),
             quotes,
             unknown,
         )| Update {
@@ -135,7 +97,6 @@ fn update() -> impl Strategy<Value = Update> {
             rules,
             calls,
             evening: Evening { signals, instruments },
-            running,
             quotes,
             unknown,
         },
@@ -155,22 +116,12 @@ proptest! {
 
     #[test]
     fn a_cut_or_longer_message_is_refused(
-        update in update(), at in any::<prop::sample::Index>(), more in 0u8..,
+        update in update(), at in any::<prop::sample::Index>(), more in b'!'..,
     ) {
         let mut bytes = encode(&update);
         prop_assert_eq!(read(&bytes[..at.index(bytes.len())]), None);
         bytes.push(more);
         prop_assert_eq!(read(&bytes), None);
-    }
-
-    #[test]
-    fn cut_rules_and_a_cut_evening_are_refused(update in update()) {
-        let rules = encode_rules(&update);
-        let evening = encode_evening(&update);
-        prop_assert_eq!(decode_rules(&rules), Some((update.rules, update.calls)));
-        prop_assert!((0..rules.len()).all(|end| decode_rules(&rules[..end]).is_none()));
-        prop_assert_eq!(decode_evening(&evening), Some((update.evening, update.running)));
-        prop_assert!((0..evening.len()).all(|end| decode_evening(&evening[..end]).is_none()));
     }
 
     #[test]
@@ -204,11 +155,11 @@ proptest! {
     fn no_bytes_are_taken_for_more_than_they_are(
         bytes in prop::collection::vec(any::<u8>(), 0..300),
     ) {
-        let versioned = [&[VERSION][..], &bytes].concat();
-        if let Some((node, symbols)) = decode_wanted(&versioned) {
-            prop_assert_eq!(encode_wanted(&node, &symbols), versioned.clone());
+        let opened = [b"{\"version\":3,\"node\":\"a\",".as_slice(), &bytes].concat();
+        for bytes in [bytes, opened] {
+            prop_assert_eq!(decode_wanted(&bytes), None);
+            prop_assert_eq!(read(&bytes), None);
         }
-        prop_assert_eq!(read(&versioned), None);
     }
 }
 
@@ -216,35 +167,19 @@ proptest! {
 fn messages_of_another_version_or_over_a_limit_are_refused() {
     let bytes = encode(&least());
     assert!(read(&bytes).is_some());
-    let other = [&[VERSION + 1][..], &bytes[1..]].concat();
-    assert_eq!(read(&other), None);
+    let text = std::str::from_utf8(&bytes).unwrap();
+    let version = |number: u8| format!("\"version\":{number}");
+    let other = text.replace(&version(VERSION), &version(VERSION + 1));
+    assert_eq!(read(other.as_bytes()), None);
     assert_eq!(read(&[]), None);
+    let nameless = text.replace("\"node\":\"-\"", "\"node\":\"\"");
+    assert_eq!(read(nameless.as_bytes()), None);
     let many = vec![Aged { quote: quote("NSE:INFY", 100), age_ms: 0 }; SYMBOLS_MAX + 1];
     let encoded = encode(&Update { quotes: many, ..least() });
     assert_eq!(read(&encoded).unwrap().quotes.len(), SYMBOLS_MAX, "and fits the limit of bytes");
-    // A count that promises more than there is, and more than may be.
-    let at = bytes.len() - 8;
-    for count in [1_u32, SYMBOLS_MAX as u32 + 1, u32::MAX] {
-        let mut lying = bytes.clone();
-        lying[at..at + 4].copy_from_slice(&count.to_be_bytes());
-        assert_eq!(read(&lying), None, "{count}");
-    }
-}
-
-#[test]
-fn a_signal_that_no_look_can_find_is_refused() {
-    let told = |pattern: &str, confidence: f64| Signal {
-        symbol: "NSE:INFY".to_owned(),
-        pattern: pattern.to_owned(),
-        direction: "bullish".to_owned(),
-        shares: (confidence, None, 0.5),
-        dates: (20, 0),
-        past: None,
-        simulated: false,
-    };
-    let name = Key::all().next().unwrap().name();
-    assert!(signal_in(told(name, 0.5)).is_some());
-    assert!(signal_in(told(name, 1.5)).is_none() && signal_in(told("rumour", 0.5)).is_none());
+    let names = vec!["\"NSE:A\""; SYMBOLS_MAX + 1].join(",");
+    let too_many = text.replace("\"unknown\":[", &format!("\"unknown\":[{names}"));
+    assert_eq!(read(too_many.as_bytes()), None);
 }
 
 #[test]
@@ -252,7 +187,15 @@ fn a_limit_that_no_setting_allows_is_refused() {
     let mut update = least();
     update.rules.sources[1].resting.grace_ms = LIMIT_MS_MAX + 1;
     assert_eq!(read(&encode(&update)), None);
-    assert_eq!(decode_evening(b"\"rumour\""), None);
+}
+
+/// A later version may say more without another number.
+#[test]
+fn a_member_that_this_version_does_not_know_is_passed_over() {
+    let bytes = encode(&least());
+    let text = std::str::from_utf8(&bytes).unwrap();
+    let more = text.replacen('{', "{\"running\":{\"date\":\"2026-11-20\",\"for_ms\":7},", 1);
+    assert_eq!(read(more.as_bytes()), read(&bytes));
 }
 
 #[test]
