@@ -164,12 +164,12 @@ impl ValkeyClaim {
         &self,
         work: impl FnOnce(&NamespaceKeys, &mut Connection) -> RedisResult<T>,
     ) -> Result<T, AuthorityError> {
-        let room = self.installation.sure_room().map_err(not_asked)?;
-        self.client.call(|to| work(&room, to)).map_err(not_asked)
+        let namespace_keys = self.installation.sure_namespace_keys().map_err(not_asked)?;
+        self.client.call(|to| work(&namespace_keys, to)).map_err(not_asked)
     }
 
     fn claim(&self, holder: &Holder, epoch: Epoch, takes: bool) -> Result<Grant, AuthorityError> {
-        let room = self.installation.sure_room().map_err(not_asked)?;
+        let namespace_keys = self.installation.sure_namespace_keys().map_err(not_asked)?;
         let mut forged_claim = Vec::new();
         let mut forged_fence = Vec::new();
         for _ in 0..TRIES_MAX {
@@ -177,10 +177,12 @@ impl ValkeyClaim {
             let place = (epoch, sent_ms);
             let told: Told = self.call(|_, to| {
                 let mut script = self.claim.prepare_invoke();
-                script.key(room.keys.key(Key::Leader)).key(room.keys.key(Key::Fence));
                 script
-                    .arg(room.sign(Signed::Claim, "", place, holder.as_str().as_bytes()))
-                    .arg(room.sign(Signed::Fence, "", place, b""))
+                    .key(namespace_keys.keys.key(Key::Leader))
+                    .key(namespace_keys.keys.key(Key::Fence));
+                script
+                    .arg(namespace_keys.sign(Signed::Claim, "", place, holder.as_str().as_bytes()))
+                    .arg(namespace_keys.sign(Signed::Fence, "", place, b""))
                     .arg(self.lease_ms)
                     .arg(FENCE_MS)
                     .arg(u8::from(takes))
@@ -194,10 +196,11 @@ impl ValkeyClaim {
                 GRANTED => return Ok(Grant::Granted(epoch)),
                 TOO_YOUNG => return Ok(Grant::Refused),
                 IN_THE_WAY => {
-                    let standing = self.standing(&room, &claim, now_ms);
+                    let standing = self.standing(&namespace_keys, &claim, now_ms);
                     let is_claimed =
                         !matches!(standing, Standing::Foreign | Standing::RunOut { .. });
-                    let is_fenced = fence.is_empty() || self.fenced(&room, &fence).is_some();
+                    let is_fenced =
+                        fence.is_empty() || self.fenced(&namespace_keys, &fence).is_some();
                     if is_claimed && is_fenced {
                         return Ok(Grant::Refused);
                     }
@@ -216,11 +219,11 @@ impl ValkeyClaim {
     }
 
     /// Judges what stands under the key of the claim.
-    fn standing(&self, room: &NamespaceKeys, claim: &[u8], now_ms: u64) -> Standing {
+    fn standing(&self, namespace_keys: &NamespaceKeys, claim: &[u8], now_ms: u64) -> Standing {
         if claim.is_empty() {
             return Standing::Nothing;
         }
-        let Some(opened) = room.open(Signed::Claim, b"", claim) else {
+        let Some(opened) = namespace_keys.open(Signed::Claim, b"", claim) else {
             self.distrust(Distrust::Forged, Signed::Claim, LEADER);
             return Standing::Foreign;
         };
@@ -237,8 +240,8 @@ impl ValkeyClaim {
     }
 
     /// The highest epoch that a node has written in.
-    fn fenced(&self, room: &NamespaceKeys, fence: &[u8]) -> Option<Epoch> {
-        let epoch = room.open(Signed::Fence, b"", fence).map(|opened| opened.epoch);
+    fn fenced(&self, namespace_keys: &NamespaceKeys, fence: &[u8]) -> Option<Epoch> {
+        let epoch = namespace_keys.open(Signed::Fence, b"", fence).map(|opened| opened.epoch);
         if epoch.is_none() {
             self.distrust(Distrust::Forged, Signed::Fence, FENCE);
         }
@@ -258,12 +261,12 @@ impl ValkeyClaim {
 
 impl Authority for ValkeyClaim {
     fn look(&self) -> Result<Look, AuthorityError> {
-        let room = self.installation.sure_room().map_err(not_asked)?;
+        let namespace_keys = self.installation.sure_namespace_keys().map_err(not_asked)?;
         let told: Told = self.call(|_, to| {
             let mut script = self.look.prepare_invoke();
             script
-                .key(room.keys.key(Key::Leader))
-                .key(room.keys.key(Key::Fence))
+                .key(namespace_keys.keys.key(Key::Leader))
+                .key(namespace_keys.keys.key(Key::Fence))
                 .arg(self.lease_ms)
                 .invoke(to)
         })?;
@@ -271,11 +274,11 @@ impl Authority for ValkeyClaim {
         self.note(now_ms, &foreign);
         let standing = match foreign.contains(&1) {
             true => Standing::Foreign,
-            false => self.standing(&room, &claim, now_ms),
+            false => self.standing(&namespace_keys, &claim, now_ms),
         };
         let now_mono_ms = self.timer.monotonic_ms();
         let is_over = self.seen.lock().note(standing, self.lease_ms, now_mono_ms);
-        let highest = (!fence.is_empty()).then(|| self.fenced(&room, &fence)).flatten();
+        let highest = (!fence.is_empty()).then(|| self.fenced(&namespace_keys, &fence)).flatten();
         Ok(Look { is_free: gives == 1 && is_over, highest: highest.unwrap_or_default() })
     }
 
@@ -290,10 +293,11 @@ impl Authority for ValkeyClaim {
     fn release(&self, holder: &Holder) -> Result<(), AuthorityError> {
         // Somebody's deletion is no release: a node believes what is signed.
         let sent_ms = self.server_zero_ms.load(Relaxed) + self.timer.monotonic_ms();
-        let foreign: Vec<usize> = self.call(|room, to| {
-            let given_back = room.sign(Signed::Claim, "", (Epoch::default(), sent_ms), b"");
+        let foreign: Vec<usize> = self.call(|namespace_keys, to| {
+            let given_back =
+                namespace_keys.sign(Signed::Claim, "", (Epoch::default(), sent_ms), b"");
             let mut script = self.release.prepare_invoke();
-            script.key(room.keys.key(Key::Leader)).arg(holder.as_str());
+            script.key(namespace_keys.keys.key(Key::Leader)).arg(holder.as_str());
             script.arg(given_back).arg(self.lease_ms).invoke(to)
         })?;
         self.client.note_foreign(&ROWS, &foreign);

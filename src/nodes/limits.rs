@@ -15,6 +15,7 @@ use redis::Script;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::Sha256;
 
+use crate::base::hex::hex;
 use crate::base::limiter::{Rate, SharedCounts, SharedTally, TooEarly};
 use crate::nodes::valkey::keys::BUCKETS;
 use crate::nodes::valkey::{
@@ -59,10 +60,10 @@ impl SharedLimits {
     /// another `kind` have other buckets. Blocks for 50 ms at most.
     fn ask(&self, kind: &str, values: &[&[u8]], rate: Rate, cost: u64) -> Asked {
         let ask = || -> Result<u64, ValkeyError> {
-            let room = self.installation.room()?;
+            let namespace_keys = self.installation.namespace_keys()?;
             let mut script = self.admit.prepare_invoke();
             for value in values {
-                script.key(self.bucket(&room, kind, value));
+                script.key(self.bucket(&namespace_keys, kind, value));
             }
             script.arg(rate.interval_ms()).arg(rate.tolerance_ms()).arg(cost);
             let (wait_ms, foreign): (u64, Vec<usize>) = self.client.call(|to| script.invoke(to))?;
@@ -92,15 +93,14 @@ impl SharedLimits {
         known.1.clone()
     }
 
-    fn bucket(&self, room: &NamespaceKeys, kind: &str, value: &[u8]) -> String {
+    fn bucket(&self, namespace_keys: &NamespaceKeys, kind: &str, value: &[u8]) -> String {
         let mut hash = self.hash();
         // A kind has no zero byte, so no kind and value read as another.
         hash.update(kind.as_bytes());
         hash.update(&[0]);
         hash.update(value);
         let hash = hash.finalize().into_bytes();
-        let name: String = hash[..NAME_BYTES].iter().map(|byte| format!("{byte:02x}")).collect();
-        room.keys.limit(&name)
+        namespace_keys.keys.limit(&hex(&hash[..NAME_BYTES]))
     }
 }
 
@@ -118,9 +118,9 @@ impl SharedCounts for SharedLimits {
     /// Fills the buckets of this value again. If the server does not reply, the attempts stay
     /// counted.
     fn forgive(&self, kind: &'static str, value: &[u8]) {
-        let Ok(room) = self.installation.room() else { return };
+        let Ok(namespace_keys) = self.installation.namespace_keys() else { return };
         let mut delete = redis::cmd("DEL");
-        delete.arg(self.bucket(&room, kind, value));
+        delete.arg(self.bucket(&namespace_keys, kind, value));
         drop(self.client.call(|to| delete.exec(to)));
     }
 

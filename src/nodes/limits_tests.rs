@@ -41,9 +41,9 @@ fn is_refused(verdict: Asked) -> bool {
 fn a_bucket_has_this_name() {
     let nobody = Server::new(Address::parse("unix:/nonexistent/s").unwrap(), None, None).unwrap();
     let limits = with_secret(&Arc::new(nobody), SECRET);
-    let room = limits.installation.room().unwrap();
+    let namespace_keys = limits.installation.namespace_keys().unwrap();
     assert_eq!(
-        limits.bucket(&room, "login", b"a@example.org"),
+        limits.bucket(&namespace_keys, "login", b"a@example.org"),
         "bhav:main:limit:ba5ff748e5e4e5dc04771cc18709670f"
     );
 }
@@ -105,7 +105,7 @@ fn several_calls_at_once_are_counted_all_or_none() {
 fn another_secret_has_other_buckets() {
     let Some(server) = TestServer::start("another_secret_has_other_buckets") else { return };
     let limits = limits(&server);
-    let bucket = || limits.bucket(&limits.installation.room().unwrap(), "login", b"x");
+    let bucket = || limits.bucket(&limits.installation.namespace_keys().unwrap(), "login", b"x");
     let before = bucket();
     assert_eq!(bucket(), before);
     limits.installation.secret.set(&"another key of all of those nodes".into(), None);
@@ -145,8 +145,8 @@ fn the_server_sees_neither_address_nor_e_mail() {
     }
     // A guessed e-mail cannot be looked up without the key.
     let other = with_secret(&server.server(), "another key of all of those nodes");
-    let room = other.installation.room().unwrap();
-    keys.retain(|key| *key == other.bucket(&room, "login", b"a@example.org"));
+    let namespace_keys = other.installation.namespace_keys().unwrap();
+    keys.retain(|key| *key == other.bucket(&namespace_keys, "login", b"a@example.org"));
     assert!(keys.is_empty());
 }
 
@@ -177,8 +177,8 @@ fn a_bucket_that_no_attempt_filled_locks_nobody_for_longer_than_the_limit_can() 
     let Some(server) = TestServer::start(name) else { return };
     let limits = limits(&server);
     let rate = Rate::new(300, 2);
-    let room = limits.installation.room().unwrap();
-    let key = limits.bucket(&room, "login", b"x");
+    let namespace_keys = limits.installation.namespace_keys().unwrap();
+    let key = limits.bucket(&namespace_keys, "login", b"x");
     let timer = Clock::system();
     for invented in ["1e15", "99999999999999", "rumour", "inf", "-5"] {
         let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();

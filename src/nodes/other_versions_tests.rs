@@ -23,8 +23,19 @@ use crate::nodes::valkey::{Installation, Key, Signed};
 use crate::store::Epoch;
 
 /// The first byte of messages, before and after this version.
-const OTHERS: [u8; 2] = [1, 3];
+const OTHERS: [u8; 2] = [2, 4];
 const LEASE_MS: u64 = 1_500;
+
+/// A body as another version writes it. Before the third it began with the version's byte.
+fn of_version(version: u8, body: &[u8]) -> Vec<u8> {
+    if version < 3 {
+        return [&[version], body].concat();
+    }
+    let text = std::str::from_utf8(body).unwrap();
+    let of_this = "\"version\":3";
+    assert!(text.contains(of_this), "{text}");
+    text.replace(of_this, &format!("\"version\":{version}")).into_bytes()
+}
 
 /// A server, this node and its leader.
 struct Scene {
@@ -58,7 +69,7 @@ impl Scene {
     }
 
     fn key(&self, key: Key) -> String {
-        self.installation.room().unwrap().keys.key(key)
+        self.installation.namespace_keys().unwrap().keys.key(key)
     }
 
     /// The server's time, as messages name it.
@@ -71,7 +82,7 @@ impl Scene {
     }
 
     fn publish(&self, channel: Key, signed: Signed, place: (Epoch, u64), body: &[u8]) {
-        let message = self.installation.room().unwrap().sign(signed, "", place, body);
+        let message = self.installation.namespace_keys().unwrap().sign(signed, "", place, body);
         self.command(&[b"PUBLISH", self.key(channel).as_bytes(), &message]);
     }
 
@@ -97,10 +108,10 @@ fn messages_of_another_version_are_counted_and_this_node_goes_on() {
     let mut unreadable = 0;
     for version in OTHERS {
         let mut body = encode(&update(Aged { quote: quote("NSE:A", 999), age_ms: 0 }));
-        body[0] = version;
+        body = of_version(version, &body);
         let longer = [&body[..], b"and a part that only that version has"].concat();
         let mut wanted = encode_wanted("other", &[quote("NSE:NEW", 1).symbol]);
-        wanted[0] = version;
+        wanted = of_version(version, &wanted);
         for body in [&body, &longer] {
             scene.publish(Key::Relay, Signed::Message, (Epoch(1), 900), body);
         }
@@ -119,15 +130,15 @@ fn messages_of_another_version_are_counted_and_this_node_goes_on() {
 fn what_a_leader_of_another_version_kept_is_counted_and_this_node_goes_on() {
     let name = "what_a_leader_of_another_version_kept_is_counted_and_this_node_goes_on";
     let Some(mut scene) = Scene::start(name) else { return };
-    let room = scene.installation.room().unwrap();
+    let namespace_keys = scene.installation.namespace_keys().unwrap();
     let relay = scene.key(Key::Relay);
     let quotes = scene.key(Key::RelayQuotes);
     let mut unreadable = 0;
     for version in OTHERS {
         scene.goes_on("a price before");
         let mut head = encode(&least());
-        head[0] = version;
-        let head = room.sign(Signed::Head, "", (Epoch(1), 900), &head);
+        head = of_version(version, &head);
+        let head = namespace_keys.sign(Signed::Head, "", (Epoch(1), 900), &head);
         scene.command(&[b"HSET", relay.as_bytes(), b"head", &head]);
         let (late, heard) = follower(&scene.server.server(), &scene.installation);
         eventually("read", || late.reading().loads > 0);
@@ -138,7 +149,8 @@ fn what_a_leader_of_another_version_kept_is_counted_and_this_node_goes_on() {
         eventually("heard by who came late", || heard.load(SeqCst) == scene.paise);
         drop(late);
         // One quote of another form beside those that are known.
-        let other = room.sign(Signed::Quote, "NSE:B", (Epoch(1), 1), &[version, b'{', b'}']);
+        let other =
+            namespace_keys.sign(Signed::Quote, "NSE:B", (Epoch(1), 1), &[version, b'{', b'}']);
         scene.command(&[b"HSET", quotes.as_bytes(), b"NSE:B", &other]);
         let (late, heard) = follower(&scene.server.server(), &scene.installation);
         unreadable += 1;
@@ -148,7 +160,7 @@ fn what_a_leader_of_another_version_kept_is_counted_and_this_node_goes_on() {
         drop(late);
     }
     // A place of another length is nobody's: the leader goes on with its numbers.
-    let place = room.sign(Signed::Place, "", (Epoch(1), 900), b"of another version");
+    let place = namespace_keys.sign(Signed::Place, "", (Epoch(1), 900), b"of another version");
     scene.command(&[b"HSET", relay.as_bytes(), b"place", &place]);
     scene.goes_on("after a place of another form");
 }
@@ -161,9 +173,10 @@ fn a_claim_of_another_version_is_waited_for_and_then_taken() {
     let server = scene.server.server();
     let claim = ValkeyClaim::new(&server, &scene.installation, LEASE_MS);
     eventually("a claim is free", || claim.look().is_ok_and(|look| look.is_free));
-    let room = scene.installation.room().unwrap();
+    let namespace_keys = scene.installation.namespace_keys().unwrap();
     let leader = scene.key(Key::Leader);
-    let other = room.sign(Signed::Claim, "", (Epoch(7), scene.now_ms()), b"\x03node=b;started=9");
+    let other =
+        namespace_keys.sign(Signed::Claim, "", (Epoch(7), scene.now_ms()), b"\x03node=b;started=9");
     let lease = LEASE_MS.to_string();
     scene.command(&[b"SET", leader.as_bytes(), &other, b"PX", lease.as_bytes()]);
     assert!(!claim.look().unwrap().is_free);
@@ -174,7 +187,8 @@ fn a_claim_of_another_version_is_waited_for_and_then_taken() {
     // In its last milliseconds it may have run out and be there still, which counts as told again.
     assert_eq!(scene.distrusted()[..2], [0, 0]);
     // A fence with more in it than this version's is none of ours: it stops nobody, and is shown.
-    let fence = room.sign(Signed::Fence, "", (Epoch(9), scene.now_ms()), b"of another version");
+    let fence =
+        namespace_keys.sign(Signed::Fence, "", (Epoch(9), scene.now_ms()), b"of another version");
     scene.command(&[b"SET", scene.key(Key::Fence).as_bytes(), &fence, b"PX", lease.as_bytes()]);
     assert_eq!(claim.renew(&holder, Epoch(8)), Ok(Grant::Granted(Epoch(8))));
     assert!(server.refusals.foreign().contains(&"epoch"));

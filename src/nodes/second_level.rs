@@ -89,9 +89,14 @@ impl ValkeyL2 {
     }
 
     /// Removes a key of another type, whose commands would all fail.
-    fn check(&self, room: &NamespaceKeys, kind: Kind, to: &mut Connection) -> RedisResult<()> {
+    fn check(
+        &self,
+        namespace_keys: &NamespaceKeys,
+        kind: Kind,
+        to: &mut Connection,
+    ) -> RedisResult<()> {
         let foreign: Vec<usize> =
-            self.check.prepare_invoke().key(room.keys.records(kind)).invoke(to)?;
+            self.check.prepare_invoke().key(namespace_keys.keys.records(kind)).invoke(to)?;
         self.client.note_foreign(&rows_of(kind), &foreign);
         Ok(())
     }
@@ -99,12 +104,12 @@ impl ValkeyL2 {
     /// The record that a node of ours stored under this key.
     fn believed(
         &self,
-        room: &NamespaceKeys,
+        namespace_keys: &NamespaceKeys,
         kind: Kind,
         key: &[u8],
         mut value: Vec<u8>,
     ) -> Option<Record> {
-        let Some(opened) = room.open(Signed::Record(kind), key, &value) else {
+        let Some(opened) = namespace_keys.open(Signed::Record(kind), key, &value) else {
             self.installation.distrust(Distrust::Forged, Signed::Record(kind));
             return None;
         };
@@ -115,9 +120,9 @@ impl ValkeyL2 {
 
     /// Counts what the server uses for the kind. Access rules may forbid the command, which is sent
     /// after the store has succeeded.
-    fn measure(&self, room: &NamespaceKeys, kind: Kind, kept: u64) {
+    fn measure(&self, namespace_keys: &NamespaceKeys, kind: Kind, kept: u64) {
         let mut ask = redis::cmd("MEMORY");
-        ask.arg("USAGE").arg(room.keys.records(kind));
+        ask.arg("USAGE").arg(namespace_keys.keys.records(kind));
         let asked = self.client.call(|to| match ask.query::<Option<u64>>(to) {
             Err(error) if !error.is_io_error() => Ok(None),
             answered => answered,
@@ -142,32 +147,33 @@ impl From<ValkeyError> for L2Error {
 
 impl SecondLevel for ValkeyL2 {
     fn load(&self, kind: Kind, key: &str) -> Result<Option<Record>, L2Error> {
-        let room = self.installation.room()?;
+        let namespace_keys = self.installation.namespace_keys()?;
         let mut command = redis::cmd("HGET");
-        command.arg(room.keys.records(kind)).arg(key);
+        command.arg(namespace_keys.keys.records(kind)).arg(key);
         let value = self.client.call(|to| {
-            self.check(&room, kind, to)?;
+            self.check(&namespace_keys, kind, to)?;
             command.query::<Option<Vec<u8>>>(to)
         })?;
-        let found = value.and_then(|value| self.believed(&room, kind, key.as_bytes(), value));
+        let found =
+            value.and_then(|value| self.believed(&namespace_keys, kind, key.as_bytes(), value));
         self.counters.lock().found.count_found(usize::from(found.is_some()));
         Ok(found)
     }
 
     fn load_all(&self, kind: Kind) -> Result<Vec<(String, Record)>, L2Error> {
-        let room = self.installation.room()?;
-        let name = room.keys.records(kind);
+        let namespace_keys = self.installation.namespace_keys()?;
+        let name = namespace_keys.keys.records(kind);
         // A record may come twice while others are stored.
         let mut found: HashMap<String, Record> = HashMap::new();
         self.client.call(|to| {
-            self.check(&room, kind, to)?;
+            self.check(&namespace_keys, kind, to)?;
             let mut cursor = 0_u64;
             loop {
                 let mut command = redis::cmd("HSCAN");
                 command.arg(&name).arg(cursor).arg("COUNT").arg(PAGE_RECORDS);
                 let (next, page): (u64, Page) = command.query(to)?;
                 for (key, value) in page {
-                    let record = self.believed(&room, kind, &key, value);
+                    let record = self.believed(&namespace_keys, kind, &key, value);
                     if let (Some(record), Ok(key)) = (record, String::from_utf8(key)) {
                         found.insert(key, record);
                     }
@@ -185,28 +191,28 @@ impl SecondLevel for ValkeyL2 {
 
     fn store(&self, kind: Kind, items: &[(String, Vec<u8>)], now_ms: i64) -> Result<(), L2Error> {
         check_sizes(items)?;
-        let room = self.installation.room()?;
+        let namespace_keys = self.installation.namespace_keys()?;
         let epoch = Epoch(self.epoch.load(Relaxed));
         let mut forged = Vec::new();
         for _ in 0..TRIES_MAX {
             let mut script = self.store.prepare_invoke();
-            let keys = &room.keys;
+            let keys = &namespace_keys.keys;
             script.key(keys.records(kind)).key(keys.ages(kind)).key(keys.key(Key::Fence));
-            script.arg(room.sign(Signed::Fence, "", (epoch, 0), b"")).arg(&forged);
+            script.arg(namespace_keys.sign(Signed::Fence, "", (epoch, 0), b"")).arg(&forged);
             script.arg(now_ms).arg(self.records_max).arg(RECORDS_MS);
             for (key, bytes) in items {
                 let place = (epoch, now_ms.unsigned_abs());
-                script.arg(key).arg(room.sign(Signed::Record(kind), key, place, bytes));
+                script.arg(key).arg(namespace_keys.sign(Signed::Record(kind), key, place, bytes));
             }
             let (code, evicted, kept, fence, foreign): Told =
                 self.client.call(|to| script.invoke(to))?;
             self.client.note_foreign(&rows(kind), &foreign);
             if code == STORED {
                 self.counters.lock().found.evictions += evicted;
-                self.measure(&room, kind, kept);
+                self.measure(&namespace_keys, kind, kept);
                 return Ok(());
             }
-            if room.open(Signed::Fence, b"", &fence).is_some() {
+            if namespace_keys.open(Signed::Fence, b"", &fence).is_some() {
                 return Err(L2Error::Deposed);
             }
             self.installation.distrust(Distrust::Forged, Signed::Fence);

@@ -122,7 +122,8 @@ fn a_leader_that_was_replaced_stores_nothing() {
     old.set_epoch(Epoch(4));
     old.store(Kind::Quote, &[item("NSE:INFY", "old")], 1_000).unwrap();
     // The claim of the new leader writes this.
-    let fence = installation().room().unwrap().sign(Signed::Fence, "", (Epoch(5), 0), b"");
+    let fence =
+        installation().namespace_keys().unwrap().sign(Signed::Fence, "", (Epoch(5), 0), b"");
     let timer = Clock::system();
     let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
     connection.end_by(timer.monotonic_ms() + 5_000);

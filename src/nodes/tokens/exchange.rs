@@ -87,8 +87,8 @@ struct Slot {
 /// State of the thread.
 struct Worker {
     parts: ExchangeParts,
-    words: TokenCipher,
-    /// The secret of `words`.
+    cipher: TokenCipher,
+    /// The secret of `cipher`.
     secret: Arc<SecretString>,
     namespace: Option<Namespace>,
     slots: [Slot; Broker::ALL.len()],
@@ -111,7 +111,7 @@ impl Worker {
             Slot { broker, shared, told: None }
         });
         Self {
-            words: words(&parts.node, &secret, namespace.as_ref()),
+            cipher: cipher(&parts.node, &secret, namespace.as_ref()),
             secret,
             namespace,
             slots,
@@ -166,7 +166,7 @@ impl Worker {
             self.tell_slot(at);
         }
         let since = self.asked_mono_ms.map_or(u64::MAX, |at| now_mono_ms.saturating_sub(at));
-        if since >= ASK_MS && self.send(self.words.ask()) {
+        if since >= ASK_MS && self.send(self.cipher.ask()) {
             self.asked_mono_ms = Some(now_mono_ms);
         }
     }
@@ -175,7 +175,7 @@ impl Worker {
     fn follow_secret(&mut self) {
         let (secret, namespace) = in_force(&self.parts);
         if !Arc::ptr_eq(&secret, &self.secret) || namespace != self.namespace {
-            self.words = words(&self.parts.node, &secret, namespace.as_ref());
+            self.cipher = cipher(&self.parts.node, &secret, namespace.as_ref());
             (self.secret, self.namespace) = (secret, namespace);
             self.begin();
         }
@@ -206,9 +206,9 @@ impl Worker {
                 // Another node may have a better token, so it asks at once.
                 self.asked_mono_ms = None;
             }
-            self.words.refused(&refused)
+            self.cipher.refused(&refused)
         } else if token.is_valid(self.parts.clock.now()) {
-            self.words.tell(slot.broker, &token.given)
+            self.cipher.tell(slot.broker, &token.given)
         } else {
             return;
         };
@@ -244,7 +244,7 @@ impl Worker {
         if self.opened.admit(now_mono_ms).is_err() {
             return self.parts.tokens.counts.increment(TokenEvent::Dropped);
         }
-        let Heard { node, word } = match self.words.hear(sealed, now_mono_ms) {
+        let Heard { node, word } = match self.cipher.hear(sealed, now_mono_ms) {
             Ok(Some(heard)) => heard,
             Ok(None) => return,
             Err(NotOurs) => {
@@ -288,7 +288,11 @@ impl Worker {
             if let Some(token) = slot.shared.replace(seen.as_ref(), token.clone()) {
                 slot.told = Some((Arc::downgrade(&token), false));
                 self.parts.tokens.counts.increment(TokenEvent::Taken);
-                tracing::info!(broker = broker.name(), from = node, "token taken");
+                tracing::info!(
+                    broker = broker.name(),
+                    from = node,
+                    "token of the day taken from another node"
+                );
                 return;
             }
         }
@@ -311,7 +315,7 @@ impl Worker {
             tracing::warn!(broker, from = node, "token not taken: the nodes' clocks differ");
         }
         if let (TokenEvent::Refused, Some(refused)) = (why, refused) {
-            self.send(self.words.refused(&refused));
+            self.send(self.cipher.refused(&refused));
         }
     }
 
@@ -348,7 +352,7 @@ fn in_force(parts: &ExchangeParts) -> (Arc<SecretString>, Option<Namespace>) {
 }
 
 /// The cipher of messages. No message is sent before the namespace is known.
-fn words(node: &str, secret: &SecretString, namespace: Option<&Namespace>) -> TokenCipher {
+fn cipher(node: &str, secret: &SecretString, namespace: Option<&Namespace>) -> TokenCipher {
     let namespace = namespace.map_or("", Namespace::as_str);
     TokenCipher::new(secret.expose_secret().as_bytes(), namespace, node)
 }

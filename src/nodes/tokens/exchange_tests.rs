@@ -251,7 +251,7 @@ fn another_secret_is_counted_and_said_once_without_what_it_hid() {
     let text = String::from_utf8(lines.0.lock().clone()).unwrap();
     let of_one = text.matches("sealed with another JWT_SECRET").count();
     assert!((1..=2).contains(&of_one), "once a node: {text}");
-    assert!(text.contains("token taken") && text.contains("from=\"a\""), "{text}");
+    assert!(text.contains("token of the day taken") && text.contains("from=\"a\""), "{text}");
     for secret in [CANARY, SECRET, "\"key\"", "by mistake"] {
         assert!(!text.contains(secret), "{text}");
     }

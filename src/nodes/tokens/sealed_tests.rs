@@ -160,18 +160,18 @@ fn a_node_that_starts_asks_and_the_token_comes_and_lies_nowhere() {
     let Some(server) = TestServer::start(name) else { return };
     let timer = Clock::system();
     let start = |node: &'static str, has: Option<GivenToken>| {
-        let words = relay(SECRET, "main", node);
+        let cipher = relay(SECRET, "main", node);
         let sender = Arc::new(Publisher::new(&server.server(), &installation(), node));
         let heard = Arc::new(Mutex::new(None::<GivenToken>));
         let slot = Arc::clone(&heard);
         let answers = Arc::clone(&sender);
         let now_ms = timer.clone();
         let sealed = move |sealed: Vec<u8>| {
-            let heard = words.hear(&sealed, now_ms.monotonic_ms());
+            let heard = cipher.hear(&sealed, now_ms.monotonic_ms());
             match heard.ok().flatten().map(|heard| heard.word) {
                 Some(TokenMessage::Asked) => {
                     if let Some(token) = &has {
-                        answers.pass_on(&words.tell(Broker::A, token).unwrap()).unwrap();
+                        answers.pass_on(&cipher.tell(Broker::A, token).unwrap()).unwrap();
                     }
                 }
                 Some(TokenMessage::Has(_, token)) => *slot.lock() = Some(token),

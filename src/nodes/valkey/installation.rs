@@ -214,8 +214,8 @@ pub struct Installation {
     /// The secret from which keys are derived.
     pub(crate) secret: Arc<NodeSecret>,
     known: ArcSwapOption<Known>,
-    /// The keys for the namespace and secrets at the last call of `room()`.
-    room: ArcSwapOption<NamespaceKeys>,
+    /// The keys for the namespace and secrets at the last call of `namespace_keys()`.
+    namespace_keys: ArcSwapOption<NamespaceKeys>,
     timer: Clock,
     distrusted: [AtomicU64; DISTRUSTED.len()],
     lines: [Limiter; DISTRUSTED.len()],
@@ -228,7 +228,7 @@ impl Installation {
             kept: None,
             secret: Arc::clone(secret),
             known: ArcSwapOption::empty(),
-            room: ArcSwapOption::empty(),
+            namespace_keys: ArcSwapOption::empty(),
             timer: Clock::system(),
             distrusted: Default::default(),
             lines: [(); DISTRUSTED.len()].map(|()| Limiter::new(Rate::every_ms(LINE_MS))),
@@ -300,25 +300,25 @@ impl Installation {
     }
 
     /// The keys in force.
-    pub(crate) fn room(&self) -> Result<Arc<NamespaceKeys>, ValkeyError> {
+    pub(crate) fn namespace_keys(&self) -> Result<Arc<NamespaceKeys>, ValkeyError> {
         let known = self.known.load_full().ok_or(ValkeyError::NoNamespace)?;
         let secrets = self.secret.load_all();
-        if let Some(room) = self.room.load_full()
-            && Arc::ptr_eq(&room.secrets, &secrets)
-            && Arc::ptr_eq(&room.namespace, &known)
+        if let Some(namespace_keys) = self.namespace_keys.load_full()
+            && Arc::ptr_eq(&namespace_keys.secrets, &secrets)
+            && Arc::ptr_eq(&namespace_keys.namespace, &known)
         {
-            return Ok(room);
+            return Ok(namespace_keys);
         }
-        let room = Arc::new(NamespaceKeys::new(&known, secrets));
-        self.room.store(Some(Arc::clone(&room)));
-        Ok(room)
+        let namespace_keys = Arc::new(NamespaceKeys::new(&known, secrets));
+        self.namespace_keys.store(Some(Arc::clone(&namespace_keys)));
+        Ok(namespace_keys)
     }
 
-    /// Same as `room`, for the lease. Fails unless the namespace is sure, so that a node with
-    /// another database's namespace cannot lead.
-    pub(crate) fn sure_room(&self) -> Result<Arc<NamespaceKeys>, ValkeyError> {
+    /// Same as `namespace_keys`, for the lease. Fails unless the namespace is sure, so that a node
+    /// with another database's namespace cannot lead.
+    pub(crate) fn sure_namespace_keys(&self) -> Result<Arc<NamespaceKeys>, ValkeyError> {
         let is_sure = self.known.load().as_ref().is_some_and(|known| known.is_sure);
-        if is_sure { self.room() } else { Err(ValkeyError::NoNamespace) }
+        if is_sure { self.namespace_keys() } else { Err(ValkeyError::NoNamespace) }
     }
 
     /// Counts a distrusted value, and logs each cause from time to time.
@@ -363,19 +363,19 @@ pub(crate) mod tests {
 
     #[test]
     fn a_value_is_read_where_it_was_signed_for_and_nowhere_else() {
-        let room = installation().room().unwrap();
-        let signed = room.sign(Signed::Quote, "NSE:INFY", PLACE, b"price");
-        let opened = room.open(Signed::Quote, b"NSE:INFY", &signed).unwrap();
+        let namespace_keys = installation().namespace_keys().unwrap();
+        let signed = namespace_keys.sign(Signed::Quote, "NSE:INFY", PLACE, b"price");
+        let opened = namespace_keys.open(Signed::Quote, b"NSE:INFY", &signed).unwrap();
         assert_eq!((opened.epoch, opened.number, opened.body), (Epoch(7), 42, &b"price"[..]));
         for (kind, key) in [
             (Signed::Quote, "NSE:TCS"),
             (Signed::Record(Kind::Quote), "NSE:INFY"),
             (Signed::Message, "NSE:INFY"),
         ] {
-            assert!(room.open(kind, key.as_bytes(), &signed).is_none(), "{kind:?} {key}");
+            assert!(namespace_keys.open(kind, key.as_bytes(), &signed).is_none(), "{kind:?} {key}");
         }
         for (name, secret) in [("other", SECRET), ("main", "another secret of another cluster")] {
-            let other = of(name, secret, None).room().unwrap();
+            let other = of(name, secret, None).namespace_keys().unwrap();
             assert!(other.open(Signed::Quote, b"NSE:INFY", &signed).is_none(), "{name}");
         }
     }
@@ -383,7 +383,7 @@ pub(crate) mod tests {
     /// Nodes of other versions read and write the same bytes.
     #[test]
     fn a_value_of_each_kind_has_this_tag() {
-        let room = installation().room().unwrap();
+        let namespace_keys = installation().namespace_keys().unwrap();
         for (kind, key, tag) in [
             (Signed::Message, "", "946a6abc13aa0bc8"),
             (Signed::Head, "", "5f843efaf17e0d67"),
@@ -397,7 +397,7 @@ pub(crate) mod tests {
             (Signed::Record(Kind::Quote), "NSE:INFY", "1e787f731572acb1"),
             (Signed::Record(Kind::Instruments), "list", "601510700737f815"),
         ] {
-            let signed = room.sign(kind, key, PLACE, b"body");
+            let signed = namespace_keys.sign(kind, key, PLACE, b"body");
             let (found, rest) = signed.split_at(TAG_BYTES);
             assert_eq!(rest, b"\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0\x2abody");
             let hex: String = found[..8].iter().map(|byte| format!("{byte:02x}")).collect();
@@ -420,39 +420,41 @@ pub(crate) mod tests {
 
     #[test]
     fn no_changed_or_cut_value_is_read() {
-        let room = installation().room().unwrap();
-        let signed = room.sign(Signed::Message, "", PLACE, b"price");
+        let namespace_keys = installation().namespace_keys().unwrap();
+        let signed = namespace_keys.sign(Signed::Message, "", PLACE, b"price");
         for at in 0..signed.len() {
             let mut changed = signed.clone();
             changed[at] ^= 1;
-            assert!(room.open(Signed::Message, b"", &changed).is_none(), "{at}");
-            assert!(room.open(Signed::Message, b"", &signed[..at]).is_none(), "{at}");
+            assert!(namespace_keys.open(Signed::Message, b"", &changed).is_none(), "{at}");
+            assert!(namespace_keys.open(Signed::Message, b"", &signed[..at]).is_none(), "{at}");
         }
     }
 
     #[test]
     fn what_a_previous_secret_signed_is_read_while_it_is_named() {
         let old = of("main", "the secret of yesterday of 32 bytes", None);
-        let signed = old.room().unwrap().sign(Signed::Message, "", PLACE, b"price");
+        let signed = old.namespace_keys().unwrap().sign(Signed::Message, "", PLACE, b"price");
         let new = of("main", SECRET, Some("the secret of yesterday of 32 bytes"));
-        let room = new.room().unwrap();
-        assert!(room.open(Signed::Message, b"", &signed).is_some());
+        let namespace_keys = new.namespace_keys().unwrap();
+        assert!(namespace_keys.open(Signed::Message, b"", &signed).is_some());
         new.secret.set(&SECRET.into(), None);
-        assert!(new.room().unwrap().open(Signed::Message, b"", &signed).is_none());
+        assert!(new.namespace_keys().unwrap().open(Signed::Message, b"", &signed).is_none());
     }
 
     #[test]
     fn a_namespace_that_is_only_remembered_lets_nobody_lead() {
         let secret = Arc::new(NodeSecret::new(SECRET.into()));
         let installation = Installation::new(&secret);
-        assert!(installation.room().is_err());
+        assert!(installation.namespace_keys().is_err());
         let name = |text| Namespace::parse(text).unwrap();
         installation.name(name("before"), false);
-        assert!(installation.room().is_ok() && installation.sure_room().is_err());
+        assert!(
+            installation.namespace_keys().is_ok() && installation.sure_namespace_keys().is_err()
+        );
         installation.name(name("now"), true);
-        assert_eq!(installation.sure_room().unwrap().namespace().as_str(), "now");
+        assert_eq!(installation.sure_namespace_keys().unwrap().namespace().as_str(), "now");
         installation.name(name("now"), false);
-        assert!(installation.sure_room().is_ok());
+        assert!(installation.sure_namespace_keys().is_ok());
     }
 
     #[test]
