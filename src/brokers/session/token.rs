@@ -7,6 +7,7 @@
 //! A refusal ("dead", "no market data") is recorded on the token that the call used, so a late
 //! refusal of an old token does not affect its successor.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -14,10 +15,11 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use arc_swap::ArcSwapOption;
 use jiff::{SignedDuration, Timestamp, ToSpan};
 use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use crate::base::{Broker, clock};
+use crate::base::{Broker, Words, clock};
 use crate::brokers::call::transport::push_query;
 use crate::brokers::readiness::Readiness;
 use crate::brokers::settings::BrokerASettings;
@@ -354,13 +356,25 @@ pub(crate) fn expiry(login: Timestamp) -> Timestamp {
 pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024;
 
 const MAGIC: &[u8] = b"bhav-token";
-const VERSION: u8 = 1;
-/// Everything but the two texts and the fingerprint: magic, version, broker, time, whether there is
-/// a fingerprint, two lengths.
-const FIXED_BYTES: usize = MAGIC.len() + 1 + 1 + 16 + 1 + 2 + 2;
+/// Stands behind the magic; the rest is the JSON of [`Document`].
+const VERSION: u8 = 2;
+
+/// A kept token as it is written.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document<'a> {
+    /// The broker's letter.
+    broker: &'a str,
+    #[serde(borrow)]
+    access_token: Cow<'a, str>,
+    #[serde(borrow)]
+    api_key: Cow<'a, str>,
+    set_at: String,
+    settings_token: Option<Fingerprint>,
+}
 
 /// Hash of a token of the settings, to detect a change without keeping the token.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
@@ -410,26 +424,19 @@ impl KeptToken {
     /// # Errors
     /// [`TooLong`].
     pub(crate) fn encode(&self) -> Result<Zeroizing<Vec<u8>>, TooLong> {
-        let texts = [self.access_token.expose_secret(), self.api_key.expose_secret()];
-        let fingerprint = self.settings_token.as_ref().map_or(&[][..], |it| &it.0);
-        let length = FIXED_BYTES + fingerprint.len() + texts[0].len() + texts[1].len();
-        if length > DOCUMENT_BYTES_MAX {
-            return Err(TooLong);
-        }
-        // Reserve all of it: a Vec that grows leaves copies behind.
-        let mut document = Zeroizing::new(Vec::with_capacity(length));
-        document.extend_from_slice(MAGIC);
-        document.push(VERSION);
-        document.extend_from_slice(self.broker.as_str().as_bytes());
-        document.extend_from_slice(&self.set_at.as_nanosecond().to_be_bytes());
-        document.push(u8::from(self.settings_token.is_some()));
-        document.extend_from_slice(fingerprint);
-        for text in texts {
-            let bytes = u16::try_from(text.len()).map_err(|_| TooLong)?;
-            document.extend_from_slice(&bytes.to_be_bytes());
-            document.extend_from_slice(text.as_bytes());
-        }
-        Ok(document)
+        let document = Document {
+            broker: self.broker.as_str(),
+            access_token: self.access_token.expose_secret().into(),
+            api_key: self.api_key.expose_secret().into(),
+            set_at: self.set_at.to_string(),
+            settings_token: self.settings_token,
+        };
+        // All of it is reserved: a Vec that grows leaves copies behind until they are freed.
+        let mut bytes = Zeroizing::new(Vec::with_capacity(DOCUMENT_BYTES_MAX));
+        bytes.extend_from_slice(MAGIC);
+        bytes.push(VERSION);
+        serde_json::to_writer(&mut *bytes, &document).map_err(|_| TooLong)?;
+        if bytes.len() > DOCUMENT_BYTES_MAX { Err(TooLong) } else { Ok(bytes) }
     }
 
     /// Reads a document, every byte of it.
@@ -437,43 +444,23 @@ impl KeptToken {
     /// # Errors
     /// [`Unreadable`].
     pub fn decode(document: &[u8]) -> Result<Self, Unreadable> {
-        let mut rest = document.strip_prefix(MAGIC).ok_or(Unreadable::Foreign)?;
-        match take::<1>(&mut rest)? {
-            [VERSION] => {}
-            [other] => return Err(Unreadable::Version(other)),
-        }
-        let [letter] = take::<1>(&mut rest)?;
-        let of_letter = |broker: &Broker| broker.as_str().as_bytes() == [letter];
-        let broker = Broker::ALL.into_iter().find(of_letter).ok_or(Unreadable::Damaged)?;
-        let nanosecond = i128::from_be_bytes(take(&mut rest)?);
-        let set_at = Timestamp::from_nanosecond(nanosecond).map_err(|_| Unreadable::Damaged)?;
-        let settings_token = match take::<1>(&mut rest)? {
-            [0] => None,
-            [1] => Some(Fingerprint(take(&mut rest)?)),
-            _ => return Err(Unreadable::Damaged),
+        let rest = document.strip_prefix(MAGIC).ok_or(Unreadable::Foreign)?;
+        let json = match rest {
+            [VERSION, json @ ..] => json,
+            [other, ..] => return Err(Unreadable::Version(*other)),
+            [] => return Err(Unreadable::Damaged),
         };
-        let access_token = secret(&mut rest)?;
-        let api_key = secret(&mut rest)?;
-        if !rest.is_empty() {
-            return Err(Unreadable::Damaged);
-        }
-        Ok(Self { broker, access_token, api_key, set_at, settings_token })
+        let read: Document<'_> = serde_json::from_slice(json).map_err(|_| Unreadable::Damaged)?;
+        let has_texts = !read.access_token.is_empty() && !read.api_key.is_empty();
+        let broker = Broker::parse(read.broker).filter(|_| has_texts);
+        Ok(Self {
+            broker: broker.ok_or(Unreadable::Damaged)?,
+            access_token: read.access_token.as_ref().into(),
+            api_key: read.api_key.as_ref().into(),
+            set_at: read.set_at.parse().map_err(|_| Unreadable::Damaged)?,
+            settings_token: read.settings_token,
+        })
     }
-}
-
-fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], Unreadable> {
-    let (taken, after) = rest.split_first_chunk::<N>().ok_or(Unreadable::Damaged)?;
-    *rest = after;
-    Ok(*taken)
-}
-
-fn secret(rest: &mut &[u8]) -> Result<SecretString, Unreadable> {
-    let length = usize::from(u16::from_be_bytes(take(rest)?));
-    let (taken, after) = rest.split_at_checked(length).ok_or(Unreadable::Damaged)?;
-    *rest = after;
-    let text = std::str::from_utf8(taken).map_err(|_| Unreadable::Damaged)?;
-    // Both texts are required.
-    if text.is_empty() { Err(Unreadable::Damaged) } else { Ok(text.into()) }
 }
 
 #[cfg(test)]
