@@ -6,8 +6,8 @@
 //!
 //! Judged on the edge, from memory, as tokens are: the keys of every account are loaded at the
 //! start, and each change of an account reads its keys anew. No secret is kept, and none is
-//! logged: a key that was found right once is recognised by its [`Mark`], two keyed hashes of its
-//! text, which cost a fraction of SHA-256.
+//! logged: a key that was found right once is recognised by its [`Mark`], a keyed hash of its text,
+//! which costs a fraction of SHA-256.
 
 use std::array;
 use std::collections::HashMap;
@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
+use siphasher::sip128::SipHasher13;
 use subtle::ConstantTimeEq;
 
 use crate::auth::key_form::{ID_AT, KEY_BYTES, PREFIX, SECRET_AT, hash_of, number, secret_of};
@@ -372,62 +373,26 @@ pub(super) fn use_of(key: &ApiKey) -> Option<KeyUse> {
 /// Places for keys that were found right lately.
 const RECENT: usize = 64;
 
-/// Words of a key's text behind the prefix. The last one overlaps the one before it.
-const WORDS: usize = (KEY_BYTES - ID_AT).div_ceil(8);
-
-/// Two hashes of a key's text behind the prefix. Whoever does not know the seeds makes another text
-/// with the same ones with a chance of 2^-63 for each.
+/// A keyed hash of a key's text behind the prefix. Whoever does not know the hash's key makes
+/// another text with the same one with a chance of 2^-128.
 type Mark = [u64; 2];
 
-/// Makes marks, in the same time for every text. Its hashes need no more than an unknown seed: none
-/// is ever shown.
+/// Makes marks, in the same time for every text. SipHash, and not BLAKE3: of a text this short it
+/// takes 190 instructions and not 530, a third of what the whole request takes. No mark is shown.
 #[derive(Debug)]
-struct Marker([Seeds; 2]);
-
-/// The random numbers of one hash.
-#[derive(Debug)]
-struct Seeds {
-    words: [u64; WORDS],
-    sum: [u128; 3],
-}
+struct Marker(SipHasher13);
 
 impl Marker {
-    /// With seeds that are unknown outside this process.
+    /// With a key that is unknown outside this process.
     fn seeded() -> Self {
         let random = RandomState::new();
-        let mut count = 0_u64;
-        let mut seed = || {
-            count += 1;
-            random.hash_one(count)
-        };
-        Self(array::from_fn(|_| Seeds {
-            words: array::from_fn(|_| seed()),
-            sum: array::from_fn(|_| u128::from(seed()) << 64 | u128::from(seed())),
-        }))
+        Self(SipHasher13::new_with_keys(random.hash_one(1), random.hash_one(2)))
     }
 
     #[inline]
     fn of(&self, text: &[u8; KEY_BYTES]) -> Mark {
-        let words = array::from_fn(|at| word(text, ID_AT + at * 8));
-        self.0.each_ref().map(|seeds| seeds.hash(&words))
-    }
-}
-
-impl Seeds {
-    /// The upper half of a multilinear hash (Lemire and Kaser, "Strongly universal string hashing
-    /// is fast", 2014) of NH (Black and others, "UMAC", 1999): sums of products.
-    #[inline]
-    fn hash(&self, words: &[u64; WORDS]) -> u64 {
-        const { assert!(WORDS.is_multiple_of(2), "words are multiplied in pairs") };
-        let pairs = words.as_chunks().0.iter().zip(self.words.as_chunks().0);
-        let sum = pairs.fold(0_u128, |sum, ([one, two], [seed_one, seed_two])| {
-            let one = u128::from(one.wrapping_add(*seed_one));
-            sum.wrapping_add(one * u128::from(two.wrapping_add(*seed_two)))
-        });
-        let [start, low, high] = self.sum;
-        let low = low.wrapping_mul(u128::from(sum as u64));
-        let high = high.wrapping_mul(sum >> 64);
-        (start.wrapping_add(low).wrapping_add(high) >> 64) as u64
+        let hash = self.0.hash(&text[ID_AT..]);
+        [hash.h1, hash.h2]
     }
 }
 

@@ -3,6 +3,7 @@
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
+use crate::base::hex::hex;
 use crate::store::StoreError;
 
 /// The number of an id's digits; `None` if they are not [`ID_DIGITS`] of base62.
@@ -74,7 +75,7 @@ pub(super) fn secret_of(text: &[u8]) -> Option<Zeroizing<[u8; 32]>> {
 
 /// SHA-256 of a secret, in hexadecimal digits.
 pub(super) fn hash_of(secret: &[u8; 32]) -> String {
-    Sha256::digest(secret).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(secret))
 }
 
 /// Whether the text is as long as a key and made of the same characters, right or not.

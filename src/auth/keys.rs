@@ -14,6 +14,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
+use crate::base::hex::hex;
 use crate::base::{settings, words};
 use crate::ops::{owner, state_lock};
 use crate::views::states::KeyState;
@@ -115,7 +116,7 @@ pub(crate) fn check_value(key: &Key) -> String {
     let mut hash = Sha256::new();
     hash.update(CHECK_LABEL);
     hash.update(key);
-    hash.finalize()[..CHECK_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize()[..CHECK_BYTES])
 }
 
 /// The part of a check value that is shown.

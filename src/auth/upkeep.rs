@@ -57,7 +57,7 @@ impl Auth {
             }
             // The store has logged why, here and below.
             Err(StoreError::Unavailable(_)) => return,
-            Err(error) => tracing::warn!(%error, "cannot drop revocations of expired tokens"),
+            Err(error) => tracing::warn!(%error, "cannot delete revocations of expired tokens"),
         }
         let networks = self.store.forget_login_networks(before_ms.saturating_sub(FORGOTTEN_MS));
         let changes = self.store.forget_changes();
@@ -67,7 +67,7 @@ impl Auth {
         ] {
             match dropped {
                 Ok(()) | Err(StoreError::Unavailable(_)) => {}
-                Err(error) => tracing::warn!(%error, "cannot drop {what}"),
+                Err(error) => tracing::warn!(%error, "cannot delete {what}"),
             }
         }
     }
