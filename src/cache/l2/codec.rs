@@ -12,14 +12,18 @@ use crate::base::{DayRange, Quote, Source, Symbol};
 use crate::cache::l1::{L1, Vouched};
 use crate::cache::l2::{Kind, L2Error, SecondLevel};
 
+/// A quote without its symbol, as it is written in L2 and in the messages of nodes.
 #[derive(Serialize, Deserialize)]
-struct Stored<'a> {
+pub(crate) struct Stored<'a> {
     last_price: Decimal,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     previous_close: Option<Decimal>,
     /// Low and high of the session. Earlier versions do not know it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     day: Option<(Decimal, Decimal)>,
+    /// First price of the session. Earlier versions do not know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    open: Option<Decimal>,
     as_of: String,
     /// Whether the source sent no time and `as_of` is an estimate. Earlier versions do not say it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -34,40 +38,54 @@ struct Stored<'a> {
     simulated: bool,
 }
 
+impl Stored<'_> {
+    pub(crate) fn of(quote: &Quote) -> Self {
+        Self {
+            last_price: quote.last_price,
+            previous_close: quote.previous_close,
+            day: quote.day.map(|day| (day.low(), day.high())),
+            open: quote.day.and_then(DayRange::open),
+            as_of: quote.as_of.to_string(),
+            untimed: !quote.timed,
+            asked: quote.asked.to_string(),
+            delay_s: quote.delay_s,
+            source: quote.source.as_str(),
+            simulated: quote.simulated,
+        }
+    }
+
+    /// The quote of the symbol `key`; `None` if this makes no plausible one.
+    pub(crate) fn quote(&self, key: &str) -> Option<Quote> {
+        let source = Source::ALL.into_iter().find(|source| source.as_str() == self.source)?;
+        let positive = |price: &Decimal| *price > Decimal::ZERO;
+        let around = |(low, high)| {
+            let range = DayRange::around(self.last_price, Some(low), Some(high));
+            range.map(|range| range.opened(self.open))
+        };
+        Some(Quote {
+            symbol: Symbol::parse(key)?,
+            last_price: Some(self.last_price).filter(positive)?,
+            previous_close: self.previous_close.filter(positive),
+            day: self.day.and_then(around),
+            as_of: self.as_of.parse::<Timestamp>().ok()?,
+            timed: !self.untimed,
+            asked: self.asked.parse::<Timestamp>().ok()?,
+            delay_s: self.delay_s,
+            source,
+            simulated: self.simulated,
+        })
+    }
+}
+
 /// Encodes a quote. The key of the record is the symbol.
 pub(crate) fn encode(quote: &Quote) -> Vec<u8> {
-    let stored = Stored {
-        last_price: quote.last_price,
-        previous_close: quote.previous_close,
-        day: quote.day.map(|day| (day.low(), day.high())),
-        as_of: quote.as_of.to_string(),
-        untimed: !quote.timed,
-        asked: quote.asked.to_string(),
-        delay_s: quote.delay_s,
-        source: quote.source.as_str(),
-        simulated: quote.simulated,
-    };
+    let stored = Stored::of(quote);
     sonic_rs::to_vec(&stored).expect("strings, decimals and a flag always serialise")
 }
 
 /// Decodes the quote stored under `key`; `None` if the record makes no plausible one.
 pub(crate) fn decode(key: &str, bytes: &[u8]) -> Option<Quote> {
-    let stored: Stored<'_> = sonic_rs::from_slice(bytes).ok()?;
-    let source = Source::ALL.into_iter().find(|source| source.as_str() == stored.source)?;
-    let positive = |price: &Decimal| *price > Decimal::ZERO;
-    let around = |(low, high)| DayRange::around(stored.last_price, Some(low), Some(high));
-    Some(Quote {
-        symbol: Symbol::parse(key)?,
-        last_price: Some(stored.last_price).filter(positive)?,
-        previous_close: stored.previous_close.filter(positive),
-        day: stored.day.and_then(around),
-        as_of: stored.as_of.parse::<Timestamp>().ok()?,
-        timed: !stored.untimed,
-        asked: stored.asked.parse::<Timestamp>().ok()?,
-        delay_s: stored.delay_s,
-        source,
-        simulated: stored.simulated,
-    })
+    sonic_rs::from_slice::<Stored<'_>>(bytes).ok()?.quote(key)
 }
 
 /// The records of these quotes, for [`Kind::Quote`].

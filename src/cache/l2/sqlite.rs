@@ -131,7 +131,11 @@ impl SqliteL2 {
         }
         self.stats.lock().set_aside += 1;
         let kept = kept.display();
-        tracing::warn!(%reason, %kept, "second cache level set aside and made anew");
+        tracing::warn!(
+            %reason,
+            %kept,
+            "the file of the last prices cannot be used: it was renamed, and a new one begun"
+        );
         open_file(&self.path)
     }
 

@@ -5,8 +5,9 @@ use tempfile::TempDir;
 use super::*;
 use crate::base::{Quote, json, testing};
 use crate::cache::l1::{Hit, L1};
+use crate::cache::l2::RECORD_BYTES_MAX;
 use crate::cache::l2::codec;
-use crate::cache::l2::{KEY_BYTES_MAX, RECORD_BYTES_MAX};
+use crate::cache::l2::second_level::KEY_BYTES_MAX;
 
 fn item(key: &str, text: &str) -> (String, Vec<u8>) {
     (key.to_owned(), text.as_bytes().to_vec())

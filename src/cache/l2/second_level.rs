@@ -1,8 +1,6 @@
-//! L2, the second cache level: quotes and instrument lists that survive a restart.
+//! [`SecondLevel`]: a narrow trait over keys and bytes, its records, limits and errors.
 //!
-//! [`SecondLevel`] is a narrow trait over keys and bytes. The embedded file implements it, and so
-//! does a server that several nodes share. Every call may block, so only lane threads and start-up
-//! code call it, never the edge.
+//! Every call may block, so only lane threads and start-up code call it, never the edge.
 
 use crate::base::words;
 use crate::views::states::CacheBackend;
@@ -151,5 +149,3 @@ impl SecondLevel for Absent {
         L2Stats { backend: CacheBackend::None, ..L2Stats::default() }
     }
 }
-pub mod codec;
-pub(crate) mod sqlite;

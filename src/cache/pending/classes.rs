@@ -1,24 +1,13 @@
-//! Symbols that are not cached and will be requested from a feed.
-//!
-//! A request registers its missing symbols and parks. The feed scheduler takes pending symbols into
-//! its next call, and the answer wakes the requests that wait. Each symbol is fetched once, for any
-//! number of requests. Each class of symbols has bounds of its own, so that invented symbols do not
-//! delay existing ones.
+//! The pending symbols by class, each with bounds of its own, so that invented symbols do not delay
+//! existing ones. Any thread; a request parks in its [`Wait`].
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::base::{Clock, Symbol, words};
-use crate::cache::pending::board::Limits;
-use crate::cache::pending::single_flight::{Flight, SingleFlight};
+use crate::cache::pending::board::{Busy, Limits};
+use crate::cache::pending::single_flight::{Flight, Kick, PendingStats, SingleFlight, Wait};
 use crate::cache::pending::unlisted::Unlisted;
-
-mod board;
-mod single_flight;
-pub mod unlisted;
-
-pub(crate) use self::single_flight::{Kick, PendingStats, Wait};
-pub(crate) use crate::cache::pending::board::Busy;
 
 /// Listed symbols that may be pending or in flight at once: four of broker A's batches. At one
 /// batch a second no request waits long enough for more.
