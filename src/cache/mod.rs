@@ -7,6 +7,7 @@
 //! the shares that move. Nothing here calls an upstream: the warmers (background tasks) fill the
 //! caches, and [`demand`] is what views want of them.
 
+pub(crate) mod candle_work;
 pub(crate) mod demand;
 pub mod freshness;
 pub mod l1;
@@ -15,6 +16,7 @@ pub(crate) mod movers;
 pub mod pending;
 pub mod responses;
 
+pub(crate) use candle_work::CandleWork;
 pub use freshness::{FreshnessRules, SourceRules};
 pub(crate) use l1::{Freshness, Hit};
 pub use l1::{Kept, L1, Limits, Peek, Vouched};

@@ -1,10 +1,11 @@
-//! How the shares move of which signals are made: the document of `GET /api/market/movers`.
+//! How the shares move of which signals are made: the document of `GET /api/market/movers`, and
+//! the longer one with every share.
 //!
-//! The scheduler makes it once a second, and as soon as a price in it becomes stale, while clients
-//! ask for it. A minute after the last request it is withdrawn, and the feeds are not asked for its
-//! shares any more. A request that finds none makes one for itself from the same function, which
-//! takes a tenth of a millisecond; the scheduler has the next one ready in its next turn. Reads
-//! memory only and never waits.
+//! The scheduler makes each once a second, and as soon as a price in it becomes stale, while
+//! clients ask for it. A minute after the last request it is withdrawn, and the feeds are not asked
+//! for its shares any more. A request that finds none makes one for itself from the same function,
+//! which takes a tenth of a millisecond; the scheduler has the next one ready in its next turn.
+//! Reads memory only and never waits.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,15 +13,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::base::{Quote, clock};
+use crate::base::{Quote, Symbol, clock};
 use crate::cache::demand::Demand;
 use crate::cache::{L1, Peek, Pending};
 use crate::http::PublishedJson;
 use crate::http::document::published::LastAsked;
-use crate::market::{InstrumentList, Universe};
+use crate::market::{InstrumentList, Sectors, Universe};
 use crate::views::quotes as views;
 use crate::views::values;
-use crate::views::values::Day;
+use crate::views::values::{Day, Delay, Instant, Mark, Money, Percent, Simulated};
 
 /// Most shares in each of the two lists.
 pub(crate) const LISTED_MAX: usize = 5;
@@ -28,9 +29,37 @@ pub(crate) const LISTED_MAX: usize = 5;
 /// Time after which the published document is made anew.
 const RENEWED_MS: u64 = 1_000;
 
-/// The published document. The scheduler alone calls what replaces it.
+/// Which document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listing {
+    /// The shares that moved most.
+    Most,
+    /// Besides them every share, each with its sector.
+    All,
+}
+
+impl Listing {
+    pub(crate) const ALL: [Self; 2] = [Self::Most, Self::All];
+}
+
+/// Both documents.
 #[derive(Debug, Default)]
-pub(crate) struct Movers {
+pub(crate) struct Movers([Renewed; Listing::ALL.len()]);
+
+impl Movers {
+    pub(crate) fn of(&self, listing: Listing) -> &Renewed {
+        &self.0[listing as usize]
+    }
+
+    /// Milliseconds until one of them is to be made anew.
+    pub(crate) fn wait_ms(&self, now_mono_ms: u64) -> u64 {
+        self.0.iter().map(|each| each.wait_ms(now_mono_ms)).min().unwrap_or(u64::MAX)
+    }
+}
+
+/// A published document. The scheduler alone calls what replaces it.
+#[derive(Debug, Default)]
+pub(crate) struct Renewed {
     document: PublishedJson,
     asked: LastAsked,
     made_mono_ms: AtomicU64,
@@ -38,7 +67,7 @@ pub(crate) struct Movers {
     due_mono_ms: AtomicU64,
 }
 
-impl Movers {
+impl Renewed {
     /// The document, for a request, which counts as having asked for it. There is none if nobody
     /// has asked in the last minute.
     pub(crate) fn asked_for(&self) -> &PublishedJson {
@@ -71,7 +100,7 @@ impl Movers {
     }
 
     /// Milliseconds until the document is to be made anew.
-    pub(crate) fn wait_ms(&self, now_mono_ms: u64) -> u64 {
+    fn wait_ms(&self, now_mono_ms: u64) -> u64 {
         match self.due_mono_ms.load(Relaxed) {
             0 => u64::MAX,
             due_mono_ms => due_mono_ms.saturating_sub(now_mono_ms),
@@ -85,6 +114,8 @@ pub(crate) struct Moment<'a> {
     pub pending: &'a Pending,
     pub universe: &'a Universe,
     pub instruments: &'a InstrumentList,
+    pub sectors: &'a Sectors,
+    pub listing: Listing,
     /// The latest trading date that has begun; `None` where the calendar does not know it.
     pub day: Option<Date>,
     pub mono_ms: u64,
@@ -96,46 +127,88 @@ impl Moment<'_> {
     pub(crate) fn document(&self, is_wanted: bool) -> (Vec<u8>, u64) {
         let mut demand = Demand::default();
         let mut moves = Vec::new();
+        let mut old = Vec::new();
+        let mut listed = Vec::new();
         let mut stands_until_mono_ms = u64::MAX;
         for symbol in self.universe.symbols() {
             let seen = self.l1.peek(symbol.as_str(), self.mono_ms);
             if is_wanted {
                 demand.note(symbol.clone(), &seen);
             }
-            let Peek::Known { quote, stale: false, fresh_until_mono_ms, .. } = seen else {
+            let Peek::Known { quote, stale, fresh_until_mono_ms, .. } = seen else {
+                listed.push((symbol, None));
                 continue;
             };
+            if self.listing == Listing::All {
+                listed.push((symbol, Some((quote.clone(), stale))));
+            }
             let is_of_day = Some(clock::zoned(quote.as_of).date()) == self.day;
-            if let (true, Some(change_pct)) = (is_of_day, quote.change_pct()) {
+            let Some(change_pct) = quote.change_pct().filter(|_| is_of_day) else { continue };
+            if stale {
+                old.push((change_pct, quote));
+            } else {
                 let until_mono_ms = u64::try_from(fresh_until_mono_ms).unwrap_or_default();
                 stands_until_mono_ms = stands_until_mono_ms.min(until_mono_ms);
                 moves.push((change_pct, quote));
             }
         }
         demand.want(self.l1, self.pending, self.mono_ms);
+        // While no feed answers, the last list of the day is better than none.
+        let is_stale = moves.is_empty() && !old.is_empty();
+        if is_stale {
+            moves = old;
+        }
         moves.sort_by(|(one, of_one), (other, of_other)| {
             one.cmp(other).then_with(|| of_one.symbol.cmp(&of_other.symbol))
         });
-        (values::to_vec(&self.view(&moves)), stands_until_mono_ms)
+        let mut view = self.view(&moves, is_stale);
+        if self.listing == Listing::All {
+            view.list =
+                Some(listed.iter().map(|(symbol, quote)| self.share(symbol, quote)).collect());
+        }
+        (values::to_vec(&view), stands_until_mono_ms)
     }
 
     /// `moves` come by their change in percent, the lowest first.
-    fn view<'a>(&'a self, moves: &'a [(Decimal, Quote)]) -> views::Movers<'a> {
+    fn view<'a>(&'a self, moves: &'a [(Decimal, Quote)], is_stale: bool) -> views::Movers<'a> {
         let declines = moves.partition_point(|(change, _)| *change < Decimal::ZERO);
         let advances = moves.len() - moves.partition_point(|(change, _)| *change <= Decimal::ZERO);
         let mover = |(_, quote): &'a (Decimal, Quote)| views::Mover {
             name: self.instruments.name_of(&quote.symbol),
-            quote: views::Quote::of(quote, false),
+            quote: views::Quote::of(quote, is_stale),
         };
         views::Movers {
             day: self.day.map(Day),
             shares: self.universe.symbols().len(),
             priced: moves.len(),
+            stale: Mark(is_stale),
             advances,
             declines,
             unchanged: moves.len() - advances - declines,
             gainers: moves.iter().rev().take(advances.min(LISTED_MAX)).map(mover).collect(),
             losers: moves.iter().take(declines.min(LISTED_MAX)).map(mover).collect(),
+            list: None,
+        }
+    }
+
+    /// A share of the whole list, with its quote and whether that is stale, if there is one.
+    fn share<'a>(
+        &'a self,
+        symbol: &'a Symbol,
+        quote: &'a Option<(Quote, bool)>,
+    ) -> views::ListedShare<'a> {
+        let of = quote.as_ref().map(|(quote, _)| quote);
+        views::ListedShare {
+            symbol,
+            name: self.instruments.name_of(symbol),
+            sector: self.sectors.of_ticker(symbol.ticker()),
+            last_price: of.map(|quote| Money(quote.last_price)),
+            change: of.and_then(Quote::change).map(Money),
+            change_pct: of.and_then(Quote::change_pct).map(Percent),
+            as_of: of.map(|quote| Instant(quote.as_of)),
+            delay_s: of.and_then(|quote| quote.delay_s).map(Delay),
+            simulated: Simulated(of.is_some_and(|quote| quote.simulated)),
+            stale: Mark(quote.as_ref().is_some_and(|(_, stale)| *stale)),
         }
     }
 }
@@ -157,6 +230,8 @@ mod tests {
         pending: Pending,
         universe: Universe,
         instruments: InstrumentList,
+        sectors: Sectors,
+        listing: Listing,
         movers: Movers,
     }
 
@@ -172,6 +247,8 @@ mod tests {
                 pending: Pending::new(10, &clock, &kick),
                 universe: Universe::parse(SHARES, "a test's list").unwrap(),
                 instruments: InstrumentList::embedded(),
+                sectors: Sectors::embedded(),
+                listing: Listing::Most,
                 movers: Movers::default(),
             }
         }
@@ -192,6 +269,8 @@ mod tests {
                 pending: &self.pending,
                 universe: &self.universe,
                 instruments: &self.instruments,
+                sectors: &self.sectors,
+                listing: self.listing,
                 day: Some(jiff::civil::date(2026, 11, 20)),
                 mono_ms,
             }
@@ -199,16 +278,17 @@ mod tests {
 
         /// A turn of the scheduler. Returns whether it made the document.
         fn turn(&self, mono_ms: u64) -> bool {
-            let is_due = self.movers.is_due(mono_ms);
+            let movers = self.movers.of(self.listing);
+            let is_due = movers.is_due(mono_ms);
             if is_due {
-                self.movers.publish(&self.moment(mono_ms));
+                movers.publish(&self.moment(mono_ms));
             }
             is_due
         }
 
         /// What a request is answered with; `None` if it has to make its own.
         fn answer(&self) -> Option<(String, String)> {
-            let published = self.movers.asked_for().load();
+            let published = self.movers.of(self.listing).asked_for().load();
             let answer = published.as_ref()?.select(None, Preconditions::NONE).unwrap();
             let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
             Some((text(answer.headers()), text(answer.body())))
@@ -249,10 +329,28 @@ mod tests {
         assert!(without.contains("\"priced\":1,") && !without.contains("NSE:TCS"), "{without}");
         assert!(scene.live("NSE:TCS", 3_501).ends_with("\"stale\":true}"));
         // A price of another day is none of this one.
-        let Moment { l1, pending, universe, instruments, .. } = scene.moment(3_501);
         let day = Some(jiff::civil::date(2026, 11, 23));
-        let next = Moment { l1, pending, universe, instruments, day, mono_ms: 3_501 };
+        let next = Moment { day, ..scene.moment(3_501) };
         assert!(String::from_utf8(next.document(false).0).unwrap().contains("\"priced\":0,"));
+    }
+
+    #[test]
+    fn the_whole_list_has_each_share_with_its_sector_and_what_is_known_of_its_price() {
+        let scene = Scene { listing: Listing::All, ..Scene::new() };
+        scene.price("NSE:INFY", 101, 3_900);
+        scene.price("NSE:SBIN", 99, 0);
+        assert!(scene.answer().is_none() && scene.turn(4_000));
+        let text = scene.answer().unwrap().1;
+        let list = &text[text.find("\"list\":").unwrap()..];
+        let infy = "{\"symbol\":\"NSE:INFY\",\"name\":\"Infosys\",\
+                    \"sector\":\"Information Technology\",\"last_price\":101,\"change\":1,\
+                    \"change_pct\":1,";
+        assert!(list.contains(infy), "{list}");
+        assert_eq!(list.matches("\"stale\":true").count(), 1, "{list}");
+        let itc = "\"sector\":\"Fast Moving Consumer Goods\",\"last_price\":null,";
+        assert!(list.contains(itc) && text.contains("\"priced\":1,"), "{text}");
+        // The short document is another one, for which nobody has asked.
+        assert!(scene.movers.of(Listing::Most).asked_for().load().is_none());
     }
 
     #[test]
@@ -269,7 +367,7 @@ mod tests {
         assert_eq!((missing(), scene.pending.stats(Class::Held).symbols), (4, 0));
         assert!(scene.turn(2_000) && missing() == 0, "nobody has asked since");
         assert!(scene.turn(60_999));
-        assert!(!scene.turn(61_000) && scene.movers.asked_for().load().is_none());
+        assert!(!scene.turn(61_000) && scene.movers.of(Listing::Most).asked_for().load().is_none());
         assert_eq!(scene.movers.wait_ms(61_000), u64::MAX);
         // That was a request, so the next turn has the document again.
         scene.price("NSE:ITC", 103, 61_100);

@@ -93,7 +93,7 @@ struct Slot {
     at: usize,
     looked: u64,
     bytes: usize,
-    answers: Vec<StoredResponse>,
+    responses: Vec<StoredResponse>,
 }
 
 #[derive(Debug)]
@@ -177,7 +177,7 @@ impl Responses {
         let looked = shard.looks;
         shard.keys.push(user);
         shard.bytes += USER_BYTES;
-        let slot = Slot { number, version, at, looked, bytes: USER_BYTES, answers: Vec::new() };
+        let slot = Slot { number, version, at, looked, bytes: USER_BYTES, responses: Vec::new() };
         shard.users.insert(user, slot);
         number
     }
@@ -200,11 +200,11 @@ impl Responses {
         }
         self.make_room(&mut shard, bytes, token.user);
         let Some(slot) = shard.users.get_mut(&token.user) else { return false };
-        let same = slot.answers.iter().position(|kept| kept.view == view);
-        let crowded = (slot.answers.len() >= VIEWS_PER_USER_MAX).then_some(0);
-        let freed = same.or(crowded).map_or(0, |at| slot.answers.remove(at).answer.bytes());
+        let same = slot.responses.iter().position(|kept| kept.view == view);
+        let crowded = (slot.responses.len() >= VIEWS_PER_USER_MAX).then_some(0);
+        let freed = same.or(crowded).map_or(0, |at| slot.responses.remove(at).answer.bytes());
         let until_mono_ms = now_mono_ms.saturating_add(LIFE_MS);
-        slot.answers.push(StoredResponse { view, answer: Arc::clone(answer), until_mono_ms });
+        slot.responses.push(StoredResponse { view, answer: Arc::clone(answer), until_mono_ms });
         slot.bytes = slot.bytes + bytes - freed;
         shard.bytes = shard.bytes + bytes - freed;
         true
@@ -244,10 +244,10 @@ impl Responses {
             let Some(victim) = shard.victim(user) else {
                 // The user is alone in the shard: its oldest responses are dropped.
                 let Some(slot) = shard.users.get_mut(&user) else { return };
-                if slot.answers.is_empty() {
+                if slot.responses.is_empty() {
                     return;
                 }
-                let freed = slot.answers.remove(0).answer.bytes();
+                let freed = slot.responses.remove(0).answer.bytes();
                 slot.bytes -= freed;
                 shard.bytes -= freed;
                 continue;
@@ -263,7 +263,7 @@ impl Shard {
         self.looks += 1;
         let slot = self.users.get_mut(&user)?;
         slot.looked = self.looks;
-        let kept = slot.answers.iter().find(|kept| kept.view == view)?;
+        let kept = slot.responses.iter().find(|kept| kept.view == view)?;
         (now_mono_ms < kept.until_mono_ms).then(|| Arc::clone(&kept.answer))
     }
 

@@ -52,28 +52,28 @@ fn a_token_taken_before_an_invalidation_stores_nothing() {
 
 #[test]
 fn only_responses_of_the_expected_version_are_kept() {
-    let answers = Responses::new(1 << 20);
-    let found = || answers.find(1, days(1), 0).is_some();
-    answers.expect(1, 5);
-    let token = answers.fill_token(1);
-    assert!(answers.keep(&token, days(1), &answer(100), 0) && found());
-    answers.expect(1, 5);
+    let responses = Responses::new(1 << 20);
+    let found = || responses.find(1, days(1), 0).is_some();
+    responses.expect(1, 5);
+    let token = responses.fill_token(1);
+    assert!(responses.keep(&token, days(1), &answer(100), 0) && found());
+    responses.expect(1, 5);
     assert!(found(), "nothing was written since");
-    let late = answers.fill_token(1);
-    answers.expect(1, 6);
+    let late = responses.fill_token(1);
+    responses.expect(1, 6);
     assert!(!found());
-    assert!(!answers.keep(&late, days(1), &answer(100), 0), "it was read before");
-    let token = answers.fill_token(1);
-    assert!(answers.keep(&token, days(1), &answer(100), 0) && found());
+    assert!(!responses.keep(&late, days(1), &answer(100), 0), "it was read before");
+    let token = responses.fill_token(1);
+    assert!(responses.keep(&token, days(1), &answer(100), 0) && found());
     // A lower version: of a look-up that read it earlier, or of a restored database.
-    answers.expect(1, 5);
+    responses.expect(1, 5);
     assert!(!found());
     // This node's own write.
-    assert!(answers.keep(&answers.fill_token(1), days(1), &answer(100), 0) && found());
-    answers.invalidate(1);
-    answers.expect(1, 7);
+    assert!(responses.keep(&responses.fill_token(1), days(1), &answer(100), 0) && found());
+    responses.invalidate(1);
+    responses.expect(1, 7);
     assert!(!found());
-    assert_eq!(answers.stats().users, 1);
+    assert_eq!(responses.stats().users, 1);
 }
 
 #[test]
@@ -214,9 +214,9 @@ proptest! {
                 prop_assert_eq!(shard.bytes, held);
                 for (user, slot) in &shard.users {
                     prop_assert_eq!(shard.keys[slot.at], *user);
-                    let kept: usize = slot.answers.iter().map(|kept| kept.answer.bytes()).sum();
+                    let kept: usize = slot.responses.iter().map(|kept| kept.answer.bytes()).sum();
                     prop_assert_eq!(slot.bytes, kept + USER_BYTES);
-                    prop_assert!(slot.answers.len() <= VIEWS_PER_USER_MAX);
+                    prop_assert!(slot.responses.len() <= VIEWS_PER_USER_MAX);
                 }
             }
         }
