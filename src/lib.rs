@@ -19,6 +19,7 @@ pub mod cache;
 pub mod cli;
 pub mod config;
 pub mod http;
+pub mod ledger;
 pub mod market;
 pub mod nodes;
 pub mod ops;

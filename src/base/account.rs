@@ -19,6 +19,11 @@ impl Account {
         self.0
     }
 
+    /// Whether its broker names shares by the exchange's tickers, and not by codes of its own.
+    pub(crate) const fn writes_tickers(self) -> bool {
+        matches!(self.0, Broker::A)
+    }
+
     /// The word under which it is stored.
     pub(crate) const fn as_str(self) -> &'static str {
         self.0.as_str()

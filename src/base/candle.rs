@@ -52,7 +52,7 @@ impl Candle {
 }
 
 /// A price in ten-thousandths, rounded half away from zero; `None` if it does not fit.
-pub(crate) fn price_e4(price: Decimal) -> Option<i64> {
+pub fn price_e4(price: Decimal) -> Option<i64> {
     let scaled = price.checked_mul(Decimal::from(PRICE_E4))?;
     scaled.round_dp_with_strategy(0, rust_decimal::RoundingStrategy::MidpointAwayFromZero).to_i64()
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use jiff::civil::DateTime;
+use jiff::civil::{Date, DateTime};
 use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, ToSpan, Zoned};
 use nix::sys::time::TimeSpec;
@@ -208,6 +208,11 @@ pub(crate) fn zone() -> TimeZone {
 /// `at` in IST.
 pub fn zoned(at: Timestamp) -> Zoned {
     at.to_zoned(zone())
+}
+
+/// The date in IST of a time in Unix milliseconds; `None` if it is beyond the years of dates.
+pub(crate) fn date_of_ms(ms: i64) -> Option<Date> {
+    Timestamp::from_millisecond(ms).ok().map(|at| zoned(at).date())
 }
 
 /// The instant of a civil time in IST. Brokers send times without a zone and mean IST.

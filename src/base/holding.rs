@@ -27,6 +27,9 @@ pub struct Holding {
     pub pledged_quantity: Decimal,
     /// Shares bought with margin funding. Shown, never added to the owned quantity.
     pub mtf_quantity: Decimal,
+    /// Delivered shares that broker A has taken out of the settled ones today, as sold ones. Kept
+    /// to compare with the trades, never added to the owned quantity.
+    pub used_quantity: Decimal,
     /// Shares that one of the broker's two lists counts and the other does not (broker B: pledged
     /// or undelivered). Already included in the owned quantity; zero if the lists agree.
     pub disputed_quantity: Decimal,

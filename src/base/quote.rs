@@ -37,11 +37,12 @@ impl<T> IndexMut<Source> for BySource<T> {
     }
 }
 
-/// The lowest and the highest price of a session so far.
+/// The lowest and the highest price of a session so far, and the first one where it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DayRange {
     low: Decimal,
     high: Decimal,
+    open: Option<Decimal>,
 }
 
 impl DayRange {
@@ -52,8 +53,18 @@ impl DayRange {
         low: Option<Decimal>,
         high: Option<Decimal>,
     ) -> Option<Self> {
-        let range = Self { low: low?, high: high? };
+        let range = Self { low: low?, high: high?, open: None };
         (range.low > Decimal::ZERO && range.contains(last_price)).then_some(range)
+    }
+
+    /// The same with the first price of the session; without one if that is not in the range.
+    #[must_use]
+    pub fn opened(self, open: Option<Decimal>) -> Self {
+        Self { open: open.filter(|open| self.contains(*open)), ..self }
+    }
+
+    pub(crate) fn open(self) -> Option<Decimal> {
+        self.open
     }
 
     pub(crate) fn contains(self, price: Decimal) -> bool {
