@@ -60,7 +60,7 @@ Exit codes:
   64  wrong command line or settings, a database that a newer version or another program wrote,
       one that is missing where one stood,
       or a limit on address space that is too low; restarting cannot help
-  65  the candles to evaluate, the login code, the new password or the backup cannot be used
+  65  the login code, the new password or the backup cannot be used
   69  the address or the state directory is in use by another instance, or the service or a
       broker does not answer
   70  internal error, or the system has no thread or file descriptor left

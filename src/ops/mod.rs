@@ -3,7 +3,6 @@
 //! Any thread may call these functions, and none of them blocks. They take plain values, never the
 //! settings of other modules.
 
-pub(crate) mod arenas;
 #[cfg(test)]
 pub(crate) mod child_test;
 pub mod counter;

@@ -9,6 +9,7 @@
 //! A coroutine may resume on another thread. So nothing that is bound to a thread (a lock guard, a
 //! thread-local borrow, a papaya or ArcSwap guard) is held across a call that parks.
 
+pub(crate) mod arenas;
 pub mod coroutines;
 pub(crate) mod group_commit;
 pub mod lanes;

@@ -2,8 +2,8 @@
 //!
 //! It gives threads arenas of their own, up to eight for each core, and keeps what was freed in
 //! them. A public demo starts all its threads anew for each day, so arenas of two days fill up. A
-//! few arenas and a look back at a day's end bound that. A service, whose threads stay, is left as
-//! it is.
+//! few arenas and a look back at a day's end bound that. A service, whose threads stay, gives back
+//! what a large ledger took.
 
 /// Arenas of a process whose threads come and go: one for each of the few cores that its limits
 /// keep busy.
