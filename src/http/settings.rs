@@ -23,6 +23,8 @@ settings! {
         pub body_bytes_max: usize = 64 * 1024,
         pub head_timeout_ms: u64 = 10_000,
         pub body_timeout_ms: u64 = 20_000,
+        /// Of a file. A tradebook of 300,000 lines has 30 MB.
+        pub upload_bytes_max: usize = 32 * 1024 * 1024,
         pub idle_timeout_ms: u64 = 75_000,
         pub unread_output_bytes_max: usize = 256 * 1024,
         pub unread_output_timeout_ms: u64 = 30_000,
@@ -44,9 +46,22 @@ settings! {
     }
 }
 
+/// Longest time in which a file has to arrive: 32 MiB at 4.5 megabits a second.
+const UPLOAD_TIMEOUT_MS: u64 = 60_000;
+
+/// How a request's body is collected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyKind {
+    /// As a part of the request, which the handler reads.
+    Whole,
+    /// As a file, once the service has admitted the request by its head.
+    Upload,
+}
+
 /// Limits of a request's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyLimits {
+    pub kind: BodyKind,
     pub bytes_max: usize,
     /// The time in which the whole body has to arrive, from the end of its head on.
     pub timeout_ms: u64,
@@ -62,7 +77,20 @@ pub(crate) struct PlaceLimits {
 impl HttpSettings {
     /// Limits of the bodies for which nobody has chosen others.
     pub fn body_limits(&self) -> BodyLimits {
-        BodyLimits { bytes_max: self.body_bytes_max, timeout_ms: self.body_timeout_ms }
+        BodyLimits {
+            kind: BodyKind::Whole,
+            bytes_max: self.body_bytes_max,
+            timeout_ms: self.body_timeout_ms,
+        }
+    }
+
+    /// Limits of a file.
+    pub fn upload_limits(&self) -> BodyLimits {
+        BodyLimits {
+            kind: BodyKind::Upload,
+            bytes_max: self.upload_bytes_max,
+            timeout_ms: UPLOAD_TIMEOUT_MS,
+        }
     }
 
     /// Limits of connections where the table has room for `cap`, and the address that one of `peer`

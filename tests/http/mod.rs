@@ -16,3 +16,4 @@ mod problems;
 mod processes;
 mod semantics;
 mod unread;
+mod uploads;

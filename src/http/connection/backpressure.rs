@@ -120,7 +120,7 @@ impl Backpressure {
             held_bytes,
             max_bytes,
             connections,
-            "connection closed with unread output"
+            "connection closed: its client does not read the responses"
         );
     }
 }

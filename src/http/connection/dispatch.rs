@@ -132,7 +132,7 @@ impl<S: Serve> Connection<S> {
                 // More input is already there. The worker's other connections run first.
                 self.yield_to_poll();
             }
-            let Some(next) = self.turn(need_input) else { return };
+            let Some(next) = self.serve_arrived(need_input) else { return };
             match next {
                 Next::NeedInput => need_input = true,
                 Next::Flush => need_input = false,
@@ -144,7 +144,7 @@ impl<S: Serve> Connection<S> {
 
     /// Reads if `need_input`, answers every complete request, writes. `None` if the connection is
     /// over.
-    fn turn(&mut self, need_input: bool) -> Option<Next> {
+    fn serve_arrived(&mut self, need_input: bool) -> Option<Next> {
         self.renew_settings();
         let mut buffers = Buffers::take(self.settings.head_bytes_max);
         let carried = self.carry.len();
@@ -212,7 +212,7 @@ impl<S: Serve> Connection<S> {
         // Some clients send an empty line after a body. It does not begin a request (RFC 9112 2.2).
         let begun = self.carry.iter().any(|byte| !matches!(byte, b'\r' | b'\n'));
         let timed = match (&self.stage, begun) {
-            (Stage::Body(_), _) => Timed::Body,
+            (Stage::Body(_) | Stage::Upload(_), _) => Timed::Body,
             (Stage::Head, true) => Timed::Head,
             (Stage::Head, false) | (Stage::Stream(_), _) => Timed::Idle,
         };
@@ -223,8 +223,8 @@ impl<S: Serve> Connection<S> {
                 self.slot().set_deadline_in(settings.head_timeout_ms);
             }
             Timed::Body if self.timed != Timed::Body => {
-                if let Stage::Body(partial) = &self.stage {
-                    self.slot().set_deadline_in(partial.limits.timeout_ms);
+                if let Some(limits) = self.stage.body_limits() {
+                    self.slot().set_deadline_in(limits.timeout_ms);
                 }
             }
             Timed::Head | Timed::Body => {}

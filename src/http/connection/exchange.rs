@@ -18,14 +18,18 @@ use crate::http::message::head_fault::HeadFault;
 use crate::http::message::problem::Problem;
 use crate::http::message::request::{Peer, Request, accepts_pages};
 use crate::http::message::response::{ConnectionLine, OpenStream, Response};
+use crate::http::message::upload::{Crowded, Upload};
 use crate::http::server::connection_table::ConnectionTable;
 use crate::http::server::shared::{Serve, Shared};
-use crate::http::settings::{BodyLimits, HttpSettings};
+use crate::http::settings::{BodyKind, BodyLimits, HttpSettings};
 
 /// Output collected before it is written. Responses to pipelined requests share a write, but none
 /// waits for too many others. The worker polls its other connections before it answers more
 /// requests of this one. Sixteen snapshots take 56 KiB.
 const FLUSH_BYTES: usize = 64 * 1024;
+
+/// `Retry-After` where there is no room for an upload: most arrive and are read in less.
+const BUSY_RETRY_S: u64 = 5;
 
 /// The connection's progress in its current request.
 #[derive(Default)]
@@ -35,6 +39,8 @@ pub(crate) enum Stage {
     Head,
     /// Reading a body.
     Body(Box<PartialRequest>),
+    /// Reading a body that is a file.
+    Upload(Box<PartialUpload>),
     /// Sending a stream. No further request follows.
     Stream(Box<OpenStream>),
 }
@@ -45,7 +51,17 @@ impl Stage {
         match self {
             Self::Head => About::of_partial(carry),
             Self::Body(partial) => partial.about.clone(),
+            Self::Upload(partial) => partial.about.clone(),
             Self::Stream(_) => About::default(),
+        }
+    }
+
+    /// Limits of the body that arrives.
+    pub(super) fn body_limits(&self) -> Option<BodyLimits> {
+        match self {
+            Self::Body(partial) => Some(partial.limits),
+            Self::Upload(partial) => Some(partial.limits),
+            Self::Head | Self::Stream(_) => None,
         }
     }
 }
@@ -114,7 +130,7 @@ pub(crate) struct PartialRequest {
     body: Collected,
     reader: BodyReader,
     /// Those in force when the head had arrived.
-    pub(super) limits: BodyLimits,
+    limits: BodyLimits,
     about: About,
 }
 
@@ -129,6 +145,18 @@ impl Drop for Collected {
     }
 }
 
+/// A request whose file is still arriving.
+#[derive(Debug)]
+pub(crate) struct PartialUpload {
+    head: Zeroizing<Vec<u8>>,
+    upload: Upload,
+    reader: BodyReader,
+    /// Those in force when the head had arrived.
+    limits: BodyLimits,
+    about: About,
+}
+
+/// Where in the body the next byte is.
 #[derive(Debug)]
 enum BodyReader {
     /// Number of bytes that have not arrived yet.
@@ -173,6 +201,7 @@ impl<S: Serve> Exchange<'_, S> {
             let step = match self.stage {
                 Stage::Head => self.head(buffers, &mut at),
                 Stage::Body(_) => self.body(buffers, &mut at),
+                Stage::Upload(_) => self.upload(buffers, &mut at),
                 Stage::Stream(_) => Step::End(Next::Stream),
             };
             match step {
@@ -230,7 +259,10 @@ impl<S: Serve> Exchange<'_, S> {
         let reader = match length {
             Some(length) if length > limits.bytes_max as u64 => {
                 let about = About::of(head, &input[head_start..body_start]);
-                return self.refuse(buffers, &about, &too_large(limits.bytes_max));
+                return self.refuse(buffers, &about, &too_large(limits));
+            }
+            _ if limits.kind == BodyKind::Upload => {
+                return self.begin_upload(buffers, head_start..body_start, at, length, limits);
             }
             Some(length) => {
                 let length = length as usize;
@@ -287,12 +319,10 @@ impl<S: Serve> Exchange<'_, S> {
                         complete
                     }
                     Err(ChunkFault::TooLarge) => {
-                        return self.refuse(buffers, &partial.about, &too_large(max));
+                        return self.refuse(buffers, &partial.about, &too_large(partial.limits));
                     }
                     Err(ChunkFault::Malformed) => {
-                        let detail = "The chunked request body is malformed.";
-                        let problem = Problem::new(400, "malformed_request", detail);
-                        return self.refuse(buffers, &partial.about, &problem);
+                        return self.refuse(buffers, &partial.about, &malformed_body());
                     }
                 }
             }
@@ -308,6 +338,90 @@ impl<S: Serve> Exchange<'_, S> {
         self.answer(&partial.head, heads, &partial.body.0, Sink { out, body, owned })
     }
 
+    /// Begins to collect the file that the head at `head` announces, if the service admits it.
+    /// `length` is `None` for a chunked body. One that is refused is passed over at `at` if it has
+    /// arrived whole.
+    #[cold]
+    fn begin_upload(
+        &mut self,
+        buffers: &mut Buffers,
+        head: Range<usize>,
+        at: &mut usize,
+        length: Option<u64>,
+        limits: BodyLimits,
+    ) -> Step {
+        let arrived = buffers.input_bytes - head.end;
+        let has_arrived = arrived > 0;
+        let bytes = &buffers.input[head.clone()];
+        let parsed = buffers.heads.head();
+        let about = About::of(parsed, bytes);
+        let trusted_proxies = &self.settings.trusted_proxies;
+        let now_ms = self.shared.slots.now_ms();
+        let request = Request::new(bytes, parsed, &[], self.peer, trusted_proxies, now_ms);
+        let begun = self.shared.service.admit(&request).and_then(|user| {
+            let announced_bytes = length.unwrap_or(0);
+            self.shared.uploads.begin(user, announced_bytes).map_err(|Crowded| busy())
+        });
+        let upload = match begun {
+            Ok(upload) => upload,
+            Err(problem) => {
+                let Some(passed) = length.filter(|length| *length <= arrived as u64) else {
+                    return self.refuse(buffers, &about, &problem);
+                };
+                *at += passed as usize;
+                let Buffers { input, out, body, owned, heads, .. } = buffers;
+                let bytes = &input[head];
+                let sink = Sink { out, body, owned };
+                return self.answer_by(bytes, heads, &[], sink, |service, request, response| {
+                    service.refuse_upload(request, &problem, response);
+                });
+            }
+        };
+        let reader = match length {
+            // No more than `limits` allows.
+            Some(length) => BodyReader::Length(length as usize),
+            None => BodyReader::Chunked(Chunked::default()),
+        };
+        if parsed.expects_continue && !has_arrived {
+            buffers.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+        }
+        let head = Zeroizing::new(bytes.to_vec());
+        *self.stage =
+            Stage::Upload(Box::new(PartialUpload { head, upload, reader, limits, about }));
+        Step::Again
+    }
+
+    /// Collects what has arrived, and answers once the file is there.
+    #[cold]
+    fn upload(&mut self, buffers: &mut Buffers, at: &mut usize) -> Step {
+        let Stage::Upload(mut partial) = std::mem::take(self.stage) else { return Step::Again };
+        let is_complete = match partial.take(&buffers.input[*at..buffers.input_bytes]) {
+            Ok((used, is_complete)) => {
+                *at += used;
+                is_complete
+            }
+            Err(problem) => return self.refuse(buffers, &partial.about, &problem),
+        };
+        if !is_complete {
+            *self.stage = Stage::Upload(partial);
+            return Step::End(Next::NeedInput);
+        }
+        let settings = self.settings;
+        let PartialUpload { head, upload, .. } = *partial;
+        // Cannot fail: the same bytes were parsed before.
+        buffers.heads.parse(&head, settings.headers_max, settings.head_bytes_max);
+        let Buffers { out, body, owned, heads, .. } = buffers;
+        self.answer_by(
+            &head,
+            heads,
+            &[],
+            Sink { out, body, owned },
+            |service, request, response| {
+                service.serve_upload(request, upload, response);
+            },
+        )
+    }
+
     /// Answers the request with this head, whose body follows it.
     fn serve(&mut self, buffers: &mut Buffers, head: Range<usize>, body_bytes: usize) -> Step {
         let Buffers { input, out, body, owned, heads, .. } = buffers;
@@ -315,7 +429,7 @@ impl<S: Serve> Exchange<'_, S> {
         self.answer(bytes, heads, &rest[..body_bytes], Sink { out, body, owned })
     }
 
-    /// Calls the handler. A panic in it is answered 500 and ends the connection, nothing else.
+    /// Calls the handler.
     fn answer(
         &mut self,
         bytes: &[u8],
@@ -323,16 +437,30 @@ impl<S: Serve> Exchange<'_, S> {
         body: &[u8],
         sink: Sink<'_>,
     ) -> Step {
+        self.answer_by(bytes, heads, body, sink, S::serve)
+    }
+
+    /// Calls `serve`. A panic in it is answered 500 and ends the connection, nothing else.
+    ///
+    /// Inlined, so that most requests, which are no uploads, pay nothing for those that are.
+    #[inline(always)]
+    fn answer_by(
+        &mut self,
+        bytes: &[u8],
+        heads: &mut KnownHeads,
+        body: &[u8],
+        sink: Sink<'_>,
+        serve: impl for<'s> FnOnce(&'s S, &Request<'_>, &mut Response<'s>),
+    ) -> Step {
         let Sink { out, body: made, owned } = sink;
         let head = heads.head();
         let before = out.len();
-        let stats = &self.shared.stats;
-        stats.begin();
+        self.shared.stats.begin();
         let clock = &self.shared.slots.clock;
         let stopwatch = clock.stopwatch();
         let arrived_mono_ms = clock.started_mono_ms(stopwatch);
-        let trusted_proxies = &self.settings.trusted_proxies;
-        let request = Request::new(bytes, head, body, self.peer, trusted_proxies, arrived_mono_ms);
+        let trusted = &self.settings.trusted_proxies;
+        let request = Request::new(bytes, head, body, self.peer, trusted, arrived_mono_ms);
         let service = &self.shared.service;
         let mut response = Response {
             out,
@@ -355,9 +483,9 @@ impl<S: Serve> Exchange<'_, S> {
             settings: self.settings,
             stream: None,
         };
-        let handled = catch_unwind(AssertUnwindSafe(|| service.serve(&request, &mut response)));
+        let handled = catch_unwind(AssertUnwindSafe(|| serve(service, &request, &mut response)));
         if handled.is_err() || response.status == 0 {
-            stats.handler_panics.increment();
+            self.shared.stats.handler_panics.increment();
             response.out.truncate(before);
             *response.owned = None;
             response.stream = None;
@@ -365,14 +493,17 @@ impl<S: Serve> Exchange<'_, S> {
             response.close();
             let problem = Problem::internal();
             let id = response.problem(&problem);
-            tracing::error!(request_id = id, "handler panicked or sent nothing");
+            tracing::error!(
+                request_id = id,
+                "a request failed by a fault of this program (a panic, or no response)"
+            );
         }
         if let (false, Some(owned)) = (body.is_empty(), &mut *response.owned) {
             owned.keep_secret();
         }
         self.answered += 1;
         let took_ns = stopwatch.elapsed_ns();
-        stats.count(response.kind, response.status, took_ns);
+        self.shared.stats.count(response.kind, response.status, took_ns);
         if let Some(open) = response.stream {
             *self.stage = Stage::Stream(open);
             return Step::Again;
@@ -428,16 +559,59 @@ impl<S: Serve> Exchange<'_, S> {
     }
 }
 
-fn too_large(bytes_max: usize) -> Problem {
+fn malformed_body() -> Problem {
+    Problem::new(400, "malformed_request", "The chunked request body is malformed.")
+}
+
+fn too_large(limits: BodyLimits) -> Problem {
     const KIB: usize = 1024;
     const MIB: usize = 1024 * KIB;
-    let most = match bytes_max {
+    let most = match limits.bytes_max {
         0 => "none is taken here".to_owned(),
         max if max.is_multiple_of(MIB) => format!("at most {} MiB are taken here", max / MIB),
         max if max.is_multiple_of(KIB) => format!("at most {} KiB are taken here", max / KIB),
         max => format!("at most {max} bytes are taken here"),
     };
-    Problem::new(413, "body_too_large", format!("The request body is too large: {most}."))
+    match limits.kind {
+        BodyKind::Whole => {
+            Problem::new(413, "body_too_large", format!("The request body is too large: {most}."))
+        }
+        BodyKind::Upload => {
+            Problem::new(413, "file_too_large", format!("The file is too large: {most}."))
+        }
+    }
+}
+
+impl PartialUpload {
+    /// Takes from what has arrived what is of the body. Returns how much that is, and whether the
+    /// body is complete.
+    fn take(&mut self, arrived: &[u8]) -> Result<(usize, bool), Problem> {
+        match &mut self.reader {
+            BodyReader::Length(left) => {
+                let taken = arrived.len().min(*left);
+                self.upload.add(&arrived[..taken]).map_err(|Crowded| busy())?;
+                *left -= taken;
+                Ok((taken, *left == 0))
+            }
+            BodyReader::Chunked(decoder) => {
+                let mut decoded = Vec::with_capacity(arrived.len());
+                let left = self.limits.bytes_max - self.upload.size();
+                let done = decoder.decode(arrived, &mut decoded, left);
+                let taken = done.map_err(|fault| match fault {
+                    ChunkFault::TooLarge => too_large(self.limits),
+                    ChunkFault::Malformed => malformed_body(),
+                })?;
+                self.upload.add(&decoded).map_err(|Crowded| busy())?;
+                Ok(taken)
+            }
+        }
+    }
+}
+
+/// There is no room for the file now.
+fn busy() -> Problem {
+    let detail = "Too many files are being uploaded. Nothing was changed.";
+    Problem::unavailable("uploads_busy", detail, BUSY_RETRY_S)
 }
 
 /// The buffers that a response is written to.

@@ -9,3 +9,4 @@ pub(crate) mod head_fault;
 pub mod problem;
 pub mod request;
 pub mod response;
+pub mod upload;

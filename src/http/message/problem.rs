@@ -25,11 +25,17 @@ pub struct Problem {
     /// Text for a person. Contains no secrets and no internals.
     pub detail: Cow<'static, str>,
     pub(crate) errors: Vec<FieldError>,
+    /// Of a file that is not understood. Boxed, since every result carries the place of it.
+    pub(crate) seen: Option<Box<FirstRows>>,
     /// Further headers, such as `Allow` or `Retry-After`.
     pub headers: Vec<(&'static str, Cow<'static, str>)>,
     /// For the log only; never sent.
-    pub cause: Option<String>,
+    pub cause: Option<Box<str>>,
 }
+
+/// The first rows of a file, cut and cleaned.
+#[derive(Debug, Clone)]
+pub(crate) struct FirstRows(Vec<String>);
 
 /// An error (RFC 9457). `code` is stable: switch on it. `detail` is for a person and may change.
 #[derive(Serialize)]
@@ -50,6 +56,10 @@ pub(crate) struct ProblemDocument<'a> {
     #[serde(skip_serializing_if = "<[FieldError]>::is_empty")]
     #[cfg_attr(test, schemars(extend("minItems" = 1)))]
     errors: &'a [FieldError],
+    /// The first rows of a file that is not understood, cut and cleaned.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    #[cfg_attr(test, schemars(extend("minItems" = 1)))]
+    seen: &'a [String],
 }
 
 impl From<PreconditionFailed> for Problem {
@@ -69,7 +79,21 @@ impl Problem {
     /// A problem without field errors or further headers.
     pub fn new(status: u16, code: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
         let detail = detail.into();
-        Self { status, code, detail, errors: Vec::new(), headers: Vec::new(), cause: None }
+        Self {
+            status,
+            code,
+            detail,
+            errors: Vec::new(),
+            seen: None,
+            headers: Vec::new(),
+            cause: None,
+        }
+    }
+
+    /// Adds the first rows of a file.
+    #[must_use]
+    pub(crate) fn having_seen(self, seen: Vec<String>) -> Self {
+        Self { seen: Some(Box::new(FirstRows(seen))), ..self }
     }
 
     /// Adds a header.
@@ -82,7 +106,7 @@ impl Problem {
     /// Adds a cause for the log.
     #[must_use]
     pub(crate) fn because(mut self, cause: impl std::fmt::Display) -> Self {
-        self.cause = Some(cause.to_string());
+        self.cause = Some(cause.to_string().into());
         self
     }
 
@@ -151,6 +175,7 @@ impl Problem {
             code: self.code,
             detail: &self.detail,
             errors: &self.errors,
+            seen: self.seen.as_ref().map_or(&[], |rows| &rows.0),
         };
         // Cannot fail: strings and numbers, written to a Vec.
         let _ = sonic_rs::to_writer(out, &document);

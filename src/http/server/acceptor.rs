@@ -169,7 +169,7 @@ fn accept_loop<S: Serve>(readiness: &Readiness<Accepting<S>>, shared: &Arc<Share
             Err(error) => {
                 shared.stats.accept_errors.increment();
                 // Retrying at once would burn a core. The sweeper wakes the loop at its next scan.
-                tracing::warn!(%error, "accept failed; pausing");
+                tracing::warn!(%error, "cannot accept new connections; trying again in a moment");
                 shared.slots.wake_at_next_sweep(readiness.waker());
                 while readiness.wait() & WOKEN == 0 {}
                 if shared.is_draining() {
@@ -221,6 +221,6 @@ fn admit<S: Serve>(socket: Socket, peer: Peer, shared: &Arc<Shared<S>>) {
         .and_then(|connection| coroutines::spawn_for(descriptor, move || connection.run()));
     if let Err(error) = started {
         shared.stats.accept_errors.increment();
-        tracing::warn!(%error, "connection dropped");
+        tracing::warn!(%error, "a new connection could not be served and was closed");
     }
 }

@@ -56,8 +56,8 @@ impl FanOut {
             shared,
             ended,
             news: heard,
-            common: Turn::default(),
-            others: Turn::default(),
+            common: Walks::default(),
+            others: Walks::default(),
             is_watching: false,
             probed_ms: 0,
         };
@@ -74,9 +74,9 @@ impl FanOut {
     }
 }
 
-/// The turns of one kind of streams.
+/// The walks over one kind of streams.
 #[derive(Debug, Default)]
-struct Turn {
+struct Walks {
     /// From when on a change begins a walk at once.
     due_ms: u64,
     /// Something may have changed that was not sent yet.
@@ -85,7 +85,7 @@ struct Turn {
     has_waited: bool,
 }
 
-impl Turn {
+impl Walks {
     /// Notes that something may have changed.
     fn hear(&mut self, now_ms: u64) {
         self.is_pending = true;
@@ -116,8 +116,8 @@ struct Rounds<S> {
     shared: Arc<Shared<S>>,
     ended: Receiver<()>,
     news: News,
-    common: Turn,
-    others: Turn,
+    common: Walks,
+    others: Walks,
     /// Streams send content that changes without news.
     is_watching: bool,
     /// When the writers were last asked to show that they are alive.
@@ -130,7 +130,7 @@ impl<S: Serve> Rounds<S> {
     fn next(&mut self) -> Result<(), Ended> {
         let interval_ms = self.shared.settings().stream_interval_ms;
         let now_ms = self.now_ms();
-        let walks = [&self.common, &self.others].map(|turn| turn.begins_ms(interval_ms));
+        let walks = [&self.common, &self.others].map(|walks| walks.begins_ms(interval_ms));
         let walk_ms = walks.into_iter().flatten().map(|at_ms| at_ms.saturating_sub(now_ms)).min();
         let look_ms = if self.is_watching { LOOK_MS } else { QUIET_LOOK_MS };
         let wait_ms = walk_ms.map_or(look_ms, |walk_ms| walk_ms.min(look_ms));
@@ -150,7 +150,8 @@ impl<S: Serve> Rounds<S> {
         } else if self.is_watching && !self.others.is_pending && now_ms >= self.others.due_ms {
             self.others.hear(now_ms);
         }
-        let is_due = |turn: &Turn| turn.begins_ms(interval_ms).is_some_and(|at_ms| now_ms >= at_ms);
+        let is_due =
+            |walks: &Walks| walks.begins_ms(interval_ms).is_some_and(|at_ms| now_ms >= at_ms);
         let due = Due { common: is_due(&self.common), others: is_due(&self.others) };
         if due.common || due.others {
             self.walk(due, interval_ms);
@@ -168,7 +169,7 @@ impl<S: Serve> Rounds<S> {
             others
                 .into_iter()
                 .filter(|(is_due, _)| !is_due)
-                .for_each(|(_, turn)| turn.hear(now_ms));
+                .for_each(|(_, walks)| walks.hear(now_ms));
         }
         let stats = &self.shared.streams.stats;
         let begun = self.shared.slots.clock.stopwatch();
@@ -296,6 +297,8 @@ mod tests {
             news.tell();
             if sent_at_ms > at_ms {
                 until("the news to be taken", || news.is_heard());
+                // The thread looks at the clock only after that.
+                let _ = never.recv_timeout(Duration::from_millis(20));
                 advance_to(sent_at_ms - 1);
                 let _ = never.recv_timeout(Duration::from_millis(20));
                 assert_eq!(asked(), before, "{at_ms}");
@@ -318,21 +321,21 @@ mod tests {
 
     /// When each of these changes is sent, by itself or together with later ones.
     fn sent(changes: &[u64]) -> Vec<u64> {
-        let mut turn = Turn::default();
+        let mut walks = Walks::default();
         let mut sent = Vec::new();
         let mut waiting = 0;
-        let mut send = |turn: &mut Turn, waiting: &mut usize, at_ms| {
-            turn.end(at_ms, 1_000, true);
+        let mut send = |walks: &mut Walks, waiting: &mut usize, at_ms| {
+            walks.end(at_ms, 1_000, true);
             sent.extend(std::iter::repeat_n(at_ms, std::mem::take(waiting)));
         };
         for at_ms in changes {
-            if let Some(begins_ms) = turn.begins_ms(1_000).filter(|begins_ms| begins_ms < at_ms) {
-                send(&mut turn, &mut waiting, begins_ms);
+            if let Some(begins_ms) = walks.begins_ms(1_000).filter(|begins_ms| begins_ms < at_ms) {
+                send(&mut walks, &mut waiting, begins_ms);
             }
-            turn.hear(*at_ms);
+            walks.hear(*at_ms);
             waiting += 1;
-            if turn.begins_ms(1_000).is_some_and(|begins_ms| begins_ms <= *at_ms) {
-                send(&mut turn, &mut waiting, *at_ms);
+            if walks.begins_ms(1_000).is_some_and(|begins_ms| begins_ms <= *at_ms) {
+                send(&mut walks, &mut waiting, *at_ms);
             }
         }
         sent

@@ -9,11 +9,12 @@ use arc_swap::ArcSwap;
 
 use crate::http::connection::backpressure::{Backpressure, Cut};
 use crate::http::message::request::{Peer, Request};
+use crate::http::message::upload::{Upload, Uploads};
 use crate::http::server::connection_table::ConnectionTable;
 use crate::http::server::handover::Mailboxes;
 use crate::http::server::places::{Place, Places, Streams};
 use crate::http::settings::{BodyLimits, HttpSettings};
-use crate::http::{Group, Response};
+use crate::http::{Group, Problem, Response};
 use crate::ops::histogram::DurationCounts;
 use crate::ops::{Counter, Durations, RefusalLines, Sharded};
 use crate::rt::News;
@@ -74,6 +75,32 @@ pub trait Serve: Send + Sync + 'static {
         false
     }
 
+    /// Whether the file that this head announces may be sent, and the number of its user. Called
+    /// for a body of [`BodyKind::Upload`](crate::http::BodyKind) before any of it is collected;
+    /// must not park.
+    ///
+    /// # Errors
+    /// The refusal. The connection ends after it, unless the file has arrived with its head.
+    fn admit(&self, _head: &Request<'_>) -> Result<i64, Problem> {
+        Err(Problem::internal())
+    }
+
+    /// Sends the refusal of [`admit`](Self::admit) where the connection goes on.
+    fn refuse_upload(&self, _head: &Request<'_>, problem: &Problem, response: &mut Response<'_>) {
+        response.problem(problem);
+    }
+
+    /// Sends exactly one response to an admitted request, whose file has arrived. As
+    /// [`serve`](Self::serve) otherwise.
+    fn serve_upload<'a>(
+        &'a self,
+        _request: &Request<'_>,
+        _upload: Upload,
+        response: &mut Response<'a>,
+    ) {
+        response.problem(&Problem::internal());
+    }
+
     /// Sends exactly one response through `response`. May park (for a lane); must not block.
     fn serve<'a>(&'a self, request: &Request<'_>, response: &mut Response<'a>);
 }
@@ -88,6 +115,7 @@ pub struct Shared<S> {
     pub stats: HttpStats,
     /// Output that clients have not read yet.
     pub unread: Arc<Backpressure>,
+    pub uploads: Arc<Uploads>,
     /// Open connections by client network.
     places: Arc<Places>,
     pub streams: Streams,
@@ -109,6 +137,7 @@ impl<S: Serve> Shared<S> {
             generation: AtomicU64::new(0),
             slots,
             unread: Arc::default(),
+            uploads: Arc::default(),
             places: Arc::default(),
             streams: Streams::default(),
             mailboxes: Mailboxes::default(),

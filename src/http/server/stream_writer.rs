@@ -231,7 +231,7 @@ impl<S: Serve> Writer<S> {
         let number = self.free.pop().unwrap_or(self.streams.len() as u32);
         if let Err(error) = self.poll.add(&accepted.socket, u64::from(number)) {
             self.free.push(number);
-            tracing::warn!(%error, "stream dropped");
+            tracing::warn!(%error, "a new stream could not be served and was closed");
             return;
         }
         let Accepted { socket, slot } = &*accepted;
