@@ -9,6 +9,7 @@ use brotli::enc::{Allocator, BrotliAlloc, SliceWrapper, SliceWrapperMut};
 use flate2::{Compress, Compression, Crc, FlushCompress};
 use sha2::{Digest, Sha256};
 
+use crate::base::hex::hex;
 use crate::http::document::negotiate::Coding;
 
 /// On documents of a few KiB, nearly the best ratio of brotli without the slow search of its
@@ -27,8 +28,7 @@ pub(crate) const ETAG_HASH_BYTES: usize = 12;
 
 /// The content hash in an ETag: the beginning of the SHA-256 of `body`, in hexadecimal.
 pub(crate) fn content_tag(body: &[u8]) -> String {
-    let hash = Sha256::digest(body);
-    hash[..ETAG_HASH_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(body)[..ETAG_HASH_BYTES])
 }
 
 /// The strong ETag of `body`, including the quotes.

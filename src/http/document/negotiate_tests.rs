@@ -99,7 +99,16 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_never_panic(value in prop::collection::vec(any::<u8>(), 0..200)) {
-        preferred_coding(Some(&value));
+    fn no_bytes_give_a_coding_that_they_do_not_name(
+        value in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
+        let lowered = String::from_utf8_lossy(&value).to_ascii_lowercase();
+        let names = |coding: &str| lowered.contains(coding) || lowered.contains('*');
+        let is_named = match preferred_coding(Some(&value)) {
+            Coding::Br => names("br"),
+            Coding::Gzip => names("gzip"),
+            Coding::Identity => true,
+        };
+        proptest::prop_assert!(is_named, "{lowered}");
     }
 }

@@ -666,4 +666,5 @@ pub(super) fn named<'a, 'n>(
 }
 
 #[cfg(test)]
+#[path = "head_tests.rs"]
 mod tests;
