@@ -338,10 +338,19 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_follows_the_header_never_panics(body: Vec<u8>) {
-            let whole = [HEADER.as_bytes(), &body].concat();
-            let _ = parse(&whole, Exchange::Bse, BYTES_MAX);
-            let _ = parse_derivatives(&whole, BYTES_MAX);
+        fn bytes_behind_the_header_add_no_row_of_another_exchange(body: Vec<u8>) {
+            let good = "1,2,SBIN,SBIN,0,,0,0.05,1,EQ,BSE,BSE\n";
+            let whole = [HEADER.as_bytes(), good.as_bytes(), &body].concat();
+            let lines = body.iter().filter(|byte| matches!(byte, b'\n' | b'\r')).count() as u64 + 2;
+            if let Ok(list) = parse(&whole, Exchange::Bse, BYTES_MAX) {
+                let of_bse = list.listed.iter().all(|row| row.symbol.as_str().starts_with("BSE:"));
+                proptest::prop_assert!(of_bse, "{list:?}");
+                let rows = list.listed.len() as u64 + list.skipped + list.left_out;
+                proptest::prop_assert!((1..=lines).contains(&rows), "{rows} rows of {lines} lines");
+            }
+            if let Ok(list) = parse_derivatives(&whole, BYTES_MAX) {
+                proptest::prop_assert!(list.skipped <= list.rows && list.rows <= lines);
+            }
         }
     }
 }

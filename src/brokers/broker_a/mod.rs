@@ -7,8 +7,9 @@
 mod client;
 pub mod instruments;
 mod open_session;
-mod portfolio;
+pub(crate) mod portfolio;
 pub mod ticker;
+mod trades_wire;
 pub(crate) mod wire;
 
 pub use client::BrokerA;

@@ -4,9 +4,11 @@
 //! and circuit, separate from the shared feed's, and each sync has its own connection. It keeps no
 //! user's data between two syncs, and never logs credentials.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::civil::Date;
 use rust_decimal::Decimal;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
@@ -17,13 +19,17 @@ use crate::base::{
     Account, Broker, Clock, Cost, Holding, Position, PositionKind, Synced, broker_user, json, wipe,
 };
 use crate::brokers::broker_a::open_session::{END_TIMEOUT_MS, Session, SessionEnd, exchange};
+use crate::brokers::broker_a::trades_wire;
 use crate::brokers::broker_a::wire::{API_VERSION, Envelope, NAME, failed, malformed};
 use crate::brokers::call::transport::{CallLimits, Redirects, Reply, Transport};
 use crate::brokers::feed::Number;
 use crate::brokers::settings::UpstreamSettings;
 use crate::brokers::sync::{SyncGate, SyncGuard};
 use crate::brokers::sync_limits::SyncRates;
-use crate::brokers::{BrokerError, BrokerErrorKind as Kind, Credentials, OpenSession, portfolio};
+use crate::brokers::trades::ReadTrades;
+use crate::brokers::{
+    BrokerError, BrokerErrorKind as Kind, Credentials, OpenSession, SyncedTrades, portfolio,
+};
 use crate::ops::counter::Counts;
 
 /// The documented limits of each API key (`wire` documentation, 9). No limit per address is
@@ -53,6 +59,15 @@ pub(super) struct Ending {
 }
 
 impl OpenSession for Ending {
+    fn trades(&self, _: &BTreeSet<Date>) -> SyncedTrades {
+        let mut trades = SyncedTrades::default();
+        match self.portfolios.trades(&self.session) {
+            Ok(read) => trades.add(read),
+            Err(error) => trades.error = Some(error),
+        }
+        trades
+    }
+
     fn end(self: Box<Self>) {
         self.portfolios.end(self.session);
     }
@@ -108,6 +123,16 @@ impl Portfolios {
             // Sending it leaves pieces of the token on the stack.
             wipe::scrub();
         }
+    }
+
+    /// The trades of today.
+    fn trades(&self, session: &Session) -> Result<ReadTrades, BrokerError> {
+        let authorization = session.authorization();
+        let caller = (session.caller, &session.api_key);
+        self.gate.beside(caller, self.gate.until_ms(), |limits| {
+            let reply = self.read(&session.connection, "/trades", &authorization, limits)?;
+            trades_wire::trades(data(Call::Read, &reply)?)
+        })
     }
 
     fn fetch(
@@ -195,7 +220,9 @@ pub(super) enum Call {
 /// # Errors
 /// As [`data`], and [`Malformed`](crate::brokers::BrokerErrorKind::Malformed) without an access
 /// token.
-pub(super) fn session(reply: &Reply) -> Result<(SecretString, Option<String>), BrokerError> {
+pub(in crate::brokers) fn session(
+    reply: &Reply,
+) -> Result<(SecretString, Option<String>), BrokerError> {
     let data = data(Call::Session, reply)?;
     let members = json::members(data.as_bytes()).unwrap_or_default();
     let text = |name| json::text(&members, name).filter(|text| !text.is_empty());
@@ -210,7 +237,10 @@ pub(super) fn session(reply: &Reply) -> Result<(SecretString, Option<String>), B
 /// # Errors
 /// As [`data`], and [`Malformed`](crate::brokers::BrokerErrorKind::Malformed) when a row cannot be
 /// read.
-pub(super) fn holdings(reply: &Reply, as_of_ms: i64) -> Result<Vec<Holding>, BrokerError> {
+pub(in crate::brokers) fn holdings(
+    reply: &Reply,
+    as_of_ms: i64,
+) -> Result<Vec<Holding>, BrokerError> {
     let rows: Vec<WireHolding> = portfolio::rows(NAME, data(Call::Read, reply)?)?;
     let holdings: Option<Vec<Option<Holding>>> =
         rows.into_iter().map(|row| holding(row, as_of_ms)).collect();
@@ -222,7 +252,7 @@ pub(super) fn holdings(reply: &Reply, as_of_ms: i64) -> Result<Vec<Holding>, Bro
 ///
 /// # Errors
 /// As [`holdings`].
-pub(super) fn positions(reply: &Reply) -> Result<Vec<Position>, BrokerError> {
+pub(in crate::brokers) fn positions(reply: &Reply) -> Result<Vec<Position>, BrokerError> {
     #[derive(Deserialize)]
     struct Lists<'a> {
         #[serde(borrow)]
@@ -318,6 +348,7 @@ struct WireHolding {
     exchange: String,
     isin: Option<String>,
     quantity: Number,
+    used_quantity: Number,
     t1_quantity: Number,
     collateral_quantity: Number,
     mtf: Option<WireMtf>,
@@ -345,7 +376,9 @@ fn holding(row: WireHolding, as_of_ms: i64) -> Option<Option<Holding>> {
     let t1_quantity = row.t1_quantity.or_zero();
     let pledged_quantity = row.collateral_quantity.or_zero();
     let mtf_quantity = row.mtf.map(|mtf| mtf.quantity.or_zero()).unwrap_or_default();
-    let quantities = [settled_quantity.checked_add(t1_quantity)?, pledged_quantity, mtf_quantity];
+    let used_quantity = row.used_quantity.or_zero();
+    let owned = settled_quantity.checked_add(t1_quantity)?;
+    let quantities = [owned, pledged_quantity, mtf_quantity];
     if quantities.iter().all(Decimal::is_zero) {
         return Some(None);
     }
@@ -358,6 +391,7 @@ fn holding(row: WireHolding, as_of_ms: i64) -> Option<Option<Holding>> {
         t1_quantity,
         pledged_quantity,
         mtf_quantity,
+        used_quantity,
         disputed_quantity: Decimal::ZERO,
         cost: row.average_price.price().map(Cost::PerShare),
         last_price: row.last_price.price(),

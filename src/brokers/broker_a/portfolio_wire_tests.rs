@@ -209,12 +209,14 @@ fn a_holding_without_a_price_or_a_cost_has_no_profit_of_the_brokers() {
 
 #[test]
 fn pledged_and_funded_shares_stand_beside_what_is_owned() {
-    let rows = row(r#""quantity":3,"t1_quantity":2,"collateral_quantity":5,"mtf":{"quantity":7},
+    let rows = row(r#""quantity":3,"used_quantity":4,"t1_quantity":2,
+           "collateral_quantity":5,"mtf":{"quantity":7},
            "average_price":0,"last_price":0,"close_price":null,"discrepancy":true,"isin":"""#)
     .unwrap();
     let held = &rows[0];
     assert_eq!(held.quantity(), number("5"));
     assert_eq!((held.pledged_quantity, held.mtf_quantity), (number("5"), number("7")));
+    assert_eq!((held.quantity(), held.used_quantity), (number("5"), number("4")));
     assert_eq!((held.cost, held.last_price, held.close_price), (None, None, None));
     assert!(held.discrepancy && held.isin.is_none() && held.as_of_ms == 7);
 }
