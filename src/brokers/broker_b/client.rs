@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
@@ -16,17 +15,18 @@ use zeroize::Zeroizing;
 use crate::base::limiter::SharedCounts;
 use crate::base::{Clock, Synced, clock};
 use crate::brokers::broker_b::combine;
+use crate::brokers::broker_b::signed_reads::{Session, Signer, once_more, settled};
 use crate::brokers::broker_b::wire;
-use crate::brokers::broker_b::wire::{DematRow, NAME, PortfolioRow, PositionRow, Refusal};
+use crate::brokers::broker_b::wire::{DematRow, NAME, PortfolioRow, PositionRow};
 use crate::brokers::call::gate::ClassReading;
-use crate::brokers::call::transport::{BadUrl, Redirects, Reply, Transport};
+use crate::brokers::call::transport::{BadUrl, Redirects, Transport};
 use crate::brokers::portfolio::CREDENTIAL_BYTES_MAX;
 use crate::brokers::session::token::{SharedToken, TokenStatus};
 use crate::brokers::settings::{AppKeys, BrokerBSettings, UpstreamSettings};
 use crate::brokers::sync::{SyncCounts, SyncGate, SyncGuard};
 use crate::brokers::sync_limits::SyncRates;
 use crate::brokers::{
-    Attempt, BrokerError, BrokerErrorKind, Credentials, PortfolioClient, Readiness, portfolio,
+    Attempt, BrokerError, BrokerErrorKind, Credentials, OpenSession, PortfolioClient, Readiness,
 };
 
 /// The documented limits of each API key (`wire` documentation, 11). No limit per address is
@@ -58,16 +58,9 @@ pub struct BrokerB {
     keys: ArcSwap<AppKeys>,
     clock: Clock,
     transport: Transport,
-    gate: SyncGate,
+    gate: Arc<SyncGate>,
     /// The server's own session.
     session: Arc<SharedToken>,
-}
-
-/// Key, secret and session that sign a read.
-struct Signer<'a> {
-    api_key: &'a SecretString,
-    api_secret: &'a SecretString,
-    session: &'a SecretString,
 }
 
 impl BrokerB {
@@ -84,7 +77,7 @@ impl BrokerB {
             url,
             keys: ArcSwap::from_pointee(AppKeys::of(&settings.api_key, &settings.api_secret)),
             clock: clock.clone(),
-            gate: SyncGate::new(NAME, "broker B portfolios", clock, upstream, RATES),
+            gate: Arc::new(SyncGate::new(NAME, "broker B portfolios", clock, upstream, RATES)),
             session: Arc::new(SharedToken::untyped(expiry)),
         })
     }
@@ -102,14 +95,30 @@ impl BrokerB {
 
 impl PortfolioClient for BrokerB {
     fn sync(&self, credentials: &Credentials) -> Attempt {
+        let connection = self.transport.apart();
+        let mut opened = None;
         let checked = credentials.check(NAME);
         let result = checked.and_then(|()| {
             self.gate.sync(credentials, CALLS, |guard| {
-                Calls { broker: self, guard, connection: &self.transport.apart() }
-                    .fetch(credentials)
+                let calls = Calls { broker: self, guard, connection: &connection };
+                let (synced, session) = calls.fetch(credentials)?;
+                opened = Some((guard.caller(), session));
+                Ok(synced)
             })
         });
-        Attempt { result, session: None }
+        let session = opened.map(|(caller, session)| -> Box<dyn OpenSession> {
+            Box::new(Session {
+                gate: Arc::clone(&self.gate),
+                caller,
+                clock: self.clock.clone(),
+                url: self.url.clone(),
+                connection,
+                api_key: credentials.api_key.clone(),
+                api_secret: credentials.api_secret.clone(),
+                session,
+            })
+        });
+        Attempt { result, session }
     }
 
     fn activate(&self, api_session: &str) -> Result<TokenStatus, BrokerError> {
@@ -159,7 +168,8 @@ struct Calls<'a> {
 }
 
 impl Calls<'_> {
-    fn fetch(&self, credentials: &Credentials) -> Result<Synced, BrokerError> {
+    /// The rows, and the session that they were read with.
+    fn fetch(&self, credentials: &Credentials) -> Result<(Synced, SecretString), BrokerError> {
         let Credentials { api_key, api_secret, one_time_code, .. } = credentials;
         let exchanged = self.exchange(api_key, one_time_code.expose_secret())?;
         let ((session, broker_user), simulated) = exchanged;
@@ -173,7 +183,7 @@ impl Calls<'_> {
         let holdings = combine::holdings(&demat, &portfolio, self.broker.clock.now_ms())?;
         let positions: Vec<PositionRow> = self.read(&signer, "portfoliopositions", NOTHING)?;
         let positions = combine::positions(&positions)?;
-        Ok(Synced { holdings, positions, simulated, broker_user })
+        Ok((Synced { holdings, positions, simulated, broker_user }, session))
     }
 
     /// The session token, the broker's id of its owner, and whether a simulator replied.
@@ -203,38 +213,11 @@ impl Calls<'_> {
         body: &str,
     ) -> Result<Vec<T>, BrokerError> {
         let url = format!("{}/{call}", self.broker.url);
+        let clock = &self.broker.clock;
         once_more(|| {
-            self.guard.call(|limits| {
-                // Each attempt is signed again, because a signature is valid for a minute.
-                let now = self.broker.clock.now();
-                let signature = Signature::of(now, body, signer.api_secret);
-                let headers = [
-                    ("x-checksum", signature.checksum.as_str()),
-                    ("x-timestamp", signature.timestamp.as_str()),
-                    ("x-appkey", signer.api_key.expose_secret()),
-                    ("x-sessiontoken", signer.session.expose_secret()),
-                ];
-                let sent = self.connection.fetch_with_json(&url, &headers, body.as_bytes(), limits);
-                let reply: Reply = sent.map_err(|error| error.of_user(NAME))?;
-                settled(wire::rows(&reply, self.broker.clock.now()))
-            })
+            self.guard.call(|limits| signer.read(self.connection, clock, (&url, body), limits))
         })
     }
-}
-
-/// Separates errors that deserve a second try, which are within, from final ones.
-fn settled<T>(result: Result<T, Refusal>) -> Result<Result<T, BrokerError>, BrokerError> {
-    match result {
-        Err(Refusal { error, intermittent: false }) => Err(error),
-        other => Ok(other.map_err(|refusal| refusal.error)),
-    }
-}
-
-/// Asks again once after an error that the broker sometimes gives to good requests.
-fn once_more<T>(
-    ask: impl Fn() -> Result<Result<T, BrokerError>, BrokerError>,
-) -> Result<T, BrokerError> {
-    ask()?.or_else(|_| ask()?)
 }
 
 // ---- Expiry
@@ -251,8 +234,7 @@ pub(crate) fn expiry(login: Timestamp) -> Timestamp {
 
 // ---- Session
 //
-// Proofs of identity for broker B: the body of the session exchange and the headers of every
-// signed read. Pure.
+// The body of the session exchange. Pure.
 
 /// An escaped character takes six bytes at most (`\u001f`).
 const ESCAPED_BYTES_MAX: usize = 6;
@@ -277,29 +259,6 @@ pub(super) fn exchange_body(api_session: &str, api_key: &SecretString) -> Zeroiz
     body
 }
 
-/// The two headers that change with every attempt.
-pub(super) struct Signature {
-    pub(super) timestamp: String,
-    /// `token `, then the hexadecimal SHA-256 of timestamp, body and secret.
-    pub(super) checksum: Zeroizing<String>,
-}
-
-impl Signature {
-    /// Signs exactly the bytes that will be sent, as of `now`.
-    pub(super) fn of(now: Timestamp, body: &str, api_secret: &SecretString) -> Self {
-        let timestamp = timestamp(now);
-        let secret = api_secret.expose_secret();
-        let parts = [timestamp.as_bytes(), body.as_bytes(), secret.as_bytes()];
-        let checksum = portfolio::checksum("token ", &parts);
-        Self { timestamp, checksum }
-    }
-}
-
-/// True UTC in whole seconds; the milliseconds are always written `.000`.
-fn timestamp(now: Timestamp) -> String {
-    now.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z").to_string()
-}
-
 #[cfg(test)]
 #[path = "client_tests.rs"]
 mod tests;
@@ -307,17 +266,6 @@ mod tests;
 #[cfg(test)]
 mod session_tests {
     use super::*;
-
-    #[test]
-    fn signs_the_check_vector_with_the_milliseconds_cut_off() {
-        let now = "2026-10-01T10:23:56.987Z".parse().unwrap();
-        let signature = Signature::of(now, "{}", &"EXAMPLE_SECRET".into());
-        assert_eq!(signature.timestamp, "2026-10-01T10:23:56.000Z");
-        assert_eq!(
-            signature.checksum.as_str(),
-            "token c6cd10b3ed73c49fb1ee40dc3137cc1026a2876526001a1617b4335152a937ae"
-        );
-    }
 
     #[test]
     fn the_body_of_the_exchange_is_json_whatever_the_key_holds() {

@@ -192,6 +192,7 @@ impl Share {
             t1_quantity: Decimal::ZERO,
             pledged_quantity: Decimal::ZERO,
             mtf_quantity: Decimal::ZERO,
+            used_quantity: Decimal::ZERO,
             disputed_quantity: (self.demat - self.portfolio).abs(),
             cost: self.known_cost(),
             last_price: priced.map(|priced| priced.price),

@@ -114,13 +114,15 @@ fn what_is_no_master_is_refused() {
 
 proptest::proptest! {
     #[test]
-    fn a_damaged_zip_never_panics(
+    fn a_damaged_zip_is_refused_or_has_the_rows_of_the_sound_one(
         mut bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300),
         cut in 0_usize..600,
     ) {
         let mut packed = zipped(&[("NSEScripMaster.txt", nse().as_bytes())]);
         packed.truncate(cut.max(4));
         packed.append(&mut bytes);
-        let _ = parse(&packed);
+        if let Ok(master) = parse(&packed) {
+            proptest::prop_assert_eq!(master.rows, parse(nse().as_bytes()).unwrap().rows);
+        }
     }
 }

@@ -8,6 +8,8 @@
 mod client;
 pub(crate) mod combine;
 pub mod master;
+mod signed_reads;
+mod trades_wire;
 pub(crate) mod wire;
 
 pub use client::BrokerB;
