@@ -11,6 +11,8 @@ pub mod broker_b;
 pub(crate) mod call;
 pub(crate) mod error;
 pub(crate) mod feed;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub mod portfolio;
 mod portfolio_client;
 pub(crate) mod public;
@@ -22,6 +24,7 @@ pub(crate) mod sync;
 pub(crate) mod sync_limits;
 #[cfg(test)]
 mod testing;
+mod trades;
 
 pub use crate::brokers::quote_checks::CallTimes;
 pub use crate::brokers::readiness::Readiness;
@@ -39,3 +42,4 @@ pub use quote_checks::{RowEvidence, Unproven};
 pub use session::token::SharedToken;
 pub(crate) use settings::{AppKeys, code_in_words, code_names, login_page, sends_a_form};
 pub(crate) use sync::SyncCounts;
+pub use trades::SyncedTrades;

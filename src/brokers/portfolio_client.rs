@@ -3,16 +3,19 @@
 //!
 //! Calls block for as long as the settings let them, on the lane of that broker's users.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+use jiff::civil::Date;
 
 use crate::base::Synced;
 use crate::base::limiter::SharedCounts;
-use crate::brokers::BrokerError;
 use crate::brokers::call::gate::ClassReading;
 use crate::brokers::portfolio::Credentials;
 use crate::brokers::session::token::{SharedToken, TokenStatus};
 use crate::brokers::settings::AppKeys;
 use crate::brokers::sync::SyncCounts;
+use crate::brokers::{BrokerError, SyncedTrades};
 
 /// A client of one broker's portfolios.
 pub trait PortfolioClient: Send + Sync {
@@ -51,8 +54,13 @@ pub struct Attempt {
     pub session: Option<Box<dyn OpenSession>>,
 }
 
-/// A session that a sync opened and that lives on at the broker until it is ended.
+/// A session that a sync opened and that lives on at the broker until it is ended, or by itself.
 pub trait OpenSession: Send {
+    /// The account's trades: those of today at broker A; at broker B those of the present quarter
+    /// and of past ones whose first days are not among `known_quarters`. Blocks for at most the
+    /// time of a sync. A failure stops it, and what came before it stands.
+    fn trades(&self, known_quarters: &BTreeSet<Date>) -> SyncedTrades;
+
     /// Ends it. Blocks for a second at most.
     fn end(self: Box<Self>);
 

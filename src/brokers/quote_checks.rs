@@ -165,7 +165,7 @@ impl Claim {
         let is_near = |price| previous_close.is_none_or(|close| kind.allows(price, close));
         let is_believed =
             range.high() <= PRICE_MAX && is_near(range.low()) && is_near(range.high());
-        is_believed.then_some(range)
+        is_believed.then(|| range.opened(self.open))
     }
 
     /// The claim as a quote of `symbol`.

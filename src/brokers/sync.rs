@@ -174,6 +174,65 @@ impl SyncGate {
         self.breaker.wait().is_none() && self.limits.take(caller, 1).is_ok()
     }
 
+    /// The instant until which calls that begin now may go on.
+    pub(crate) fn until_ms(&self) -> u64 {
+        self.clock.monotonic_ms().saturating_add(self.budget_ms)
+    }
+
+    /// Makes one call that belongs to no sync, within half of the limits of its caller, so that it
+    /// never holds a sync back. Its failure does not count against the circuit, because syncs do
+    /// not depend on it; a wait that the broker asks for holds.
+    ///
+    /// # Errors
+    /// The error of `ask`, or the reason why it was not called.
+    pub(crate) fn beside<T>(
+        &self,
+        (caller, api_key): (Caller, &SecretString),
+        until_ms: u64,
+        ask: impl FnOnce(CallLimits) -> Result<T, BrokerError>,
+    ) -> Result<T, BrokerError> {
+        let left_ms = until_ms.saturating_sub(self.clock.monotonic_ms());
+        if left_ms == 0 {
+            let limit = format!("{} ms, the time of a whole sync", self.budget_ms);
+            return Err(BrokerError::new(self.upstream, BrokerErrorKind::TimedOut, limit));
+        }
+        if let Some(wait) = self.limits.cooldown(caller) {
+            return Err(self.hold(Readiness::Paced(wait)));
+        }
+        if let Some(wait) = self.breaker.wait() {
+            return Err(self.hold(Readiness::Open(wait)));
+        }
+        if let Some(wait) = self.limits.wait(caller, self.rates.key_calls_max / 2) {
+            return Err(self.hold(Readiness::Paced(wait)));
+        }
+        let taken =
+            self.limits.take(caller, 1).map_err(|wait| self.hold(Readiness::Paced(wait)))?;
+        if let Err(wait) = self.count_at_all_nodes(api_key, 1) {
+            self.limits.give_back(caller, taken);
+            return Err(self.hold(Readiness::Paced(wait)));
+        }
+        self.counts.calls.increment();
+        let total_timeout_ms = self.call_limits.total_timeout_ms.min(left_ms);
+        let result = ask(CallLimits { total_timeout_ms, ..self.call_limits });
+        // Signing and sending leave pieces of the session on the stack.
+        wipe::scrub();
+        if let Err(error) = &result {
+            self.counts.failed.increment();
+            self.keep_wait(error, caller);
+        }
+        result
+    }
+
+    /// Holds the caller back for as long as the broker asks.
+    fn keep_wait(&self, error: &BrokerError, caller: Caller) {
+        let wait = error.retry_after().unwrap_or_default();
+        match error.kind {
+            BrokerErrorKind::RateLimited => self.limits.hold(caller, wait.min(COOLDOWN_MAX)),
+            BrokerErrorKind::KeySpent => self.limits.hold(caller, wait),
+            _ => {}
+        }
+    }
+
     /// `error` with the whole time to wait, because a limit of ours may last longer than the
     /// broker's wait.
     fn with_wait(&self, error: BrokerError, caller: Caller, calls: usize) -> BrokerError {
@@ -265,12 +324,7 @@ impl SyncGuard<'_> {
     /// Updates circuit and limits after a failed call.
     fn judge(&self, error: &BrokerError, pass: Pass<'_>) {
         let Self { gate, caller, .. } = self;
-        let wait = error.retry_after().unwrap_or_default();
-        match error.kind {
-            BrokerErrorKind::RateLimited => gate.limits.hold(*caller, wait.min(COOLDOWN_MAX)),
-            BrokerErrorKind::KeySpent => gate.limits.hold(*caller, wait),
-            _ => {}
-        }
+        gate.keep_wait(error, *caller);
         match error.kind.judged().health {
             Health::Fails => pass.failure(),
             Health::Strange => drop(pass),

@@ -130,7 +130,11 @@ impl Breaker {
         let open_ms = rng::jittered_ms(level_ms).clamp(1, self.open_max_ms);
         state.openings = state.openings.saturating_add(1);
         state.enter(Phase::Open { until_ms: self.clock.monotonic_ms() + open_ms });
-        tracing::warn!(upstream = self.name, open_ms, "circuit opened");
+        tracing::warn!(
+            upstream = self.name,
+            open_ms,
+            "upstream failed several times in a row; it is left alone for a while"
+        );
     }
 
     fn succeed(&self, epoch: u64) {
@@ -139,7 +143,7 @@ impl Breaker {
             return;
         }
         if let Phase::HalfOpen { .. } = state.phase {
-            tracing::info!(upstream = self.name, "circuit closed");
+            tracing::info!(upstream = self.name, "upstream answers again");
             state.enter(Phase::Closed { failures_in_row: 0 });
         } else {
             state.phase = Phase::Closed { failures_in_row: 0 };

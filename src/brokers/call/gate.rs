@@ -208,7 +208,7 @@ impl RouteChoice {
     pub(crate) fn worked(&self) {
         self.failures_in_row.store(0, Relaxed);
         if self.is_left.load(Relaxed) && self.is_left.swap(false, Relaxed) {
-            tracing::info!(route = self.name, "the better route works again");
+            tracing::info!(route = self.name, "the usual route answers again and is used");
         }
     }
 
@@ -225,7 +225,11 @@ impl RouteChoice {
             self.spare_until_ms.store(self.clock.monotonic_ms() + SPARE_MS, Relaxed);
             if !self.is_left.swap(true, Relaxed) {
                 let probed_each_s = SPARE_MS / 1_000;
-                tracing::warn!(route = self.name, probed_each_s, "using the spare route");
+                tracing::warn!(
+                    route = self.name,
+                    probed_each_s,
+                    "the usual route fails; another one is used meanwhile"
+                );
             }
         }
     }

@@ -233,14 +233,30 @@ const SAMPLES: [&[u8]; 3] =
 
 proptest::proptest! {
     #[test]
-    fn damaged_answers_never_panic(cut in 0_usize..2_000, at in 0_usize..2_000, byte: u8) {
+    fn a_damaged_answer_is_refused_or_has_prices_that_can_be(at in 0_usize..2_000, byte: u8) {
         for sample in SAMPLES {
             let mut body = sample.to_vec();
             let last = body.len() - 1;
             body[at.min(last)] = byte;
-            let _ = (spark(&reply(200, &body)), chart(&reply(200, &body)));
-            body.truncate(cut);
-            let _ = (spark(&reply(200, &body)), chart(&reply(200, &body)));
+            let rows = match spark(&reply(200, &body)) {
+                Ok(Spark::Rows(rows)) => rows.into_values().collect(),
+                _ => Vec::new(),
+            };
+            for said in rows.into_iter().chain(chart(&reply(200, &body)).ok().flatten()) {
+                let Said::Price(claim) = said else { continue };
+                let prices = [Some(claim.last_price), claim.previous_close, claim.low, claim.high];
+                let all_can_be = prices.into_iter().flatten().all(|price| price > Decimal::ZERO);
+                proptest::prop_assert!(all_can_be, "{claim:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_cut_answer_is_refused(cut in 0_usize..2_000) {
+        for sample in SAMPLES {
+            let body = &sample[..cut.min(sample.trim_ascii_end().len() - 1)];
+            proptest::prop_assert!(spark(&reply(200, body)).is_err());
+            proptest::prop_assert!(chart(&reply(200, body)).is_err());
         }
     }
 }
