@@ -1,0 +1,801 @@
+//! One replay of trades and corrections: the open lots of each account and what each sale took.
+//!
+//! Days pass in order. On a day the corporate actions come first, then what came without a trade,
+//! then trades: what was bought and sold on one exchange is netted, purchases enter, sales take.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+use foldhash::{HashMap, HashMapExt};
+use jiff::civil::Date;
+use rust_decimal::Decimal;
+
+use crate::base::Isin;
+use crate::base::symbol::Exchange;
+use crate::ledger::amount::Amount;
+use crate::ledger::bonus_stripping::Bonus;
+use crate::ledger::contracts::{Contracts, OpenContract};
+use crate::ledger::corrections::{Action, Change, Correction, How};
+use crate::ledger::positions::{Lot, LotSource, Part, PartKind, Position, Purchase, Sale};
+use crate::ledger::row::{AccountName, Segment, Side};
+use crate::ledger::securities::{Securities, Security};
+use crate::ledger::shares;
+use crate::ledger::trades::{Trade, Trades};
+
+/// Money in place of a fraction of a share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FractionCash {
+    pub account: AccountName,
+    pub security: Security,
+    pub date: Date,
+    pub cash: Decimal,
+}
+
+/// What trades and corrections make until the end of a day.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ledger {
+    pub until: Option<Date>,
+    pub securities: Securities,
+    /// By account and security. Some hold nothing.
+    pub positions: Vec<Position>,
+    /// In the order of time.
+    pub sales: Vec<Sale>,
+    pub purchases: Vec<Purchase>,
+    pub fractions: Vec<FractionCash>,
+    pub contracts: Vec<OpenContract>,
+    /// Trades of a security that was bought on one exchange and sold on the other on one day, as
+    /// indices in `Trades::all`.
+    pub checks: BTreeSet<u32>,
+    /// Positions of which two rows with one id differ.
+    pub conflicts: BTreeMap<u32, u32>,
+    /// Positions of which something happened that is never computed.
+    pub unproved: BTreeSet<u32>,
+}
+
+impl Ledger {
+    pub(crate) fn position(&self, account: &AccountName, security: &Security) -> Option<usize> {
+        let key = (account, security);
+        self.positions.binary_search_by_key(&key, |of| (&of.account, &of.security)).ok()
+    }
+}
+
+/// The ledger at the end of `until`.
+pub(crate) fn replay(trades: &Trades, corrections: &[(String, Correction)], until: Date) -> Ledger {
+    replay_of(trades, corrections, until, &|_| true)
+}
+
+/// The ledger at the end of `until` of those trades alone that `counts` takes.
+pub(crate) fn replay_of(
+    trades: &Trades,
+    corrections: &[(String, Correction)],
+    until: Date,
+    counts: &dyn Fn(&Trade) -> bool,
+) -> Ledger {
+    let mut replay = Replay::new(trades, corrections, until);
+    let mut next_trade = 0;
+    let mut next_event = 0;
+    loop {
+        let of_trade = trades.all.get(next_trade).map(|trade| trade.date);
+        let of_event = replay.events.get(next_event).map(|event| event.date);
+        let of_allotment = replay.allotments.first_key_value().map(|(date, _)| *date);
+        let day = [of_trade, of_event, of_allotment].into_iter().flatten().min();
+        let Some(day) = day.filter(|day| *day <= until) else { break };
+        let events_end = next_event
+            + replay.events[next_event..].iter().take_while(|event| event.date == day).count();
+        replay.day_of_corrections(day, next_event..events_end);
+        let mut group = Vec::new();
+        while let Some(trade) = trades.all.get(next_trade).filter(|trade| trade.date == day) {
+            if counts(trade) {
+                group.push((replay.position_of_trade[next_trade], next_trade as u32));
+            }
+            next_trade += 1;
+        }
+        // Stable, so that the trades of a position stay in the order of time.
+        group.sort_by_key(|(position, _)| *position);
+        for trades in group.chunk_by(|left, right| left.0 == right.0) {
+            replay.day_of_trades(trades);
+        }
+        replay.buybacks(day, next_event..events_end);
+        next_event = events_end;
+    }
+    replay.end()
+}
+
+/// A correction that changes lots, on its date.
+struct Event {
+    date: Date,
+    /// The place of its kind in a day.
+    place: u8,
+    /// Index in the corrections.
+    correction: u32,
+}
+
+/// Lots that an action gave and that enter later.
+struct Allotment {
+    position: u32,
+    lot: Lot,
+}
+
+struct Replay<'a> {
+    trades: &'a Trades,
+    corrections: &'a [(String, Correction)],
+    ledger: Ledger,
+    position_of_trade: Vec<u32>,
+    events: Vec<Event>,
+    allotments: BTreeMap<Date, Vec<Allotment>>,
+    contracts: Contracts,
+    hows: HashMap<(&'a AccountName, Isin, Date), How>,
+    bonuses: HashMap<Isin, Vec<Bonus>>,
+}
+
+impl<'a> Replay<'a> {
+    fn new(trades: &'a Trades, corrections: &'a [(String, Correction)], until: Date) -> Self {
+        let securities = Securities::of(corrections.iter().map(|(_, correction)| correction));
+        let positions = positions(trades, corrections, &securities);
+        let places: HashMap<(&AccountName, &Security), u32> = positions
+            .iter()
+            .enumerate()
+            .map(|(at, position)| ((&position.account, &position.security), at as u32))
+            .collect();
+        let place = |trade: &Trade| places[&(&trade.account, &trade.security)];
+        let position_of_trade: Vec<u32> = trades.all.iter().map(place).collect();
+        let mut conflicts = BTreeMap::new();
+        for conflict in trades.conflicts.iter().filter(|conflict| conflict.trade.date <= until) {
+            *conflicts.entry(place(&conflict.trade)).or_default() += 1;
+        }
+        let mut hows = HashMap::new();
+        let mut bonuses: HashMap<Isin, Vec<Bonus>> = HashMap::new();
+        for (at, (_, correction)) in corrections.iter().enumerate() {
+            if let Correction::How { account, isin, date, how } = correction {
+                hows.insert((account, securities.newest(*isin), *date), *how);
+            }
+            if let Some((isin, bonus)) = Bonus::of(at as u32, correction) {
+                bonuses.entry(securities.newest(isin)).or_default().push(bonus);
+            }
+        }
+        let mut ledger = Ledger { until: Some(until), conflicts, ..Ledger::default() };
+        drop(places);
+        ledger.positions = positions;
+        ledger.securities = securities;
+        Self {
+            trades,
+            corrections,
+            ledger,
+            position_of_trade,
+            events: events(corrections),
+            allotments: BTreeMap::new(),
+            contracts: Contracts::default(),
+            hows,
+            bonuses,
+        }
+    }
+
+    fn place(&self, account: &AccountName, isin: Isin) -> Option<u32> {
+        let security = Security::Known(self.ledger.securities.newest(isin));
+        self.ledger.position(account, &security).map(|place| place as u32)
+    }
+
+    fn position(&mut self, place: u32) -> &mut Position {
+        &mut self.ledger.positions[place as usize]
+    }
+
+    /// What corrections do before the day's trades.
+    fn day_of_corrections(&mut self, day: Date, events: std::ops::Range<usize>) {
+        let corrections = self.corrections;
+        let mut moved: BTreeMap<u32, Vec<Lot>> = BTreeMap::new();
+        let mut due = false;
+        for at in events {
+            let Event { correction: index, place, .. } = self.events[at];
+            if place > ACTION_PLACE_MAX && !due {
+                self.allot(day);
+                due = true;
+            }
+            match &corrections[index as usize].1 {
+                Correction::Action(action) => self.act(index, action),
+                Correction::Rights { account, isin, date, quantity, price } => {
+                    let cost = Amount::product(*quantity, *price);
+                    let lot = corrected_lot(*date, *date, How::Rights, *quantity, cost, index);
+                    self.enter_bought(account, *isin, lot);
+                }
+                Correction::OpeningLot(opening) => {
+                    let isin = self.ledger.securities.newest(opening.isin);
+                    let said = self.hows.get(&(&opening.account, isin, opening.date)).copied();
+                    let how = opening.how.or(said).unwrap_or(How::Market);
+                    let cost = Amount::from(opening.cost);
+                    let entered = opening.entered.unwrap_or(opening.date);
+                    let lot =
+                        corrected_lot(opening.date, entered, how, opening.quantity, cost, index);
+                    self.enter_bought(&opening.account, opening.isin, lot);
+                }
+                Correction::Transfer { account, to, isin, date, quantity } => {
+                    // What moved before this one today has come in.
+                    self.transfer(account, to.as_ref(), *isin, (*date, *quantity), &mut moved);
+                }
+                _ => {}
+            }
+        }
+        if !due {
+            self.allot(day);
+        }
+        for (place, lots) in moved {
+            self.enter_moved(place, lots);
+        }
+    }
+
+    fn enter_bought(&mut self, account: &AccountName, isin: Isin, lot: Lot) {
+        let Some(place) = self.place(account, isin) else { return };
+        self.ledger.purchases.push(Purchase {
+            position: place,
+            date: lot.acquired_on,
+            paid: lot.cost.clone(),
+        });
+        self.position(place).lots.push_back(lot);
+    }
+
+    fn transfer(
+        &mut self,
+        account: &AccountName,
+        to: Option<&AccountName>,
+        isin: Isin,
+        (date, quantity): (Date, Decimal),
+        moved: &mut BTreeMap<u32, Vec<Lot>>,
+    ) {
+        let Some(from) = self.place(account, isin) else { return };
+        if let Some(lots) = moved.remove(&from) {
+            self.enter_moved(from, lots);
+        }
+        let (taken, _) = self.position(from).take(quantity);
+        self.position(from).left_for.push(to.cloned());
+        let Some(to) = to.and_then(|to| self.place(to, isin)) else { return };
+        let entered = taken.into_iter().map(|lot| Lot { entered: date, ..lot });
+        moved.entry(to).or_default().extend(entered);
+    }
+
+    /// Lots that moved on one day enter by the date of their purchase, their price and quantity.
+    fn enter_moved(&mut self, place: u32, mut lots: Vec<Lot>) {
+        lots.sort_by(|left, right| {
+            let price = |lot: &Lot| lot.cost.over(&Amount::from(lot.quantity));
+            left.acquired_on
+                .cmp(&right.acquired_on)
+                .then_with(|| price(left).cmp(&price(right)))
+                .then_with(|| left.quantity.cmp(&right.quantity))
+        });
+        self.position(place).lots.extend(lots);
+    }
+
+    /// The lots that enter on this day by actions of before.
+    fn allot(&mut self, day: Date) {
+        for allotment in self.allotments.remove(&day).unwrap_or_default() {
+            self.position(allotment.position).lots.push_back(allotment.lot);
+        }
+    }
+
+    /// Carries an action out for each account that it is of.
+    fn act(&mut self, index: u32, action: &Action) {
+        let security = Security::Known(self.ledger.securities.newest(action.isin));
+        for place in 0..self.ledger.positions.len() as u32 {
+            let position = &self.ledger.positions[place as usize];
+            let is_of = action.account.as_ref().is_none_or(|name| *name == position.account);
+            if position.security != security || !is_of {
+                continue;
+            }
+            let account = position.account.clone();
+            match &action.change {
+                Change::Split { .. } => self.split(place, action),
+                Change::Bonus { .. } => self.bonus(index, place, action),
+                Change::Merger { new_isin, cash, .. } => {
+                    let new = self.place(&account, *new_isin).filter(|new| *new != place);
+                    if let Some(new) = new {
+                        self.carry(index, (place, new), action, None);
+                    }
+                    if cash.is_some() {
+                        self.ledger.unproved.extend([place].into_iter().chain(new));
+                    }
+                }
+                Change::Demerger { new_isin, cost_percent, .. } => {
+                    let new = self.place(&account, *new_isin).filter(|new| *new != place);
+                    if let Some(new) = new {
+                        self.carry(index, (place, new), action, Some(*cost_percent));
+                    }
+                }
+            }
+        }
+    }
+
+    fn split(&mut self, place: u32, action: &Action) {
+        let ratio = action.change.ratio();
+        if ratio.numerator == ratio.denominator {
+            return;
+        }
+        let position = self.position(place);
+        let held: Vec<(Decimal, Amount)> =
+            position.lots.iter().map(|lot| (lot.quantity, lot.cost.clone())).collect();
+        let given = shares::given(&held, ratio);
+        for (lot, (quantity, cost)) in position.lots.iter_mut().zip(given.lots) {
+            lot.quantity = quantity;
+            lot.cost = cost;
+        }
+        position.lots.retain(|lot| !lot.quantity.is_zero());
+        position.cost_of_fractions = position.cost_of_fractions.plus(&given.cost_of_fractions);
+    }
+
+    fn bonus(&mut self, index: u32, place: u32, action: &Action) {
+        // What an action of this day gave was not held the day before.
+        let lots = self.position(place).lots.iter();
+        let held = lots.filter(|lot| lot.entered < action.ex_date).map(|lot| lot.quantity).sum();
+        let quantity = shares::whole(held, action.change.ratio());
+        if quantity.is_zero() {
+            return;
+        }
+        let allotted = action.change.allotment_date().unwrap_or(action.ex_date);
+        let bonus = Some(index);
+        let lot = corrected_lot(allotted, allotted, How::Bonus, quantity, Amount::ZERO, index);
+        self.enter_on(allotted, action.ex_date, place, Lot { bonus, ..lot });
+    }
+
+    fn enter_on(&mut self, allotted: Date, today: Date, position: u32, lot: Lot) {
+        if allotted <= today {
+            self.position(position).lots.push_back(lot);
+        } else {
+            self.allotments.entry(allotted).or_default().push(Allotment { position, lot });
+        }
+    }
+
+    /// New shares of another security for the lots of `places.0`: all their cost goes with them, or
+    /// a percentage of it.
+    fn carry(
+        &mut self,
+        index: u32,
+        (place, new): (u32, u32),
+        action: &Action,
+        cost_percent: Option<Decimal>,
+    ) {
+        let share = |cost: &Amount| match cost_percent {
+            Some(percent) => cost.part(percent, Decimal::ONE_HUNDRED),
+            None => cost.clone(),
+        };
+        let position = self.position(place);
+        let moved: Vec<(Decimal, Amount)> =
+            position.lots.iter().map(|lot| (lot.quantity, share(&lot.cost))).collect();
+        let given = shares::given(&moved, action.change.ratio());
+        let mut kept = position.lots.clone();
+        if cost_percent.is_some() {
+            for (lot, (_, cost)) in position.lots.iter_mut().zip(&moved) {
+                lot.cost = lot.cost.minus(cost);
+                let moved = lot.charges.as_ref().map(share);
+                lot.charges = lot.charges.take().zip(moved).map(|(all, part)| all.minus(&part));
+            }
+        } else {
+            position.lots.clear();
+        }
+        let target = self.position(new);
+        target.cost_of_fractions = target.cost_of_fractions.plus(&given.cost_of_fractions);
+        let allotted = action.change.allotment_date().unwrap_or(action.ex_date);
+        let how = if cost_percent.is_some() { How::Demerger } else { How::Merger };
+        for (lot, (quantity, cost)) in kept.drain(..).zip(given.lots) {
+            if quantity.is_zero() {
+                continue;
+            }
+            let lot = Lot {
+                entered: allotted,
+                how,
+                quantity,
+                cost,
+                charges: lot.charges.as_ref().map(share),
+                source: LotSource::Correction(index),
+                carried: true,
+                bonus: None,
+                ..lot
+            };
+            self.enter_on(allotted, action.ex_date, new, lot);
+        }
+    }
+
+    /// The trades of one position on one day.
+    fn day_of_trades(&mut self, group: &[(u32, u32)]) {
+        let place = group[0].0;
+        let trades: Vec<(u32, &'a Trade)> =
+            group.iter().map(|(_, at)| (*at, &self.trades.all[*at as usize])).collect();
+        if let Some((_, last)) = trades.last() {
+            self.position(place).symbol = Some(last.symbol.clone());
+        }
+        if trades[0].1.segment != Segment::Equity {
+            for (at, trade) in trades {
+                let sale = self.contracts.trade(place, at, trade);
+                self.ledger.sales.extend(sale);
+            }
+            return;
+        }
+        let mut day = Day::of(&trades);
+        for exchange in Exchange::ALL {
+            day.net(exchange);
+        }
+        self.ledger.checks.extend(day.delivered_across());
+        for line in &mut day.lines {
+            if line.trade.side == Side::Buy && !line.left.is_zero() {
+                self.buy(place, line);
+            }
+        }
+        for line in day.lines {
+            if line.trade.side == Side::Sell {
+                self.sell(place, line);
+            }
+        }
+    }
+
+    fn buy(&mut self, place: u32, line: &Line<'a>) {
+        let trade = line.trade;
+        let isin = trade.security.isin();
+        let said = isin.and_then(|isin| self.hows.get(&(&trade.account, isin, trade.date)));
+        let usual = if trade.is_untaxed() { How::OffMarket } else { How::Market };
+        let how = said.copied().unwrap_or(usual);
+        let lot = Lot { how, origin: how, ..line.lot(line.left) };
+        let paid = lot.cost.clone();
+        self.ledger.purchases.push(Purchase { position: place, date: trade.date, paid });
+        self.position(place).lots.push_back(lot);
+    }
+
+    fn sell(&mut self, place: u32, line: Line<'a>) {
+        let trade = line.trade;
+        let (taken, uncovered) = self.position(place).take(line.left);
+        let mut parts = line.parts;
+        // Most sales have one part, and growing would make room for four.
+        parts.reserve_exact(taken.len());
+        for lot in taken {
+            let proceeds = Amount::product(trade.price, lot.quantity);
+            let charges = line.charges.as_ref();
+            let charges = charges.map(|all| all.part(lot.quantity, trade.quantity));
+            let kind = PartKind::Delivery;
+            let beside_bonus = self.beside_bonus(place, &lot, trade.date);
+            parts.push(Part { kind, lot, proceeds, charges, beside_bonus });
+        }
+        self.ledger.sales.push(Sale {
+            position: place,
+            sold: trade.date,
+            quantity: trade.quantity,
+            proceeds: Amount::product(trade.price, trade.quantity),
+            charges: line.charges,
+            trade: Some(line.at),
+            uncovered,
+            parts,
+        });
+    }
+
+    /// Accounts that hold shares of a bonus whose stripping the sale of this lot may be.
+    fn beside_bonus(&self, place: u32, lot: &Lot, sold: Date) -> Vec<(u32, AccountName)> {
+        let security = &self.ledger.positions[place as usize].security;
+        let bonuses = security.isin().and_then(|isin| self.bonuses.get(&isin));
+        let mut found = Vec::new();
+        for bonus in bonuses.into_iter().flatten().filter(|bonus| bonus.may_strip(lot, sold)) {
+            let is_of = |lot: &Lot| lot.bonus == Some(bonus.correction);
+            let holds = self.ledger.positions.iter().filter(|position| {
+                position.security == *security && position.lots.iter().any(is_of)
+            });
+            let awaits = self
+                .allotments
+                .values()
+                .flatten()
+                .filter(|allotment| is_of(&allotment.lot))
+                .map(|allotment| &self.ledger.positions[allotment.position as usize]);
+            let accounts: BTreeSet<&AccountName> =
+                holds.chain(awaits).map(|position| &position.account).collect();
+            found.extend(accounts.into_iter().map(|name| (bonus.correction, name.clone())));
+        }
+        found
+    }
+
+    /// What the company bought back, after the day's trades.
+    fn buybacks(&mut self, day: Date, events: std::ops::Range<usize>) {
+        let corrections = self.corrections;
+        for at in events {
+            let correction = &corrections[self.events[at].correction as usize].1;
+            let Correction::Buyback { account, isin, quantity, price, .. } = correction else {
+                continue;
+            };
+            let Some(place) = self.place(account, *isin) else { continue };
+            let (taken, uncovered) = self.position(place).take(*quantity);
+            let part = |lot: Lot| Part {
+                kind: PartKind::Buyback,
+                proceeds: Amount::product(*price, lot.quantity),
+                lot,
+                charges: None,
+                beside_bonus: Vec::new(),
+            };
+            self.ledger.sales.push(Sale {
+                position: place,
+                sold: day,
+                quantity: *quantity,
+                proceeds: Amount::product(*price, *quantity),
+                charges: None,
+                trade: None,
+                uncovered,
+                parts: taken.into_iter().map(part).collect(),
+            });
+        }
+    }
+
+    fn end(mut self) -> Ledger {
+        let until = self.ledger.until.unwrap_or_default();
+        for (_, correction) in self.corrections {
+            match correction {
+                Correction::FractionCash { account, isin, date, cash } if *date <= until => {
+                    self.ledger.fractions.push(FractionCash {
+                        account: account.clone(),
+                        security: Security::Known(self.ledger.securities.newest(*isin)),
+                        date: *date,
+                        cash: *cash,
+                    });
+                }
+                Correction::Unproved { account, isin, date, .. } if *date <= until => {
+                    let security = Security::Known(self.ledger.securities.newest(*isin));
+                    for (place, position) in self.ledger.positions.iter().enumerate() {
+                        let is_of = account.as_ref().is_none_or(|name| *name == position.account);
+                        if is_of && position.security == security {
+                            self.ledger.unproved.insert(place as u32);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.ledger.fractions.sort_by(|left, right| {
+            let key = |cash: &FractionCash| (cash.date, cash.cash);
+            key(left)
+                .cmp(&key(right))
+                .then_with(|| left.account.cmp(&right.account))
+                .then_with(|| left.security.cmp(&right.security))
+        });
+        self.ledger.contracts = self.contracts.end();
+        self.ledger
+    }
+}
+
+/// Places of the kinds of actions in a day are up to this one.
+const ACTION_PLACE_MAX: u8 = 3;
+
+/// The corrections that change lots, in the order of time. Of one day and kind they go by date of
+/// purchase, price and quantity.
+fn events(corrections: &[(String, Correction)]) -> Vec<Event> {
+    let mut events: Vec<Event> = corrections
+        .iter()
+        .enumerate()
+        .filter_map(|(at, (_, correction))| {
+            let (date, place) = event(correction)?;
+            Some(Event { date, place, correction: at as u32 })
+        })
+        .collect();
+    events.sort_by(|left, right| {
+        let of = |event: &Event| &corrections[event.correction as usize];
+        (left.date, left.place)
+            .cmp(&(right.date, right.place))
+            .then_with(|| cmp_corrections(&of(left).1, &of(right).1))
+            .then_with(|| of(left).0.cmp(&of(right).0))
+    });
+    events
+}
+
+fn event(correction: &Correction) -> Option<(Date, u8)> {
+    match correction {
+        Correction::Action(action) => {
+            let place = match action.change {
+                Change::Split { .. } => 0,
+                Change::Merger { .. } => 1,
+                Change::Demerger { .. } => 2,
+                Change::Bonus { .. } => ACTION_PLACE_MAX,
+            };
+            Some((action.ex_date, place))
+        }
+        Correction::Rights { date, .. } => Some((*date, 4)),
+        Correction::OpeningLot(lot) => Some((lot.entered.unwrap_or(lot.date), 5)),
+        Correction::Transfer { date, .. } => Some((*date, 6)),
+        Correction::Buyback { date, .. } => Some((*date, 7)),
+        _ => None,
+    }
+}
+
+fn cmp_corrections(left: &Correction, right: &Correction) -> Ordering {
+    match (left, right) {
+        (Correction::OpeningLot(left), Correction::OpeningLot(right)) => {
+            let price =
+                |cost: Decimal, quantity: Decimal| Amount::from(cost).over(&Amount::from(quantity));
+            left.date
+                .cmp(&right.date)
+                .then_with(|| {
+                    price(left.cost, left.quantity).cmp(&price(right.cost, right.quantity))
+                })
+                .then_with(|| left.quantity.cmp(&right.quantity))
+        }
+        (
+            Correction::Rights { quantity: left, price: left_price, .. }
+            | Correction::Buyback { quantity: left, price: left_price, .. },
+            Correction::Rights { quantity: right, price: right_price, .. }
+            | Correction::Buyback { quantity: right, price: right_price, .. },
+        ) => (left_price, left).cmp(&(right_price, right)),
+        (
+            Correction::Transfer { account: left_from, to: left_to, quantity: left, .. },
+            Correction::Transfer { account: right_from, to: right_to, quantity: right, .. },
+        ) => (left_from, left_to, left).cmp(&(right_from, right_to, right)),
+        (Correction::Action(left), Correction::Action(right)) => (
+            left.isin,
+            &left.change,
+            &left.account,
+        )
+            .cmp(&(right.isin, &right.change, &right.account)),
+        _ => Ordering::Equal,
+    }
+}
+
+fn corrected_lot(
+    acquired_on: Date,
+    entered: Date,
+    how: How,
+    quantity: Decimal,
+    cost: Amount,
+    correction: u32,
+) -> Lot {
+    Lot {
+        acquired_on,
+        entered,
+        how,
+        origin: how,
+        quantity,
+        cost,
+        charges: None,
+        source: LotSource::Correction(correction),
+        carried: false,
+        bonus: None,
+    }
+}
+
+/// An empty position of each account and security that anything is said of.
+fn positions(
+    trades: &Trades,
+    corrections: &[(String, Correction)],
+    securities: &Securities,
+) -> Vec<Position> {
+    let mut seen: HashMap<(&AccountName, &Security), ()> = HashMap::new();
+    let conflicting = trades.conflicts.iter().map(|conflict| &conflict.trade);
+    for trade in trades.all.iter().chain(conflicting) {
+        seen.entry((&trade.account, &trade.security)).or_default();
+    }
+    let mut keys: BTreeSet<(AccountName, Security)> =
+        seen.into_keys().map(|(account, security)| (account.clone(), security.clone())).collect();
+    let known = |isin: Isin| Security::Known(securities.newest(isin));
+    for (_, correction) in corrections {
+        match correction {
+            Correction::Rights { account, isin, .. }
+            | Correction::Buyback { account, isin, .. } => {
+                keys.insert((account.clone(), known(*isin)));
+            }
+            Correction::OpeningLot(lot) => {
+                keys.insert((lot.account.clone(), known(lot.isin)));
+            }
+            Correction::Transfer { account, to, isin, .. } => {
+                for account in [Some(account), to.as_ref()].into_iter().flatten() {
+                    keys.insert((account.clone(), known(*isin)));
+                }
+            }
+            _ => {}
+        }
+    }
+    // A merged share may be merged again, so this goes on until nothing is new.
+    loop {
+        let before = keys.len();
+        for (_, correction) in corrections {
+            let Correction::Action(action) = correction else { continue };
+            let Some(new) = action.change.new_isin().map(known) else { continue };
+            let holders: Vec<AccountName> = keys
+                .iter()
+                .filter(|(_, security)| *security == known(action.isin))
+                .map(|(account, _)| account.clone())
+                .collect();
+            keys.extend(holders.into_iter().map(|account| (account, new.clone())));
+        }
+        if keys.len() == before {
+            break;
+        }
+    }
+    keys.into_iter().map(|(account, security)| Position::new(account, security)).collect()
+}
+
+/// A trade of a day, and what netting has left of it.
+struct Line<'a> {
+    at: u32,
+    trade: &'a Trade,
+    charges: Option<Amount>,
+    left: Decimal,
+    /// Of a sale: what was bought on the same day.
+    parts: Vec<Part>,
+}
+
+impl Line<'_> {
+    /// A lot of some of the shares that were bought.
+    fn lot(&self, quantity: Decimal) -> Lot {
+        let trade = self.trade;
+        let charges = self.charges.as_ref().map(|all| all.part(quantity, trade.quantity));
+        let price = Amount::product(trade.price, quantity);
+        Lot {
+            acquired_on: trade.date,
+            entered: trade.date,
+            how: How::Market,
+            origin: How::Market,
+            quantity,
+            cost: charges.as_ref().map_or_else(|| price.clone(), |charges| price.plus(charges)),
+            charges,
+            source: LotSource::Trade(self.at),
+            carried: false,
+            bonus: None,
+        }
+    }
+}
+
+/// The trades of one position on one day.
+struct Day<'a> {
+    lines: Vec<Line<'a>>,
+}
+
+impl<'a> Day<'a> {
+    fn of(trades: &[(u32, &'a Trade)]) -> Self {
+        let line = |(at, trade): &(u32, &'a Trade)| Line {
+            at: *at,
+            trade,
+            charges: trade.deductible(),
+            left: trade.quantity,
+            parts: Vec::new(),
+        };
+        Self { lines: trades.iter().map(line).collect() }
+    }
+
+    /// Matches what was bought and what was sold on one exchange, the first by time on each side.
+    fn net(&mut self, exchange: Exchange) {
+        let side = |side: Side| {
+            let is_of = |line: &&Line<'a>| {
+                let trade = line.trade;
+                trade.exchange == exchange && trade.side == side && !trade.auction
+            };
+            let places = self.lines.iter().enumerate().filter(|(_, line)| is_of(line));
+            places.map(|(place, _)| place).collect::<Vec<usize>>()
+        };
+        let buys = side(Side::Buy);
+        let sales = side(Side::Sell);
+        let mut buys = buys.into_iter();
+        let mut sales = sales.into_iter();
+        let mut pair = buys.next().zip(sales.next());
+        while let Some((buy, sale)) = pair {
+            let quantity = self.lines[buy].left.min(self.lines[sale].left);
+            let lot = self.lines[buy].lot(quantity);
+            let sold = &mut self.lines[sale];
+            let charges = sold.charges.as_ref();
+            let part = Part {
+                kind: PartKind::Intraday,
+                lot,
+                proceeds: Amount::product(sold.trade.price, quantity),
+                charges: charges.map(|all| all.part(quantity, sold.trade.quantity)),
+                beside_bonus: Vec::new(),
+            };
+            sold.parts.push(part);
+            sold.left -= quantity;
+            self.lines[buy].left -= quantity;
+            let buy = if self.lines[buy].left.is_zero() { buys.next() } else { Some(buy) };
+            let sale = if self.lines[sale].left.is_zero() { sales.next() } else { Some(sale) };
+            pair = buy.zip(sale);
+        }
+    }
+
+    /// Trades of which one exchange's purchase and the other's sale are both left.
+    fn delivered_across(&self) -> Vec<u32> {
+        let is_left = |line: &&Line<'a>| !line.left.is_zero() && !line.trade.auction;
+        let left: Vec<&Line<'a>> = self.lines.iter().filter(is_left).collect();
+        let meets = |line: &&&Line<'a>| {
+            let across = |other: &Trade| {
+                other.side != line.trade.side && other.exchange != line.trade.exchange
+            };
+            left.iter().any(|other| across(other.trade))
+        };
+        left.iter().filter(meets).map(|line| line.at).collect()
+    }
+}
+
+#[cfg(test)]
+#[path = "lots_tests.rs"]
+mod tests;

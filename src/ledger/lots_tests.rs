@@ -1,0 +1,936 @@
+//! The replay: days, netting, first in first out, actions, and what an independent queue of single
+//! shares says of random histories.
+
+use num_rational::BigRational;
+use num_traits::{ToPrimitive, Zero};
+use proptest::prelude::*;
+
+use super::*;
+use crate::ledger::row::Mark;
+use crate::ledger::testing::{corrections, date, decimal, isin, trades_of};
+
+const END: &str = "2026-11-28";
+
+fn ledger_of(trades: &[&str], said: &[&str]) -> Ledger {
+    let corrections = corrections(said);
+    replay(&trades_of(trades, &corrections), &corrections, date(END))
+}
+
+/// `acquired entered how quantity cost` of each open lot, headed by account and ISIN.
+fn lots(ledger: &Ledger) -> Vec<String> {
+    let of = ledger.positions.iter().flat_map(|position| {
+        position.lots.iter().map(|lot| {
+            let security = position.isin().map_or("?".into(), |isin| isin.as_str().to_owned());
+            let quantity = lot.quantity.normalize();
+            let cost = lot.cost.rounded().unwrap();
+            let account = position.account.as_str();
+            let dates = format!("{} {}", lot.acquired_on, lot.entered);
+            format!("{account} {security} {dates} {} {quantity} {cost}", lot.how)
+        })
+    });
+    of.collect()
+}
+
+/// `sold kind acquired quantity proceeds cost` of each part.
+fn parts(ledger: &Ledger) -> Vec<String> {
+    let of = ledger.sales.iter().flat_map(|sale| {
+        sale.parts.iter().map(|part| {
+            let quantity = part.lot.quantity.normalize();
+            let proceeds = part.proceeds.rounded().unwrap();
+            let cost = part.lot.cost.rounded().unwrap();
+            let kind = part.kind;
+            format!("{} {kind} {} {quantity} {proceeds} {cost}", sale.sold, part.lot.acquired_on)
+        })
+    });
+    of.collect()
+}
+
+fn uncovered(ledger: &Ledger) -> Decimal {
+    ledger.positions.iter().map(|position| position.uncovered).sum()
+}
+
+#[test]
+fn a_sale_takes_what_entered_first_on_whichever_exchange() {
+    let ledger = ledger_of(
+        &[
+            "a 2023-05-11 buy 12 RELIANCE 2311.40 INE002A01018 #40417733",
+            "a 2023-08-02 buy 6 RELIANCE 2498.75 INE002A01018 #2093 BSE",
+            "a 2024-06-13 sell 9 RELIANCE 2877.15 INE002A01018 #51440918",
+            "a 2024-08-21 sell 9 RELIANCE 3012.60 INE002A01018 #51770263",
+        ],
+        &[],
+    );
+    assert_eq!(
+        parts(&ledger),
+        [
+            "2024-06-13 delivery 2023-05-11 9 25894.35 20802.60",
+            "2024-08-21 delivery 2023-05-11 3 9037.80 6934.20",
+            "2024-08-21 delivery 2023-08-02 6 18075.60 14992.50",
+        ]
+    );
+    assert_eq!(lots(&ledger), [""; 0]);
+}
+
+#[test]
+fn what_is_bought_and_sold_on_one_exchange_and_day_is_intraday_first() {
+    let ledger = ledger_of(
+        &[
+            "a 2024-09-02 buy 10 INFY 1800 INE009A01021 #1",
+            "a 2024-09-03 sell 15 INFY 1901.85 INE009A01021 #3 14:46:55",
+            "a 2024-09-03 buy 15 INFY 1893.20 INE009A01021 #2 09:31:02",
+            // Sold first, and more than was bought: the rest is of what was held.
+            "a 2024-09-04 sell 6 INFY 1910 INE009A01021 #4 09:20:00",
+            "a 2024-09-04 buy 4 INFY 1900 INE009A01021 #5 10:00:00",
+            // On the other exchange nothing was bought.
+            "a 2024-09-05 buy 3 INFY 1900 INE009A01021 #6 10:00:00",
+            "a 2024-09-05 sell 2 INFY 1920 INE009A01021 #7 11:00:00 BSE",
+            // An auction's purchase is delivered.
+            "a 2024-09-06 buy 5 INFY 1900 INE009A01021 #8 auction",
+            "a 2024-09-06 sell 1 INFY 1920 INE009A01021 #9",
+        ],
+        &[],
+    );
+    assert_eq!(
+        parts(&ledger),
+        [
+            "2024-09-03 intraday 2024-09-03 15 28527.75 28398.00",
+            "2024-09-04 intraday 2024-09-04 4 7640.00 7600.00",
+            "2024-09-04 delivery 2024-09-02 2 3820.00 3600.00",
+            "2024-09-05 delivery 2024-09-02 2 3840.00 3600.00",
+            "2024-09-06 delivery 2024-09-02 1 1920.00 1800.00",
+        ]
+    );
+    // The trades of 5 September are marked, and no others.
+    let marked: Vec<u32> = ledger.checks.iter().copied().collect();
+    assert_eq!(marked, [5, 6]);
+    let mut trades = trades_of(&["a 2024-09-05 buy 3 X 19 INE009A01021 #6 mtf"], &[]);
+    trades.mark_checks(&BTreeSet::from([0, 1]));
+    assert_eq!(trades.all[0].mark, Some(Mark::MarginFunded));
+    let mut trades = trades_of(&["a 2024-09-05 buy 3 X 19 INE009A01021 #6"], &[]);
+    trades.mark_checks(&ledger.checks);
+    assert_eq!(trades.all[0].mark, None);
+    trades.mark_checks(&BTreeSet::from([0]));
+    assert_eq!(trades.all[0].mark, Some(Mark::Check));
+    assert_eq!(ledger.positions[0].quantity(), decimal("13"));
+}
+
+#[test]
+fn a_sale_without_a_purchase_is_uncovered_for_good() {
+    let ledger = ledger_of(
+        &[
+            "a 2018-10-04 sell 450 SUZLON 6.35 INE040H01021 #25770318",
+            "a 2018-10-05 buy 500 SUZLON 6 INE040H01021 #1",
+            "a 2018-10-08 sell 510 SUZLON 7 INE040H01021 #2",
+        ],
+        &[],
+    );
+    assert_eq!((uncovered(&ledger), lots(&ledger).len()), (decimal("460"), 0));
+    let open: Vec<Decimal> = ledger.sales.iter().map(|sale| sale.uncovered).collect();
+    assert_eq!(open, [decimal("450"), decimal("10")]);
+}
+
+#[test]
+fn charges_are_cost_and_the_transaction_tax_is_not() {
+    let ledger = ledger_of(
+        &[
+            "a 2024-05-02 buy 30 X 100 INE0EXA01011 #1 brokerage=10 stt=3 stamp=0.45",
+            "a 2024-05-06 sell 7 X 110 INE0EXA01011 #2 brokerage=5 stt=1",
+            "a 2024-05-07 buy 1 X 100 INE0EXA01011 #3 stt=1",
+        ],
+        &[],
+    );
+    // 700 and 7/30 of 10.45.
+    assert_eq!(parts(&ledger), ["2024-05-06 delivery 2024-05-02 7 770.00 702.44"]);
+    assert_eq!(ledger.sales[0].charges, Some(decimal("5").into()));
+    let open = &ledger.positions[0].lots;
+    assert_eq!(open[0].cost.rounded(), Some(decimal("2308.01")));
+    assert_eq!(open[1].charges, None);
+    let whole = ledger.sales[0].parts[0].lot.cost.plus(&open[0].cost);
+    assert_eq!(whole, decimal("3010.45").into());
+}
+
+#[test]
+fn lots_without_a_trade_enter_before_the_trades_of_their_day() {
+    let ledger = ledger_of(
+        &["a 2022-05-04 buy 5 X 300 INE0EXA01011 #1", "a 2022-05-05 sell 24 X 310 INE0EXA01011 #2"],
+        &[
+            r#"{"kind":"opening_lot","account":"a","isin":"INE0EXA01011","date":"2021-03-02",
+            "entered":"2022-05-04","quantity":10,"cost":9000,"how":"gift"}"#,
+            r#"{"kind":"opening_lot","account":"a","isin":"INE0EXA01011","date":"2015-03-02",
+            "entered":"2022-05-04","quantity":10,"cost":5000}"#,
+            r#"{"kind":"rights","account":"a","isin":"INE0EXA01011","date":"2022-05-04",
+            "quantity":2,"price":100}"#,
+        ],
+    );
+    assert_eq!(
+        parts(&ledger),
+        [
+            "2022-05-05 delivery 2022-05-04 2 620.00 200.00",
+            "2022-05-05 delivery 2015-03-02 10 3100.00 5000.00",
+            "2022-05-05 delivery 2021-03-02 10 3100.00 9000.00",
+            "2022-05-05 delivery 2022-05-04 2 620.00 600.00",
+        ]
+    );
+    assert_eq!(lots(&ledger), ["a INE0EXA01011 2022-05-04 2022-05-04 market 3 900.00"]);
+}
+
+#[test]
+fn a_transfer_takes_the_first_lots_without_a_gain_and_they_enter_there_that_day() {
+    let ledger = ledger_of(
+        &[
+            "a 2020-01-06 buy 10 X 100 INE0EXA01011 #1",
+            "a 2020-02-03 buy 10 X 200 INE0EXA01011 #2",
+            "b 2020-03-02 buy 10 X 300 INE0EXA01011 #3",
+            "b 2020-07-01 sell 15 X 400 INE0EXA01011 #4",
+        ],
+        &[
+            r#"{"kind":"transfer","account":"a","to":"b","isin":"INE0EXA01011",
+            "date":"2020-06-01","quantity":14}"#,
+            r#"{"kind":"transfer","account":"a","isin":"INE0EXA01011","date":"2020-08-03",
+            "quantity":1}"#,
+        ],
+    );
+    assert_eq!(
+        parts(&ledger),
+        [
+            "2020-07-01 delivery 2020-03-02 10 4000.00 3000.00",
+            "2020-07-01 delivery 2020-01-06 5 2000.00 500.00",
+        ]
+    );
+    assert_eq!(
+        lots(&ledger),
+        [
+            "a INE0EXA01011 2020-02-03 2020-02-03 market 5 1000.00",
+            "b INE0EXA01011 2020-01-06 2020-06-01 market 5 500.00",
+            "b INE0EXA01011 2020-02-03 2020-06-01 market 4 800.00",
+        ]
+    );
+    assert_eq!(ledger.positions[0].left_for.len(), 2);
+    let gone = ledger_of(
+        &["a 2020-01-06 buy 10 X 100 INE0EXA01011 #1"],
+        &[r#"{"kind":"transfer","account":"a","isin":"INE0EXA01011","date":"2020-01-06",
+            "quantity":1}"#],
+    );
+    // What is bought that day has not come yet.
+    assert_eq!((uncovered(&gone), gone.positions[0].quantity()), (decimal("1"), decimal("10")));
+}
+
+#[test]
+fn splits_and_bonuses_go_by_what_was_held_the_day_before() {
+    let said = [
+        r#"{"kind":"split","isin":"INE0EXA01011","new_isin":"INE0EXA01029",
+        "ex_date":"2024-08-26","numerator":5,"denominator":1}"#,
+        r#"{"kind":"bonus","isin":"INE0EXA01011","ex_date":"2024-09-02","numerator":1,
+        "denominator":2,"allotment_date":"2024-09-04"}"#,
+    ];
+    let ledger = ledger_of(
+        &[
+            "a 2024-08-23 buy 3 X 500 INE0EXA01011 #1",
+            // The ISIN of a row decides nothing: this purchase is of the day of the split.
+            "a 2024-08-26 buy 2 X 100 INE0EXA01011 #2",
+            "a 2024-09-02 buy 9 X 60 INE0EXA01029 #3",
+            "a 2024-09-03 sell 1 X 70 INE0EXA01029 #4",
+        ],
+        &said,
+    );
+    // 15 and 2 are held: 8 and a half give 8.
+    assert_eq!(
+        lots(&ledger),
+        [
+            "a INE0EXA01029 2024-08-23 2024-08-23 market 14 1400.00",
+            "a INE0EXA01029 2024-08-26 2024-08-26 market 2 200.00",
+            "a INE0EXA01029 2024-09-02 2024-09-02 market 9 540.00",
+            "a INE0EXA01029 2024-09-04 2024-09-04 bonus 8 0.00",
+        ]
+    );
+    // Before the allotment the bonus is in no lot.
+    let corrections = corrections(&said);
+    let trades = trades_of(&["a 2024-08-23 buy 3 X 500 INE0EXA01011 #1"], &corrections);
+    for (day, held) in [("2024-08-25", "3"), ("2024-08-26", "15"), ("2024-09-03", "15")] {
+        let ledger = replay(&trades, &corrections, date(day));
+        assert_eq!(ledger.positions[0].quantity(), decimal(held), "{day}");
+    }
+}
+
+#[test]
+fn tata_motors_and_itc_hotels_divide_the_cost_as_their_companies_said() {
+    let ledger = ledger_of(
+        &[
+            "a 2020-01-06 buy 1000 TATAMOTORS 400 INE155A01022 #1",
+            "a 2020-01-06 buy 1000 ITC 400 INE154A01025 #2",
+        ],
+        &[
+            r#"{"kind":"demerger","isin":"INE155A01022","new_isin":"INE1TAE01010",
+            "ex_date":"2025-10-01","numerator":1,"denominator":1,"cost_percent":31.15}"#,
+            r#"{"kind":"demerger","isin":"INE154A01025","new_isin":"INE379A01028",
+            "ex_date":"2025-01-06","numerator":1,"denominator":10,"cost_percent":13.51,
+            "allotment_date":"2025-01-11"}"#,
+        ],
+    );
+    assert_eq!(
+        lots(&ledger),
+        [
+            "a INE154A01025 2020-01-06 2020-01-06 market 1000 345960.00",
+            "a INE155A01022 2020-01-06 2020-01-06 market 1000 275400.00",
+            "a INE1TAE01010 2020-01-06 2025-10-01 demerger 1000 124600.00",
+            "a INE379A01028 2020-01-06 2025-01-11 demerger 100 54040.00",
+        ]
+    );
+}
+
+#[test]
+fn a_merger_gives_42_for_25_and_carries_cost_and_date() {
+    let ledger = ledger_of(
+        &[
+            "a 2019-04-01 buy 10 HDFC 2000 INE001A01036 #1 unpaid",
+            "a 2020-04-01 buy 10 HDFC 1600 INE001A01036 #2",
+            "a 2023-07-03 buy 1 HDFCBANK 1700 INE040A01034 #3",
+            "b 2023-07-03 buy 25 HDFC 1700 INE001A01036 #4",
+        ],
+        &[r#"{"kind":"merger","account":"a","isin":"INE001A01036","new_isin":"INE040A01034",
+            "ex_date":"2023-07-13","numerator":42,"denominator":25}"#],
+    );
+    // 16.8 and 33.6 are 16 and 33 whole shares. The action is of one account alone.
+    assert_eq!(
+        lots(&ledger),
+        [
+            "a INE040A01034 2023-07-03 2023-07-03 market 1 1700.00",
+            "a INE040A01034 2019-04-01 2023-07-13 merger 16 20000.00",
+            "a INE040A01034 2020-04-01 2023-07-13 merger 17 16000.00",
+            "b INE001A01036 2023-07-03 2023-07-03 market 25 42500.00",
+        ]
+    );
+    let merged = &ledger.positions.iter().find(|of| of.lots.len() == 3).unwrap().lots[1];
+    assert_eq!((merged.carried, merged.origin), (true, How::OffMarket));
+}
+
+#[test]
+fn an_action_gives_whole_shares_for_fractions_and_a_new_isin_alone_keeps_them() {
+    let bought = [
+        "a 2021-03-15 buy 10.7 X 100 INE0EXA01011 #1",
+        "a 2021-03-16 buy 0.6 X 120 INE0EXA01011 #2",
+    ];
+    let held = |action: &str, more: &str| {
+        let said = format!(
+            r#"{{"kind":"{action}","isin":"INE0EXA01011","ex_date":"2024-11-04","numerator":1,
+            "denominator":1{more}}}"#
+        );
+        lots(&ledger_of(&bought, &[&said]))
+    };
+    let kept = [
+        "a INE0EXA01011 2021-03-15 2021-03-15 market 10.7 1070.00",
+        "a INE0EXA01011 2021-03-16 2021-03-16 market 0.6 72.00",
+    ];
+    let bonus = "a INE0EXA01011 2024-11-04 2024-11-04 bonus 11 0.00";
+    assert_eq!(held("bonus", ""), [kept[0], kept[1], bonus]);
+    let other = r#","new_isin":"INE0EXB01019""#;
+    assert_eq!(
+        held("merger", other),
+        [
+            "a INE0EXB01019 2021-03-15 2024-11-04 merger 10 1070.00",
+            "a INE0EXB01019 2021-03-16 2024-11-04 merger 1 72.00",
+        ]
+    );
+    assert_eq!(
+        held("demerger", &format!(r#"{other},"cost_percent":50"#)),
+        [
+            "a INE0EXA01011 2021-03-15 2021-03-15 market 10.7 535.00",
+            "a INE0EXA01011 2021-03-16 2021-03-16 market 0.6 36.00",
+            "a INE0EXB01019 2021-03-15 2024-11-04 demerger 10 535.00",
+            "a INE0EXB01019 2021-03-16 2024-11-04 demerger 1 36.00",
+        ]
+    );
+    let renamed = r#","new_isin":"INE0EXA01029""#;
+    let kept = kept.map(|lot| lot.replace("INE0EXA01011", "INE0EXA01029"));
+    assert_eq!(held("split", renamed), kept);
+}
+
+#[test]
+fn a_bonus_is_of_what_was_held_the_day_before_whatever_else_the_day_gives() {
+    let bought = [
+        "a 2021-03-15 buy 10 X 100 INE0EXA01011 #1",
+        "a 2021-03-16 buy 6 Y 120 INE0EXB01019 #2",
+        "a 2024-11-04 buy 5 X 100 INE0EXA01011 #3",
+    ];
+    let on_day = r#""ex_date":"2024-11-04","numerator":1,"denominator":1"#;
+    let bonus = format!(r#"{{"kind":"bonus","isin":"INE0EXA01011",{on_day}}}"#);
+    let into = format!(r#""isin":"INE0EXB01019","new_isin":"INE0EXA01011",{on_day}"#);
+    let of_bonus = |other: &str| {
+        let ledger = ledger_of(&bought, &[&bonus, other]);
+        let lots = ledger.positions.into_iter().flat_map(|position| position.lots);
+        let given: Vec<String> =
+            lots.filter(|lot| lot.how == How::Bonus).map(|lot| lot.quantity.to_string()).collect();
+        given.join(" ")
+    };
+    for (other, given) in [
+        (format!(r#"{{"kind":"merger",{into}}}"#), "10"),
+        (format!(r#"{{"kind":"demerger",{into},"cost_percent":40}}"#), "10"),
+        (bonus.clone(), "10 10"),
+        // The shares of the day before, as the day's split has made them.
+        (bonus.replace("bonus", "split").replace(r#""numerator":1"#, r#""numerator":5"#), "50"),
+        (format!(r#"{{"kind":"merger",{}}}"#, into.replace("11-04", "11-01")), "16"),
+    ] {
+        assert_eq!(of_bonus(&other), given, "{other}");
+    }
+}
+
+#[test]
+fn a_buyback_takes_the_first_lots_and_how_names_what_was_bought() {
+    let ledger = ledger_of(
+        &["a 2021-03-15 buy 10 X 100 INE0EXA01011 #1", "a 2021-03-16 buy 10 X 120 INE0EXA01011 #2"],
+        &[
+            r#"{"kind":"buyback","account":"a","isin":"INE0EXA01011","date":"2024-11-04",
+            "quantity":12,"price":150}"#,
+            r#"{"kind":"how","account":"a","isin":"INE0EXA01011","date":"2021-03-16",
+            "how":"ipo"}"#,
+            r#"{"kind":"fraction_cash","account":"a","isin":"INE0EXA01011","date":"2024-11-05",
+            "cash":31.25}"#,
+            r#"{"kind":"unproved","isin":"INE0EXA01011","date":"2024-11-05","what":"other"}"#,
+        ],
+    );
+    assert_eq!(
+        parts(&ledger),
+        [
+            "2024-11-04 buyback 2021-03-15 10 1500.00 1000.00",
+            "2024-11-04 buyback 2021-03-16 2 300.00 240.00",
+        ]
+    );
+    assert_eq!(lots(&ledger), ["a INE0EXA01011 2021-03-16 2021-03-16 ipo 8 960.00"]);
+    assert_eq!((ledger.fractions.len(), ledger.unproved.len()), (1, 1));
+}
+
+#[test]
+fn a_conflict_counts_for_neither_side() {
+    let ledger = ledger_of(
+        &[
+            "a 2024-05-02 buy 30 X 100 INE0EXA01011 #1",
+            "a 2024-05-02 buy 31 X 100 INE0EXA01011 #1",
+            "a 2024-05-03 buy 1 X 100 INE0EXA01011 #2",
+        ],
+        &[],
+    );
+    assert_eq!(ledger.positions[0].quantity(), decimal("1"));
+    assert_eq!(ledger.conflicts.into_iter().collect::<Vec<_>>(), [(0, 1)]);
+}
+
+/// What a random history is made of. Days count from 1 June 2024.
+#[derive(Clone, Debug)]
+enum Step {
+    Trade {
+        account: usize,
+        isin: usize,
+        bse: bool,
+        buys: bool,
+        quantity: u32,
+        price: u32,
+        charge: u32,
+    },
+    Split {
+        isin: usize,
+        into: u32,
+    },
+    Bonus {
+        isin: usize,
+        numerator: u32,
+        denominator: u32,
+        later: bool,
+    },
+    Demerger {
+        isin: usize,
+        percent: u32,
+    },
+    Merger {
+        isin: usize,
+        each: u32,
+    },
+    Opening {
+        account: usize,
+        isin: usize,
+        age: u32,
+        quantity: u32,
+        cost: u32,
+    },
+    Rights {
+        account: usize,
+        isin: usize,
+        quantity: u32,
+        price: u32,
+    },
+    Transfer {
+        account: usize,
+        isin: usize,
+        quantity: u32,
+    },
+    Buyback {
+        account: usize,
+        isin: usize,
+        quantity: u32,
+    },
+}
+
+const ACCOUNTS: [&str; 2] = ["a", "b"];
+const ISINS: [&str; 3] = ["INE0EXA01011", "INE0EXB01019", "INE0EXC01017"];
+
+fn step() -> impl Strategy<Value = Step> {
+    let place = (0..2_usize, 0..2_usize);
+    prop_oneof![
+        30 => (place.clone(), any::<bool>(), 0..5_u32, 1..20_u32, 1..9999_u32, 0..50_u32).prop_map(
+            |((account, isin), bse, side, quantity, price, charge)| {
+                let buys = side < 3;
+                Step::Trade { account, isin, bse, buys, quantity, price, charge }
+            }
+        ),
+        1 => (0..2_usize, 2..6_u32).prop_map(|(isin, into)| Step::Split { isin, into }),
+        1 => (0..2_usize, 1..4_u32, 1..4_u32, any::<bool>()).prop_map(
+            |(isin, numerator, denominator, later)| {
+                Step::Bonus { isin, numerator, denominator, later }
+            }
+        ),
+        1 => (0..2_usize, 1..99_u32).prop_map(|(isin, percent)| Step::Demerger { isin, percent }),
+        1 => (0..2_usize, 1..4_u32).prop_map(|(isin, each)| Step::Merger { isin, each }),
+        3 => (place.clone(), 1..3000_u32, 1..20_u32, 0..9999_u32).prop_map(
+            |((account, isin), age, quantity, cost)| {
+                Step::Opening { account, isin, age, quantity, cost }
+            }
+        ),
+        1 => (place.clone(), 1..9_u32, 1..99_u32).prop_map(
+            |((account, isin), quantity, price)| Step::Rights { account, isin, quantity, price }
+        ),
+        2 => (place.clone(), 1..30_u32).prop_map(|((account, isin), quantity)| {
+            Step::Transfer { account, isin, quantity }
+        }),
+        1 => (place, 1..9_u32).prop_map(|((account, isin), quantity)| {
+            Step::Buyback { account, isin, quantity }
+        }),
+    ]
+}
+
+fn history() -> impl Strategy<Value = Vec<(u32, Step)>> {
+    prop::collection::vec((0..30_u32, step()), 1..60).prop_map(|mut steps| {
+        steps.sort_by_key(|(day, _)| *day);
+        steps
+    })
+}
+
+fn on(day: u32) -> Date {
+    date("2024-06-01").saturating_add(jiff::Span::new().days(day))
+}
+
+/// The history as trades and corrections.
+fn written(steps: &[(u32, Step)]) -> (Vec<String>, Vec<String>) {
+    let mut trades = Vec::new();
+    let mut said = Vec::new();
+    for (at, (day, step)) in steps.iter().enumerate() {
+        match step {
+            Step::Trade { account, isin, bse, buys, quantity, price, charge } => {
+                let date = on(*day);
+                let side = if *buys { "buy" } else { "sell" };
+                let exchange = if *bse { "BSE" } else { "NSE" };
+                let time = format!("{:02}:{:02}:00", 9 + at / 60, at % 60);
+                let name = ACCOUNTS[*account];
+                let isin = ISINS[*isin];
+                trades.push(format!(
+                    "{name} {date} {side} {quantity} X {price} {isin} #{at} {exchange} {time} \
+                     brokerage={charge}"
+                ));
+            }
+            Step::Opening { .. }
+            | Step::Rights { .. }
+            | Step::Transfer { .. }
+            | Step::Buyback { .. } => said.push(written_arrival(on(*day), step)),
+            _ => said.push(written_action(*day, step)),
+        }
+    }
+    (trades, said)
+}
+
+fn written_arrival(date: Date, step: &Step) -> String {
+    let dated = format!(r#""date":"{date}","quantity""#);
+    let of = |account: &usize, isin: &usize| {
+        format!(r#""account":"{}","isin":"{}""#, ACCOUNTS[*account], ISINS[*isin])
+    };
+    match step {
+        Step::Opening { account, isin, age, quantity, cost } => {
+            let bought = date.saturating_sub(jiff::Span::new().days(*age));
+            let place = of(account, isin);
+            format!(
+                r#"{{"kind":"opening_lot",{place},"date":"{bought}","entered":"{date}",
+                "quantity":{quantity},"cost":{cost}}}"#
+            )
+        }
+        Step::Rights { account, isin, quantity, price } => format!(
+            r#"{{"kind":"rights",{},{dated}:{quantity},"price":{price}}}"#,
+            of(account, isin)
+        ),
+        Step::Transfer { account, isin, quantity } => format!(
+            r#"{{"kind":"transfer",{},"to":"{}",{dated}:{quantity}}}"#,
+            of(account, isin),
+            ACCOUNTS[1 - account]
+        ),
+        Step::Buyback { account, isin, quantity } => {
+            format!(r#"{{"kind":"buyback",{},{dated}:{quantity},"price":77}}"#, of(account, isin))
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn written_action(day: u32, step: &Step) -> String {
+    let date = on(day);
+    let new = |isin: &usize, kind: &str| {
+        let names = format!(r#""isin":"{}","new_isin":"{}""#, ISINS[*isin], ISINS[2]);
+        format!(r#"{{"kind":"{kind}",{names},"ex_date":"{date}""#)
+    };
+    match step {
+        Step::Split { isin, into } => format!(
+            r#"{{"kind":"split","isin":"{}","ex_date":"{date}","numerator":{into},
+            "denominator":1}}"#,
+            ISINS[*isin]
+        ),
+        Step::Bonus { isin, numerator, denominator, later } => format!(
+            r#"{{"kind":"bonus","isin":"{}","ex_date":"{date}","numerator":{numerator},
+            "denominator":{denominator},"allotment_date":"{}"}}"#,
+            ISINS[*isin],
+            on(day + u32::from(*later) * 3)
+        ),
+        Step::Demerger { isin, percent } => format!(
+            r#"{},"numerator":1,"denominator":1,"cost_percent":{percent}}}"#,
+            new(isin, "demerger")
+        ),
+        Step::Merger { isin, each } => {
+            format!(r#"{},"numerator":{each},"denominator":1}}"#, new(isin, "merger"))
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+type Fraction = BigRational;
+
+fn fraction(value: u32) -> Fraction {
+    Fraction::from_integer(value.into())
+}
+
+/// One share.
+#[derive(Clone)]
+struct Unit {
+    acquired: Date,
+    cost: Fraction,
+}
+
+/// Day of the sale, account, ISIN, what it was and date of the purchase.
+type SoldKey<D> = (D, usize, usize, &'static str, Date);
+
+/// An independent ledger of single shares: each has its own cost, and the first is sold first.
+#[derive(Default)]
+struct Units {
+    held: BTreeMap<(usize, usize), Vec<Unit>>,
+    awaited: Vec<(u32, usize, usize, u32)>,
+    /// Number of shares and their cost.
+    sold: BTreeMap<SoldKey<u32>, (u32, Fraction)>,
+    missing: u32,
+}
+
+impl Units {
+    fn of(steps: &[(u32, Step)]) -> Self {
+        let mut units = Self::default();
+        for day in 0..40 {
+            let today: Vec<&Step> =
+                steps.iter().filter(|(of, _)| *of == day).map(|(_, step)| step).collect();
+            units.actions(day, &today);
+            units.arrivals(day, &today);
+            for (account, isin) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+                units.trades(day, account, isin, &today);
+            }
+            for (account, isin) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+                for step in &today {
+                    if let Step::Buyback { account: of, isin: at, quantity } = step
+                        && (*of, *at) == (account, isin)
+                    {
+                        units.sell(day, (account, isin), *quantity, "buyback");
+                    }
+                }
+            }
+        }
+        units
+    }
+
+    fn all(&mut self, account: usize, isin: usize) -> &mut Vec<Unit> {
+        self.held.entry((account, isin)).or_default()
+    }
+
+    fn actions(&mut self, day: u32, today: &[&Step]) {
+        for account in 0..2 {
+            for isin in 0..2 {
+                self.splits(account, isin, today);
+            }
+        }
+        // A bonus does not count what another action of the day gives, nor what one takes away.
+        let before =
+            [0, 1].map(|account| [0, 1, 2].map(|isin| self.all(account, isin).len() as u32));
+        let mut carried: Vec<(u32, usize, usize, u32, bool)> = Vec::new();
+        for step in today {
+            match step {
+                Step::Merger { isin, each } => carried.push((0, *isin, 0, *each, true)),
+                Step::Demerger { isin, percent } => carried.push((1, *isin, 1, *percent, false)),
+                _ => {}
+            }
+        }
+        carried.sort_by_key(|(kind, isin, _, value, _)| (*kind, *isin, *value));
+        for (_, isin, _, value, merges) in carried {
+            for account in 0..2 {
+                let old = std::mem::take(self.all(account, isin));
+                for unit in old {
+                    if merges {
+                        let cost = unit.cost / fraction(value);
+                        let new = Unit { acquired: unit.acquired, cost };
+                        self.all(account, 2).extend(vec![new; value as usize]);
+                    } else {
+                        let moved = &unit.cost * fraction(value) / fraction(100);
+                        let rest = Unit { acquired: unit.acquired, cost: &unit.cost - &moved };
+                        self.all(account, isin).push(rest);
+                        let new = Unit { acquired: unit.acquired, cost: moved };
+                        self.all(account, 2).push(new);
+                    }
+                }
+            }
+        }
+        // Of one day the bonus with the smaller ratio comes first.
+        let mut bonuses: Vec<(usize, u32, u32, u32)> = Vec::new();
+        for step in today {
+            if let Step::Bonus { isin, numerator, denominator, later } = step {
+                bonuses.push((*isin, *numerator, *denominator, day + u32::from(*later) * 3));
+            }
+        }
+        bonuses.sort_unstable();
+        let left = [0, 1].map(|account| [0, 1, 2].map(|isin| self.all(account, isin).len() as u32));
+        for (isin, numerator, denominator, allotted) in bonuses {
+            for account in 0..2 {
+                let held = before[account][isin].min(left[account][isin]);
+                let new = (account, isin, held * numerator / denominator);
+                if allotted == day {
+                    self.give(day, new);
+                } else {
+                    self.awaited.push((allotted, new.0, new.1, new.2));
+                }
+            }
+        }
+        for (allotted, account, isin, count) in self.awaited.clone() {
+            if allotted == day {
+                self.give(day, (account, isin, count));
+            }
+        }
+    }
+
+    fn splits(&mut self, account: usize, isin: usize, today: &[&Step]) {
+        for step in today {
+            let Step::Split { isin: of, into } = step else { continue };
+            if *of == isin {
+                let old = std::mem::take(self.all(account, isin));
+                for unit in old {
+                    let piece = Unit { acquired: unit.acquired, cost: unit.cost / fraction(*into) };
+                    self.all(account, isin).extend(vec![piece; *into as usize]);
+                }
+            }
+        }
+    }
+
+    fn give(&mut self, day: u32, (account, isin, count): (usize, usize, u32)) {
+        let free = Unit { acquired: on(day), cost: Fraction::zero() };
+        self.all(account, isin).extend(vec![free; count as usize]);
+    }
+
+    fn arrivals(&mut self, day: u32, today: &[&Step]) {
+        let mut rights: Vec<(u32, u32, usize, usize)> = Vec::new();
+        let mut opening: Vec<(Date, Fraction, u32, usize, usize)> = Vec::new();
+        let mut transfers: Vec<(usize, u32, usize)> = Vec::new();
+        for step in today {
+            match step {
+                Step::Rights { account, isin, quantity, price } => {
+                    rights.push((*price, *quantity, *account, *isin));
+                }
+                Step::Opening { account, isin, age, quantity, cost } => {
+                    let bought = on(day).saturating_sub(jiff::Span::new().days(*age));
+                    let each = fraction(*cost) / fraction(*quantity);
+                    opening.push((bought, each, *quantity, *account, *isin));
+                }
+                Step::Transfer { account, isin, quantity } => {
+                    transfers.push((*account, *quantity, *isin));
+                }
+                _ => {}
+            }
+        }
+        rights.sort_unstable();
+        for (price, quantity, account, isin) in rights {
+            let unit = Unit { acquired: on(day), cost: fraction(price) };
+            self.all(account, isin).extend(vec![unit; quantity as usize]);
+        }
+        opening.sort();
+        for (acquired, cost, quantity, account, isin) in opening {
+            let unit = Unit { acquired, cost };
+            self.all(account, isin).extend(vec![unit; quantity as usize]);
+        }
+        transfers.sort_unstable();
+        // What moves out of an account leaves after what has moved into it.
+        let mut moving: BTreeMap<(usize, usize), Vec<Unit>> = BTreeMap::new();
+        for (account, quantity, isin) in transfers {
+            self.settle(&mut moving, account, isin);
+            let count = self.all(account, isin).len().min(quantity as usize);
+            self.missing += quantity - count as u32;
+            let moved: Vec<Unit> = self.all(account, isin).drain(..count).collect();
+            moving.entry((1 - account, isin)).or_default().extend(moved);
+        }
+        for (account, isin) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            self.settle(&mut moving, account, isin);
+        }
+    }
+
+    fn settle(
+        &mut self,
+        moving: &mut BTreeMap<(usize, usize), Vec<Unit>>,
+        account: usize,
+        isin: usize,
+    ) {
+        let mut moved = moving.remove(&(account, isin)).unwrap_or_default();
+        moved
+            .sort_by(|left, right| (left.acquired, &left.cost).cmp(&(right.acquired, &right.cost)));
+        self.all(account, isin).extend(moved);
+    }
+
+    fn trades(&mut self, day: u32, account: usize, isin: usize, today: &[&Step]) {
+        let mut bought: Vec<Unit> = Vec::new();
+        let mut to_sell = 0;
+        // All purchases of the day in the order of time, less what its exchange sold as well.
+        let mut sold_on = [0_u32; 2];
+        for step in today {
+            if let Step::Trade { account: of, isin: at, bse, buys: false, quantity, .. } = step
+                && (*of, *at) == (account, isin)
+            {
+                sold_on[usize::from(*bse)] += quantity;
+            }
+        }
+        for step in today {
+            let Step::Trade { account: of, isin: at, bse, buys: true, quantity, price, charge } =
+                step
+            else {
+                continue;
+            };
+            if (*of, *at) != (account, isin) {
+                continue;
+            }
+            for _ in 0..*quantity {
+                let cost = fraction(*price) + fraction(*charge) / fraction(*quantity);
+                let unit = Unit { acquired: on(day), cost };
+                if sold_on[usize::from(*bse)] > 0 {
+                    sold_on[usize::from(*bse)] -= 1;
+                    self.record(day, (account, isin), "intraday", &unit);
+                } else {
+                    bought.push(unit);
+                }
+            }
+        }
+        to_sell += sold_on[0] + sold_on[1];
+        self.all(account, isin).extend(bought);
+        self.sell(day, (account, isin), to_sell, "delivery");
+    }
+
+    fn sell(&mut self, day: u32, place: (usize, usize), count: u32, what: &'static str) {
+        for _ in 0..count {
+            let held = self.all(place.0, place.1);
+            if held.is_empty() {
+                self.missing += 1;
+            } else {
+                let unit = held.remove(0);
+                self.record(day, place, what, &unit);
+            }
+        }
+    }
+
+    fn record(&mut self, day: u32, place: (usize, usize), what: &'static str, unit: &Unit) {
+        let key = (day, place.0, place.1, what, unit.acquired);
+        let (count, cost) = self.sold.entry(key).or_insert((0, Fraction::zero()));
+        *count += 1;
+        *cost += &unit.cost;
+    }
+}
+
+fn paise(cost: &Fraction) -> Decimal {
+    let doubled = cost * Fraction::from_integer(200.into()) + Fraction::from_integer(1.into());
+    let paise = (doubled / Fraction::from_integer(2.into())).floor().to_integer();
+    Decimal::from_i128_with_scale(paise.to_i128().unwrap(), 2)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn single_shares_agree_to_the_paisa(steps in history()) {
+        let (trades, said) = written(&steps);
+        let trades: Vec<&str> = trades.iter().map(String::as_str).collect();
+        let said: Vec<&str> = said.iter().map(String::as_str).collect();
+        let ledger = ledger_of(&trades, &said);
+        let units = Units::of(&steps);
+
+let mut sold: BTreeMap<SoldKey<Date>, (Decimal, Amount)> = BTreeMap::new();
+        for sale in &ledger.sales {
+            let position = &ledger.positions[sale.position as usize];
+            let account = ACCOUNTS.iter().position(|of| *of == position.account.as_str());
+            let at = ISINS.iter().position(|of| Some(isin(of)) == position.isin());
+            for part in &sale.parts {
+                let acquired = part.lot.acquired_on;
+                let key =
+                    (sale.sold, account.unwrap(), at.unwrap(), part.kind.as_str(), acquired);
+                let sum = sold.entry(key).or_default();
+                sum.0 += part.lot.quantity;
+                sum.1 = sum.1.plus(&part.lot.cost);
+            }
+        }
+        let ours: Vec<_> = sold
+            .into_iter()
+            .map(|(key, (count, cost))| (key, count.normalize(), cost.rounded().unwrap()))
+            .collect();
+        let theirs: Vec<_> = units
+            .sold
+            .iter()
+            .map(|((day, account, isin, what, acquired), (count, cost))| {
+                let key = (on(*day), *account, *isin, *what, *acquired);
+                (key, Decimal::from(*count), paise(cost))
+            })
+            .collect();
+        prop_assert_eq!(ours, theirs);
+        prop_assert_eq!(uncovered(&ledger), Decimal::from(units.missing));
+        for (account, name) in ACCOUNTS.iter().enumerate() {
+            for (at, text) in ISINS.iter().enumerate() {
+                let held = units.held.get(&(account, at)).map(Vec::as_slice).unwrap_or_default();
+                let name = AccountName::parse(name).unwrap();
+                let place = ledger.position(&name, &Security::Known(isin(text)));
+                let open = place.map(|place| &ledger.positions[place]);
+                let quantity = open.map(Position::quantity).unwrap_or_default();
+                prop_assert_eq!(quantity, Decimal::from(held.len()));
+                let cost = held.iter().fold(Fraction::zero(), |sum, unit| sum + &unit.cost);
+                let lots = open.into_iter().flat_map(|position| &position.lots);
+                let ours = lots.fold(Amount::ZERO, |sum, lot| sum.plus(&lot.cost));
+                prop_assert_eq!(ours.rounded().unwrap(), paise(&cost));
+            }
+        }
+    }
+
+    /// What came in is what is held, what was sold, what moved out and what fractions took.
+    #[test]
+    fn cost_is_conserved(steps in history()) {
+        let (trades, said) = written(&steps);
+        let trades: Vec<&str> = trades.iter().map(String::as_str).collect();
+        let said: Vec<&str> = said.iter().map(String::as_str).collect();
+        let ledger = ledger_of(&trades, &said);
+        let sum = |amounts: Vec<&Amount>| {
+            amounts.into_iter().fold(Amount::ZERO, |sum, amount| sum.plus(amount))
+        };
+        let paid = sum(ledger.purchases.iter().map(|purchase| &purchase.paid).collect());
+        let parts = ledger.sales.iter().flat_map(|sale| &sale.parts);
+        let delivered = parts.filter(|part| part.kind != PartKind::Intraday);
+        let sold = sum(delivered.map(|part| &part.lot.cost).collect());
+        let open = ledger.positions.iter().flat_map(|position| &position.lots);
+        let held = sum(open.map(|lot| &lot.cost).collect());
+        let fractions =
+            sum(ledger.positions.iter().map(|position| &position.cost_of_fractions).collect());
+        prop_assert_eq!(paid, sold.plus(&held).plus(&fractions));
+    }
+}
