@@ -69,7 +69,7 @@ impl MarketCalendar {
     ///
     /// # Errors
     /// The text has faults: all of them, each with its line.
-    pub(crate) fn with_operator_text(text: &str, origin: &str) -> Result<Self, DataError> {
+    pub fn with_operator_text(text: &str, origin: &str) -> Result<Self, DataError> {
         let mut entries = embedded_entries();
         let operator = parse(text, origin, &entries)?;
         entries.overlay(operator);
@@ -157,6 +157,11 @@ impl MarketCalendar {
         let days = &self.timeline.days;
         let found = days.get(days.partition_point(|day| day.date <= date))?.date;
         self.covers_between(date, found).then_some(found)
+    }
+
+    /// Whether what was traded before settles on this trading date.
+    pub(crate) fn settles(&self, date: Date) -> bool {
+        !self.entries.settlement_holidays.contains_key(&date)
     }
 
     /// Whether every date strictly between `from` and `to` is covered.

@@ -167,8 +167,7 @@ fn public_well_formed(text: &str) -> bool {
 // Settings of the market files.
 
 settings! {
-    /// Files that replace or extend the embedded market data, of what candles are stored, and
-    /// whether provisional signals are made.
+    /// Files that replace or extend the embedded market data, and of what candles are stored.
     pub struct MarketSettings {
         /// The operator's calendar entries, which override the embedded ones
         /// (`BHAV_CALENDAR_FILE`).
@@ -179,12 +178,12 @@ settings! {
         pub universe_file: Option<PathBuf> = None,
         /// Replaces the embedded list of companies' sectors (`BHAV_SECTORS_FILE`).
         pub sectors_file: Option<PathBuf> = None,
+        /// The highest prices of 31 January 2018, for the gains of older shares
+        /// (`BHAV_FMV_FILE`).
+        pub fmv_file: Option<PathBuf> = None,
         /// Most symbols beyond the universe whose candles are stored, for charts: the indices
         /// first, then what users hold. As many as the largest list has.
         pub candles_beyond_max: usize = 500,
-        /// Whether unfinished candles are searched for signals too. Such signals are marked as
-        /// provisional.
-        pub signals_provisional: bool = false,
     }
 }
 

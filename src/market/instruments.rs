@@ -5,7 +5,7 @@
 //! on the edge, where [`InstrumentList::contains`] is one hash look-up. Holds at most
 //! [`INSTRUMENTS_MAX`].
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use foldhash::fast::RandomState;
@@ -79,7 +79,8 @@ impl InstrumentList {
             .expect("the embedded list has rows and is far under the limit")
     }
 
-    /// A list of instruments; duplicates count once. Sorts them, so it belongs on an OS thread.
+    /// A list of instruments, with names as one writes them; duplicates count once. Sorts them,
+    /// so it belongs on an OS thread.
     ///
     /// # Errors
     /// None at all, or more than [`INSTRUMENTS_MAX`].
@@ -92,7 +93,8 @@ impl InstrumentList {
         let mut unique = Vec::new();
         for row in rows {
             if symbols.insert(row.symbol.clone()) {
-                unique.push(row);
+                let name = written(&row.symbol, &row.name);
+                unique.push(Named { name, ..row });
             }
             if symbols.len() > INSTRUMENTS_MAX {
                 return Err(InstrumentsError::TooMany);
@@ -265,6 +267,56 @@ pub fn embedded_instruments() -> Vec<Instrument> {
         .collect()
 }
 
+/// Names of the compiled-in list, by ticker: a share has the same one on both exchanges.
+static NAMES: LazyLock<HashMap<Box<str>, Box<str>>> = LazyLock::new(|| {
+    let rows = embedded_instruments().into_iter();
+    rows.map(|row| (row.symbol.ticker().into(), row.name.into())).collect()
+});
+
+/// Words that are no abbreviation, as short as they are.
+const SHORT_WORDS: [&str; 18] = [
+    "AIR", "BAG", "CO", "CAN", "GAS", "IND", "JET", "LTD", "NEW", "OIL", "ONE", "RED", "SKY",
+    "SUN", "TEA", "TVS", "UNO", "WAY",
+];
+/// Words within a name that begin small.
+const JOINING: [&str; 6] = ["AND", "OF", "THE", "FOR", "IN", "TO"];
+
+/// The name in words. One that is not in capitals stays as it is, and so does an abbreviation:
+/// a word of three letters, one without a vowel, or a short one that is the ticker.
+fn written(symbol: &Symbol, name: &str) -> Box<str> {
+    if let Some(known) = NAMES.get(symbol.ticker()) {
+        return known.clone();
+    }
+    if name.chars().any(char::is_lowercase) {
+        return name.into();
+    }
+    let mut out = String::with_capacity(name.len());
+    for word in name.split_inclusive(|letter: char| !letter.is_alphanumeric() && letter != '\'') {
+        let is_first = out.is_empty();
+        let bare = word.trim_end_matches(|letter: char| !letter.is_alphanumeric());
+        let rest = &word[bare.len()..];
+        if !is_first && JOINING.contains(&bare) {
+            out.push_str(&bare.to_lowercase());
+        } else if is_abbreviation(bare, symbol.ticker()) {
+            out.push_str(bare);
+        } else {
+            let mut letters = bare.chars();
+            out.extend(letters.next());
+            out.push_str(&letters.as_str().to_lowercase());
+        }
+        out.push_str(rest);
+    }
+    out.into()
+}
+
+fn is_abbreviation(word: &str, ticker: &str) -> bool {
+    let is_short = word.len() <= 3 && !SHORT_WORDS.contains(&word) && !JOINING.contains(&word);
+    let is_voiceless = !word.contains(['A', 'E', 'I', 'O', 'U', 'Y']);
+    let is_figure = word.contains(|letter: char| letter.is_ascii_digit());
+    let is_ticker = word.len() <= 4 && word == ticker;
+    (is_short || is_voiceless || is_figure || is_ticker) && !SHORT_WORDS.contains(&word)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -285,7 +337,10 @@ mod tests {
         assert_eq!(sectors.of("INE101A01026"), Some("Automobile and Auto Components"));
         assert_eq!(sectors.name_of("INE101A01026"), Some("M & M, Ltd."));
         assert_eq!((sectors.of("INE000000000"), sectors.of("INE002A01018")), (None, None));
+        assert_eq!(sectors.of_ticker("INFY"), Some("Information Technology"));
+        assert_eq!(sectors.of_ticker("TCS"), None);
         assert_eq!(Sectors::embedded().of("INE009A01021"), Some("Information Technology"));
+        assert_eq!(Sectors::embedded().of_ticker("SBIN"), Some("Financial Services"));
         let lines = |text: &str| -> Vec<usize> {
             match Sectors::parse(text, "mine.csv") {
                 Err(DataError::Faulty { faults, .. }) => faults.iter().map(|f| f.line).collect(),
@@ -365,7 +420,7 @@ mod tests {
     fn rows(count: usize) -> impl Iterator<Item = Named> {
         (0..count).map(|n| Named {
             symbol: Symbol::parse(&format!("NSE:S{n}")).unwrap(),
-            name: format!("COMPANY {n}").into(),
+            name: format!("Company {n}").into(),
         })
     }
 
@@ -437,7 +492,7 @@ mod tests {
             good.replace(" 3\n", " 3 today,S1\n"),
             good.replace("broker_a", "broker_c"),
             good.replace("2026-11-20", "2026-11-31"),
-            good.replace("NSE:S2\tCOMPANY 2\n", ""),
+            good.replace("NSE:S2\tCompany 2\n", ""),
             good.replace("NSE:S2", "nse:s2"),
             good.clone() + "NSE:S9\n",
             good.replace(" 3\n", " 99999999\n"),
@@ -445,5 +500,31 @@ mod tests {
             assert!(InstrumentList::from_bytes(bad.as_bytes()).is_err(), "{bad}");
         }
         assert!(InstrumentList::from_bytes(&[0xff, b'\n']).is_err());
+    }
+
+    #[test]
+    fn names_in_capitals_are_told_in_words() {
+        for (symbol, name, expected) in [
+            ("NSE:INFY", "INFOSYS", "Infosys"),
+            ("BSE:SBIN", "STATE BANK OF INDIA", "State Bank of India"),
+            ("NSE:NIFTY PVT BANK", "NIFTY PVT BANK", "Nifty Private Bank"),
+            ("NSE:LICHSGFIN", "LIC HOUSING FINANCE", "LIC Housing Finance"),
+            ("NSE:NHPC", "NHPC", "NHPC"),
+            ("NSE:GAIL", "GAIL (INDIA)", "GAIL (India)"),
+            ("NSE:TATAPOWER", "TATA POWER CO", "Tata Power Co"),
+            ("NSE:OIL", "OIL INDIA", "Oil India"),
+            ("NSE:HAL", "HINDUSTAN AERONAUTICS", "Hindustan Aeronautics"),
+            ("NSE:M&MFIN", "M&M FIN. SERVICES", "M&M FIN. Services"),
+            ("NSE:DIVISLAB", "DIVI'S LABORATORIES", "Divi's Laboratories"),
+            ("NSE:BALKRISIND", "BALKRISHNA IND. LTD", "Balkrishna Ind. Ltd"),
+            ("NSE:3MINDIA", "3M INDIA", "3M India"),
+            ("NSE:NAUKRI", "Info Edge (India)", "Info Edge (India)"),
+            ("NSE:NONAME", "", ""),
+        ] {
+            let symbol = Symbol::parse(symbol).unwrap();
+            let once = written(&symbol, name);
+            assert_eq!(&*once, expected);
+            assert_eq!(written(&symbol, &once), once, "a second time changes nothing");
+        }
     }
 }

@@ -21,6 +21,8 @@ const COMPANIES_MAX: usize = 12_000;
 pub struct Sectors {
     /// By ISIN.
     pub(super) of: HashMap<Box<str>, Company>,
+    /// ISINs by ticker, of the companies whose ticker the list has.
+    tickers: HashMap<Box<str>, Box<str>>,
     pub(crate) as_of: Date,
     pub(crate) source: String,
 }
@@ -35,12 +37,14 @@ pub(super) struct Company {
 impl Sectors {
     /// The list that is compiled in: the shares of the NIFTY 50.
     pub(crate) fn embedded() -> Self {
-        let rows = embedded_instruments().into_iter();
-        let of = rows.filter_map(|row| {
-            let company = Company { sector: row.industry?.into(), name: row.name.into() };
-            Some((row.isin?.into(), company))
-        });
-        Self { of: of.collect(), as_of: EMBEDDED_AS_OF, source: "NIFTY 50".into() }
+        let mut of = HashMap::new();
+        let mut tickers = HashMap::new();
+        for row in embedded_instruments() {
+            let (Some(industry), Some(isin)) = (row.industry, row.isin) else { continue };
+            tickers.insert(row.symbol.ticker().into(), isin.clone().into());
+            of.insert(isin.into(), Company { sector: industry.into(), name: row.name.into() });
+        }
+        Self { of, tickers, as_of: EMBEDDED_AS_OF, source: "NIFTY 50".into() }
     }
 
     /// The operator's list in place of the embedded one.
@@ -52,7 +56,8 @@ impl Sectors {
     }
 
     /// Reads a list from text: a first line with date and source, `# 2026-09-30 NIFTY 500`, and
-    /// then CSV as the index provider publishes it, with the columns `Industry` and `ISIN Code`.
+    /// then CSV as the index provider publishes it, with the columns `Industry` and `ISIN Code`;
+    /// `Company Name` and `Symbol` are read where they are there.
     /// `origin` is the name of the text in faults.
     ///
     /// # Errors
@@ -75,10 +80,12 @@ impl Sectors {
         let industry = column("Industry");
         let isin = column("ISIN Code");
         let name = column("Company Name");
+        let ticker = column("Symbol");
         if industry.is_none() || isin.is_none() {
             faults.add(first.len() + 1, "the columns Industry and ISIN Code are not there");
         }
         let mut of = HashMap::new();
+        let mut tickers = HashMap::new();
         let mut names: HashSet<Arc<str>> = HashSet::new();
         for record in reader.records() {
             let Ok(record) = record else {
@@ -89,6 +96,9 @@ impl Sectors {
             let (Some(industry), Some(isin)) = (cell(industry), cell(isin)) else { continue };
             let sector = names.get(industry).cloned().unwrap_or_else(|| industry.into());
             names.insert(Arc::clone(&sector));
+            if let Some(ticker) = cell(ticker) {
+                tickers.insert(ticker.into(), isin.into());
+            }
             of.insert(isin.into(), Company { sector, name: cell(name).unwrap_or_default().into() });
         }
         if names.len() > SECTORS_MAX || of.len() > COMPANIES_MAX {
@@ -99,12 +109,17 @@ impl Sectors {
             faults.add(text.len(), "no company in it");
         }
         let as_of = as_of.unwrap_or(EMBEDDED_AS_OF);
-        faults.into_result(origin, Self { of, as_of, source: source.trim().into() })
+        faults.into_result(origin, Self { of, tickers, as_of, source: source.trim().into() })
     }
 
     /// The sector of the company with this ISIN.
     pub(crate) fn of(&self, isin: &str) -> Option<&str> {
         self.of.get(isin).map(|company| &*company.sector)
+    }
+
+    /// The sector of the company with this ticker, if the list has tickers.
+    pub(crate) fn of_ticker(&self, ticker: &str) -> Option<&str> {
+        self.of(self.tickers.get(ticker)?)
     }
 
     /// The name of the company with this ISIN, as one writes it.
