@@ -188,6 +188,8 @@ impl Store {
     /// Erases the user and everything stored for them, from the file and its log. `None` if there
     /// is no such user.
     pub fn erase_user(&self, id: AccountId) -> Result<Option<ErasedRows>> {
+        // In batches, since a ledger may have hundreds of thousands of rows.
+        self.empty_ledger(id)?;
         self.erase(Write::new().of([id]), move |tx| erase(tx, id), Option::is_some)
     }
 

@@ -22,6 +22,7 @@ mod condition;
 pub(crate) mod conformance;
 mod errors;
 mod journal;
+mod ledger;
 mod open;
 mod portfolios;
 #[cfg(feature = "engines")]
@@ -55,6 +56,10 @@ pub use condition::StoreHealth;
 pub use errors::{MaintenanceError, OpenError, StoreError};
 pub use journal::Side;
 pub(crate) use journal::{ExpectedPage, JournalCursor, JournalEntry, JournalFields};
+pub(crate) use ledger::{
+    Confirmed, ImportBatch, ImportCounts, ImportState, LedgerAccount, LedgerVersions, NewImport,
+    ROWS_PER_WRITE, StoredCorrection, StoredImport, SyncedBatch,
+};
 pub use open::Store;
 pub(crate) use open::copy_to_server;
 #[cfg(feature = "engines")]
@@ -64,7 +69,7 @@ pub use portfolios::{Before, Derive, NewPortfolio, Portfolio, SessionBefore, Syn
 pub(crate) use postgres::PostgresLease;
 pub use schema::{Exported, Owned, TABLES, Table};
 pub(crate) use signals::PricedSignal;
-pub use signals::{Completion, LedgerEntry, ProvisionalEntry, SignalOutcome};
+pub use signals::{LedgerEntry, SignalOutcome};
 pub use sqlite::maintenance;
 pub(crate) use sqlite::maintenance::remove_unfinished;
 pub use sqlite::store::FILE_NAME;

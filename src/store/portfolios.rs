@@ -30,7 +30,7 @@ columns! {
         broker, exchange, tradingsymbol, isin, settled_quantity, t1_quantity, pledged_quantity,
         mtf_quantity, disputed_quantity, average_price, cost, costed_quantity, last_price,
         close_price, as_of_ms, broker_pnl, discrepancy, unresolved, mark, marked_on, change_pct,
-        marked_ratio,
+        marked_ratio, used_quantity,
     ];
     /// What else is written of a holding.
     const WRITTEN_HOLDING = [..HOLDING, user_id, ordinal, symbol];
@@ -73,6 +73,9 @@ DO UPDATE SET synced_ms = excluded.synced_ms, simulated = excluded.simulated,
     const KEEP_POINT = ["\
 INSERT INTO points (user_id, ", POINT.sql, ") VALUES (?1, ", POINT.parameters(2), ")
 ON CONFLICT (user_id, date) DO UPDATE SET (", POINT.sql, ") = (", POINT.parameters(2), ")"];
+    const ADD_POINT = ["\
+INSERT INTO points (user_id, ", POINT.sql, ") VALUES (?1, ", POINT.parameters(2), ")
+ON CONFLICT (user_id, date) DO NOTHING"];
     const OPEN_CLOSED_PORTFOLIO = "DELETE FROM closed_portfolios WHERE user_id = ?1";
     const POINTS =
         ["SELECT ", POINT.sql, " FROM points WHERE user_id = ?1 AND date >= ?2 ORDER BY date"];
@@ -149,6 +152,23 @@ pub struct NewPortfolio {
     pub replaces_with_none: bool,
 }
 
+#[cfg(test)]
+impl NewPortfolio {
+    /// Derived without closing prices. The rows are of the person of before, and may be none.
+    pub(crate) fn of(account: Account, synced_ms: i64, synced: Synced, derive: Derive) -> Self {
+        Self {
+            account,
+            synced_ms,
+            synced,
+            closes_of: None,
+            closes_before_of: None,
+            derive,
+            replaces_broker_user: false,
+            replaces_with_none: true,
+        }
+    }
+}
+
 impl Store {
     /// Replaces the stored rows of one broker for a user and writes the day's point, as derived, in
     /// one transaction. Returns the derived outcome.
@@ -174,6 +194,17 @@ impl Store {
     /// Points from `since` on, oldest first.
     pub fn points(&self, id: AccountId, since: Date) -> Result<Vec<DayPoint>> {
         self.read(READ_DEADLINE_MS, move |tx| tx.all(POINTS, &args![id, since], point))
+    }
+
+    /// Adds points of dates that have none. A demo's portfolio gets its past by this.
+    pub(crate) fn add_points(&self, turn: &Turn, points: Vec<DayPoint>) -> Result<()> {
+        let id = turn.user;
+        self.write(Write::in_turn(turn), move |tx| {
+            expect_user(tx, id)?;
+            let rows = points.iter().map(|point| point_args(id, point));
+            tx.run_each(ADD_POINT, rows)?;
+            count_write(tx, id)
+        })
     }
 
     /// Deletes holdings, positions and points. The journal stays.
@@ -281,7 +312,7 @@ fn holding(row: &dyn Cells) -> Result<Holding, Failure> {
     Ok(record!(row of HOLDING, Holding [
         exchange, tradingsymbol, isin, settled_quantity, t1_quantity, pledged_quantity,
         mtf_quantity, disputed_quantity, last_price, close_price, as_of_ms, broker_pnl,
-        discrepancy, unresolved, change_pct,
+        discrepancy, unresolved, change_pct, used_quantity,
     ]
         account: row.get(at!(HOLDING.broker))?,
         cost: cost(row)?,
@@ -357,6 +388,7 @@ fn holding_args(id: AccountId, account: Account, ordinal: i64, holding: &Holding
         marked_on: holding.mark.map(|mark| mark.on),
         change_pct: holding.change_pct,
         marked_ratio: marked_ratio(holding),
+        used_quantity: holding.used_quantity,
         user_id: id,
         ordinal: ordinal,
         symbol: holding.symbol().map(|symbol| symbol.as_str().to_owned()),
@@ -425,6 +457,10 @@ fn position_args(
 }
 
 pub(super) fn keep_point(tx: &dyn Tx, id: AccountId, point: &DayPoint) -> Result<(), Failure> {
+    tx.run(KEEP_POINT, &point_args(id, point)).map(drop)
+}
+
+fn point_args(id: AccountId, point: &DayPoint) -> Vec<Arg<'_>> {
     let made_of = point.made_of;
     let written = values!(POINT {
         date: point.date,
@@ -440,7 +476,7 @@ pub(super) fn keep_point(tx: &dyn Tx, id: AccountId, point: &DayPoint) -> Result
         holdings: made_of.map(|made| made.holdings),
         discrepancies: made_of.map(|made| made.discrepancies),
     });
-    tx.run(KEEP_POINT, &[args![id].as_slice(), &written].concat()).map(drop)
+    [args![id].as_slice(), &written].concat()
 }
 
 /// The closing prices of the symbols of a portfolio.

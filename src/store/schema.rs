@@ -86,14 +86,20 @@ pub const TABLES: &[Table] = &[
     Table::new("silent_symbols", "symbol"),
     Table::new("journal", "id").counted().of(USER, exported("journal")),
     Table::new("watchlists", "user_id").of(USER, exported("watchlists")),
+    Table::new("ledger_accounts", "user_id, name").of(USER, exported("ledger_accounts")),
+    Table::new("ledger_imports", "id").counted().of(USER, exported("ledger_imports")),
+    Table::new("ledger_rows", "user_id, import_id, ordinal").of(USER, exported("ledger_rows")),
+    Table::new("ledger_report_lines", "user_id, import_id, ordinal")
+        .of(USER, exported("ledger_report_lines")),
+    Table::new("ledger_income", "user_id, import_id, ordinal").of(USER, exported("ledger_income")),
+    Table::new("ledger_corrections", "user_id, id").of(USER, exported("ledger_corrections")),
+    Table::new("ledger_choices", "user_id, conflict").of(USER, exported("ledger_choices")),
     Table::new("candles", "symbol, date"),
     Table::new("candle_histories", "symbol"),
     Table::new("split_suspicions", "symbol, date"),
     Table::new("signal_dates", "date"),
     Table::new("signal_ledger", "id").counted(),
     Table::new("signal_outcomes", "ledger_id"),
-    Table::new("provisional_signals", "id").counted(),
-    Table::new("provisional_outcomes", "provisional_id"),
     Table::new("api_keys", "id")
         .of(USER, Exported::As("api_keys", &["hash"]))
         .not_copied("keys are good in one database alone"),
@@ -209,6 +215,10 @@ pub(super) const FILE_MIGRATIONS: &[Migration] = &[
     migration!("sql/store/0018_watchlists.sql"),
     migration!("sql/store/0019_base_prices.sql"),
     migration!("sql/both/0020_watchlist_versions.sql"),
+    migration!("sql/both/0021_no_provisional_signals.sql"),
+    migration!("sql/both/0022_ledger.sql"),
+    migration!("sql/both/0023_used_quantity.sql"),
+    migration!("sql/both/0024_synced_quarters.sql"),
 ];
 
 /// Those of a server, append-only too, each with the lowest version that a program must know to
@@ -231,6 +241,10 @@ pub(super) const SERVER_MIGRATIONS: &[(Migration, i64)] = &[
     (migration!("sql/postgres/0014_watchlists.sql"), 7),
     (migration!("sql/postgres/0015_base_prices.sql"), 7),
     (migration!("sql/both/0020_watchlist_versions.sql"), 7),
+    (migration!("sql/both/0021_no_provisional_signals.sql"), 17),
+    (migration!("sql/both/0022_ledger.sql"), 17),
+    (migration!("sql/both/0023_used_quantity.sql"), 17),
+    (migration!("sql/both/0024_synced_quarters.sql"), 17),
 ];
 
 /// The version of a file that this program writes.

@@ -33,6 +33,10 @@ settings! {
         /// Changes that one user may make to the journal, or by deleting, each minute; 0 disables
         /// the limit. The default allows an import of 600 old entries at once, then ten a second.
         pub writes_per_user_per_minute: u32 = 600,
+        /// Files of trades that one user may send each minute; 0 disables the limit.
+        pub import_attempts_per_minute: u32 = 10,
+        /// Rows of all imports of a user. A day trader's five years.
+        pub ledger_rows_max: usize = 300_000,
     }
 }
 

@@ -251,7 +251,7 @@ impl Expected {
     ///
     /// # Errors
     /// [`StoreError::NotAsExpected`].
-    pub(super) fn compare(&self, revision: impl FnOnce() -> Revision) -> Result<(), StoreError> {
+    pub(crate) fn compare(&self, revision: impl FnOnce() -> Revision) -> Result<(), StoreError> {
         if self.is_any() {
             return Ok(());
         }
