@@ -128,6 +128,10 @@ fn a_file_of_every_schema_version_is_opened_with_everything_in_it() {
             let kept = r#"{"id":2,"name":"kept ₹","symbols":["NSE:M&M","NSE:NIFTY 50"]}"#;
             assert!(lists.contains(kept), "{version}: {lists}");
         }
+        if version >= 22 {
+            assert!(ask("/api/trades").contains("\"trade_id\":\"51440918\""), "{version}");
+            assert!(ask("/api/trades/corrections").contains("a note"), "{version}");
+        }
         service.register("new@example.com", PASSWORD);
         service.stop();
         let file = rusqlite::Connection::open(&path).unwrap();
