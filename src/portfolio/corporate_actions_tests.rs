@@ -210,7 +210,7 @@ proptest! {
     }
 
     #[test]
-    fn marking_any_holdings_does_not_panic(
+    fn marking_any_holdings_changes_their_marks_alone(
         owned in any::<i64>(), owns in any::<i64>(), was in any::<i64>(), is in any::<i64>(),
         places in 0_u32..28,
     ) {
@@ -218,7 +218,10 @@ proptest! {
         before.cost = Some(Cost::PerShare(Decimal::new(was, places)));
         let mut after = [holding("INFY", owns, is)];
         after[0].last_price = Some(Decimal::MAX);
+        let unmarked = after[0].clone();
         marked(&[&before], &mut after);
+        after[0].mark = None;
+        prop_assert_eq!(&after[0], &unmarked);
     }
 }
 

@@ -95,6 +95,11 @@ impl Securities {
         Some(&self.rows[(*at)?])
     }
 
+    /// The ISIN of a broker's code.
+    pub(crate) fn isin_of_code(&self, code: &str, exchange: &str) -> Option<&str> {
+        self.find(&self.by_code, code, exchange)?.isin.as_deref()
+    }
+
     /// The shares with this ISIN (in upper case), one per exchange.
     pub(crate) fn with_isin(&self, isin: &str) -> impl Iterator<Item = &Listed> {
         let places = self.by_isin.get(isin).into_iter().flatten();

@@ -18,6 +18,7 @@ fn holding(ticker: &str, settled: i64, t1: i64, average: &str, last: &str) -> Ho
         t1_quantity: t1.into(),
         pledged_quantity: Decimal::ZERO,
         mtf_quantity: Decimal::ZERO,
+        used_quantity: Decimal::ZERO,
         disputed_quantity: Decimal::ZERO,
         cost: average.parse().ok().map(Cost::PerShare),
         last_price: last.parse().ok(),

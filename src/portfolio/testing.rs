@@ -30,6 +30,7 @@ pub(crate) fn holding(ticker: &str, quantity: i64, average: i64) -> Holding {
         t1_quantity: Decimal::ZERO,
         pledged_quantity: Decimal::ZERO,
         mtf_quantity: Decimal::ZERO,
+        used_quantity: Decimal::ZERO,
         disputed_quantity: Decimal::ZERO,
         cost: Some(Cost::PerShare(average.into())),
         last_price: Some(average.into()),

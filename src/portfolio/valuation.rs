@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 
-use jiff::Timestamp;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
@@ -316,8 +315,7 @@ fn gain_pct(gain: Decimal, value: Decimal) -> Result<Option<Decimal>, Overflow> 
 
 /// The IST date of the holding's price.
 pub(crate) fn price_date(holding: &Holding) -> Option<Date> {
-    let at = Timestamp::from_millisecond(holding.as_of_ms).ok()?;
-    Some(clock::zoned(at).date())
+    clock::date_of_ms(holding.as_of_ms)
 }
 
 /// `part` in percent of `whole`; `None` if `whole` is zero or negative.

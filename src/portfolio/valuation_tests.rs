@@ -78,7 +78,7 @@ fn rows_with_unknown_amounts_are_left_out_and_counted() {
 
 #[test]
 fn a_price_of_another_day_is_left_out_of_day_pnl_and_counted() {
-    let at = |time: &str| time.parse::<Timestamp>().unwrap().as_millisecond();
+    let at = |time: &str| time.parse::<jiff::Timestamp>().unwrap().as_millisecond();
     let mut rows = [holding("INFY", 10, 100), holding("TCS", 2, 100)];
     rows[0].as_of_ms = at("2026-11-20T00:00:00+05:30");
     rows[1].as_of_ms = at("2026-11-19T23:59:59+05:30");
@@ -196,7 +196,7 @@ fn rows_that_pass_the_check_cannot_overflow() {
 #[test]
 fn a_point_counts_left_out_carried_and_suspect_holdings() {
     let date: Date = "2026-11-20".parse().unwrap();
-    let at = |time: &str| time.parse::<Timestamp>().unwrap();
+    let at = |time: &str| time.parse::<jiff::Timestamp>().unwrap();
     let open = MarketDay {
         today: date,
         session: date,
