@@ -22,6 +22,8 @@ const COMMON: &str = "NSE:RELIANCE";
 pub(crate) struct Held<'a> {
     pub(crate) instrument: &'a Instrument,
     pub(crate) quantity: i64,
+    /// Of the shares that were delivered, those sold today, at broker A.
+    pub(crate) sold: i64,
     /// Bought yesterday and not delivered.
     pub(crate) undelivered: i64,
     /// 0 where the broker does not know it: a gift, shares moved in from elsewhere.
@@ -39,8 +41,23 @@ pub(crate) struct Held<'a> {
     pub(crate) unpriced: bool,
 }
 
+/// Code and ISIN of a share that neither the security master nor any other list contains.
+const UNCHARTED: (&str, &str) = ("SIMUNK", "INE0SIM01019");
+
+impl<'a> Held<'a> {
+    /// Broker B's code for it.
+    pub(crate) fn code_at_b(&self) -> &'a str {
+        if self.uncharted { UNCHARTED.0 } else { &self.instrument.short_code }
+    }
+
+    /// Its ISIN at broker B.
+    pub(crate) fn isin_at_b(&self) -> &'a str {
+        if self.uncharted { UNCHARTED.1 } else { &self.instrument.isin }
+    }
+}
+
 /// The shares of `user_id` at broker A: those set by a control route, or else the seeded ones.
-fn held_at_a<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
+pub(crate) fn held_at_a<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
     let Some(rows) = world.accounts.lock().of_broker_a(user_id) else {
         return held(world, user_id);
     };
@@ -48,6 +65,7 @@ fn held_at_a<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
     let held = |(instrument, row): (&'a Instrument, RowA)| Held {
         instrument,
         quantity: row.quantity,
+        sold: row.sold,
         undelivered: row.undelivered,
         average_paise: row.average_paise,
         pledged: row.pledged,
@@ -80,6 +98,7 @@ pub(crate) fn held<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
         Held {
             instrument,
             quantity,
+            sold: 0,
             undelivered,
             average_paise: if position == 6 { 0 } else { average_paise },
             pledged: if position == 3 { quantity } else { 0 },
@@ -108,10 +127,10 @@ pub(crate) fn holdings(call: &Call<'_>, user_id: &str) -> Value {
         json!({
             "tradingsymbol": share.symbol, "exchange": share.exchange,
             "instrument_token": share.token, "isin": share.isin, "product": "CNC", "price": 0,
-            "quantity": quantity, "used_quantity": 0, "t1_quantity": held.undelivered,
+            "quantity": quantity, "used_quantity": held.sold, "t1_quantity": held.undelivered,
             "realised_quantity": quantity, "authorised_quantity": 0,
             "authorised_date": format!("{} 00:00:00", tick.date), "authorisation": {},
-            "opening_quantity": quantity, "short_quantity": 0,
+            "opening_quantity": quantity + held.sold, "short_quantity": 0,
             "collateral_quantity": held.pledged,
             "collateral_type": if held.pledged > 0 { "margin" } else { "" },
             "discrepancy": held.discrepancy, "average_price": price(held.average_paise),

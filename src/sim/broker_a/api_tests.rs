@@ -301,6 +301,33 @@ fn candles_span_two_years_and_agree_with_the_quote() {
     assert_eq!(candles("minute", "2026-11-20", "2026-11-20").status, 400);
 }
 
+/// What is held stays the same from day to day, so what is bought today is sold today too, at
+/// prices that a later call says again.
+#[test]
+fn trades_of_today_leave_what_is_held_as_it_is() {
+    let (sim, clock) = sim();
+    let trades = get(&sim, "/a/trades", BROKER_A).json();
+    let rows = trades["data"].as_array().unwrap();
+    let of = |member: &str| -> Vec<String> {
+        rows.iter().map(|row| row[member].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(of("transaction_type"), ["BUY", "SELL"]);
+    assert_eq!(of("fill_timestamp"), ["2026-11-20 09:15:20", "2026-11-20 09:15:40"]);
+    assert_ne!(of("trade_id")[0], of("trade_id")[1]);
+    assert_eq!(rows[0]["quantity"], rows[1]["quantity"]);
+    assert!(rows[0].get("isin").is_none());
+    clock.advance_ms(3_600_000);
+    assert_eq!(get(&sim, "/a/trades", BROKER_A).json(), trades);
+    let order = r#"{"user_id":"SA0001","net":[{"trade_id":"1"}]}"#;
+    let set = send(sim.addr(), "POST", "/sim/control/broker_a/trades", "", order).unwrap();
+    assert_eq!(set.status, 200, "{}", set.text());
+    let own = get(&sim, "/a/trades", BROKER_A).json();
+    assert_eq!(own["data"][0]["trade_id"].as_str(), Some("1"));
+    let (fresh, _) = sim_at("2026-11-21T11:00:00+05:30", SimSettings::default());
+    let saturday = get(&fresh, "/a/trades", BROKER_A).json();
+    assert_eq!(saturday["data"].as_array().map(sonic_rs::Array::len), Some(0));
+}
+
 #[test]
 fn the_portfolio_keeps_its_identities() {
     let (sim, _) = sim();

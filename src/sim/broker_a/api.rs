@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::base::clock;
+use crate::base::hex::hex;
+use crate::sim::broker_a::portfolio;
 use crate::sim::broker_a::quotes::quotes_answer;
 use crate::sim::broker_a::responses::{error, stamp, success};
 use crate::sim::exchange::day::Bar;
@@ -16,19 +18,14 @@ use crate::sim::exchange::universe::rupees;
 use crate::sim::fault_kinds::Kind;
 use crate::sim::server::message::{Answer, Content, map, price};
 use crate::sim::sessions::Login;
+use crate::sim::trades;
 use crate::sim::world::{Call, ListingOrder, is_or_follows};
-
-pub(crate) mod packets;
-pub(crate) mod portfolio;
-pub(super) mod quotes;
-mod responses;
-pub(crate) mod ticker;
 
 /// Exchanges whose dump can be requested; the simulated day trades on the first two only.
 const EXCHANGES: [&str; 7] = ["NSE", "BSE", "NFO", "BFO", "CDS", "BCD", "MCX"];
 
 /// Answers a request at `route`; `rest` is the remainder of its path.
-pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
+pub(crate) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
     if call.request.header("x-kite-version") != Some("3") {
         return error(400, "InputException", "Missing or unknown `X-Kite-Version`.");
     }
@@ -59,13 +56,14 @@ pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
         "broker_a.quote" | "broker_a.ohlc" | "broker_a.ltp" => quotes_answer(call, route),
         "broker_a.historical" => history_answer(call, rest),
         "broker_a.instruments" => instruments(call, rest),
+        "broker_a.trades" => success(trades::of_today(call, &login.user_id)),
         "broker_a.holdings" => success(portfolio::holdings(call, &login.user_id)),
         _ => success(portfolio::positions(call, &login.user_id)),
     }
 }
 
 /// The answer of a fault in place of a route.
-pub(super) fn fault(kind: Kind) -> Answer {
+pub(crate) fn fault(kind: Kind) -> Answer {
     match kind {
         Kind::BadRequest => error(400, "InputException", "Invalid request."),
         Kind::RateLimit => error(429, "NetworkException", "Too many requests"),
@@ -264,8 +262,7 @@ fn add_derivatives(csv: &mut String, call: &Call<'_>, order: &ListingOrder) {
 
 /// Lower-case hex SHA-256 over the parts with nothing between them.
 pub(crate) fn checksum_of(first: &str, second: &[u8], third: &str) -> String {
-    let digest = Sha256::digest([first.as_bytes(), second, third.as_bytes()].concat());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest([first.as_bytes(), second, third.as_bytes()].concat()))
 }
 
 // ---- History
@@ -333,5 +330,5 @@ fn candle(date: Date, bar: &Bar) -> Value {
 }
 
 #[cfg(test)]
-#[path = "broker_a_tests.rs"]
+#[path = "api_tests.rs"]
 mod tests;

@@ -12,13 +12,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use message::{Delivery, Reply, Request};
 use parking_lot::{Condvar, Mutex};
 use socket2::SockRef;
 
 use crate::base::Clock;
-
-pub(crate) mod message;
+use crate::sim::server::message::{self, Delivery, Reply, Request};
 
 /// Connections served at once; one more is closed at once. The service's lanes use about a dozen.
 const CONNECTIONS_MAX: usize = 64;
@@ -36,10 +34,10 @@ const WRITE_TIMEOUT_MS: u64 = 10_000;
 const STOP_TIMEOUT_MS: u64 = 5_000;
 
 /// Answers requests.
-pub(super) type Handler = dyn Fn(&Request) -> Reply + Send + Sync;
+pub(crate) type Handler = dyn Fn(&Request) -> Reply + Send + Sync;
 
 /// A running server.
-pub(super) struct Server {
+pub(crate) struct Server {
     addr: SocketAddr,
     listener: TcpListener,
     shared: Arc<Shared>,
@@ -67,7 +65,7 @@ impl Server {
     ///
     /// # Errors
     /// The address cannot be bound or a thread cannot be started.
-    pub(super) fn start(
+    pub(crate) fn start(
         listen: &str,
         mark: String,
         refused: Arc<AtomicU64>,
@@ -91,12 +89,12 @@ impl Server {
         Ok(Self { addr, listener, shared, acceptor: Some(acceptor) })
     }
 
-    pub(super) fn addr(&self) -> SocketAddr {
+    pub(crate) fn addr(&self) -> SocketAddr {
         self.addr
     }
 
     /// Closes everything and waits for the threads. Doing it twice is harmless.
-    pub(super) fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         let Some(acceptor) = self.acceptor.take() else { return };
         self.shared.stopping.store(true, Ordering::SeqCst);
         // Wakes the blocked accept.
@@ -330,5 +328,5 @@ fn read_request(
 }
 
 #[cfg(test)]
-#[path = "server_tests.rs"]
+#[path = "connections_tests.rs"]
 mod tests;
