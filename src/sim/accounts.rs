@@ -18,6 +18,8 @@ pub(super) struct Accounts {
     broker_b: HashMap<String, HoldingsB>,
     positions_a: HashMap<String, PositionRows>,
     positions_b: HashMap<String, PositionRows>,
+    trades_a: HashMap<String, PositionRows>,
+    trades_b: HashMap<String, PositionRows>,
 }
 
 /// A row of broker A's holdings.
@@ -28,6 +30,9 @@ pub(super) struct RowA {
     pub(super) symbol: String,
     #[serde(default)]
     pub(super) quantity: i64,
+    /// Sold today, so no longer in `quantity`.
+    #[serde(default)]
+    pub(super) sold: i64,
     #[serde(default)]
     pub(super) undelivered: i64,
     #[serde(default)]
@@ -83,7 +88,8 @@ pub(super) struct HoldingsB {
     pub(super) portfolio: Vec<PortfolioB>,
 }
 
-/// The rows of positions that an order sets for an account, as they are sent.
+/// The rows of positions or trades that an order sets for an account, as they are sent. Trades have
+/// the first list alone.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PositionRows {
@@ -128,6 +134,24 @@ impl Accounts {
 
     pub(super) fn positions_b(&self, user_id: &str) -> Option<PositionRows> {
         self.positions_b.get(user_id).cloned()
+    }
+
+    pub(super) fn trades_a(&self, user_id: &str) -> Option<PositionRows> {
+        self.trades_a.get(user_id).cloned()
+    }
+
+    pub(super) fn trades_b(&self, user_id: &str) -> Option<PositionRows> {
+        self.trades_b.get(user_id).cloned()
+    }
+
+    /// Replaces the trades of an account at broker A, and at broker B if `at_b`.
+    ///
+    /// # Errors
+    /// The mistake, in words for the person who sent the order.
+    pub(super) fn set_trades(&mut self, at_b: bool, trades: PositionRows) -> Result<usize, String> {
+        let rows = trades.net.len();
+        let accounts = if at_b { &mut self.trades_b } else { &mut self.trades_a };
+        set(accounts, trades.user_id.clone(), trades, rows)
     }
 
     /// Replaces the positions of an account at broker A, and at broker B if `at_b`.

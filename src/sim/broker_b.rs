@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 
 use crate::base::clock;
 use crate::sim::broker_a::checksum_of;
-use crate::sim::broker_a::portfolio::{Held, held};
+use crate::sim::broker_a::portfolio::held;
 use crate::sim::broker_b_master::master_answer;
 use crate::sim::exchange::day::Tick;
 use crate::sim::exchange::universe::rupees;
 use crate::sim::fault_kinds::Kind;
 use crate::sim::server::message::{Answer, map};
 use crate::sim::sessions::Login;
+use crate::sim::trades;
 use crate::sim::world::{Call, is_or_follows};
 
 /// Largest difference between a signature's timestamp and the server's clock.
@@ -60,6 +61,7 @@ pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
     };
     match route {
         "broker_b.dematholdings" => demat_holdings(call, &login),
+        "broker_b.trades" => trades_of_range(call, &login),
         "broker_b.portfolioholdings" => portfolio_holdings(call, &login),
         _ => portfolio_positions(call, &login),
     }
@@ -168,17 +170,6 @@ fn signed_at(text: &str) -> Option<Timestamp> {
     civil.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
 }
 
-/// Code and ISIN of a share that neither the security master nor any other list contains.
-const UNCHARTED: (&str, &str) = ("SIMUNK", "INE0SIM01019");
-
-fn code<'a>(held: &Held<'a>) -> &'a str {
-    if held.uncharted { UNCHARTED.0 } else { &held.instrument.short_code }
-}
-
-fn isin<'a>(held: &Held<'a>) -> &'a str {
-    if held.uncharted { UNCHARTED.1 } else { &held.instrument.isin }
-}
-
 fn demat_holdings(call: &Call<'_>, login: &Login) -> Answer {
     if call.world.settings.broker_b.empty_account {
         return nothing(Value::Null);
@@ -193,7 +184,7 @@ fn demat_holdings(call: &Call<'_>, login: &Login) -> Answer {
             let rows = rows.filter(|held| held.quantity > 0).map(|held| {
                 // Pledged shares have left the account at the depository.
                 let quantity = (held.quantity - held.pledged).to_string();
-                demat_row(code(&held), isin(&held), &quantity)
+                demat_row(held.code_at_b(), held.isin_at_b(), &quantity)
             });
             rows.collect()
         }
@@ -207,6 +198,17 @@ fn demat_row(code: &str, isin: &str, quantity: &str) -> Value {
         "demat_total_bulk_quantity": quantity, "demat_avail_quantity": "0",
         "blocked_quantity": "0", "demat_allocated_quantity": quantity,
     })
+}
+
+fn trades_of_range(call: &Call<'_>, login: &Login) -> Answer {
+    if call.world.settings.broker_b.empty_account {
+        return nothing(Value::Null);
+    }
+    match trades::of_range(call, &login.user_id) {
+        Ok(rows) if rows.is_empty() => nothing(Value::Array(rows)),
+        Ok(rows) => success(Value::Array(rows)),
+        Err(text) => error(500, text),
+    }
 }
 
 fn portfolio_holdings(call: &Call<'_>, login: &Login) -> Answer {
@@ -237,7 +239,7 @@ fn portfolio_holdings(call: &Call<'_>, login: &Login) -> Answer {
             let rows = held(call.world, &login.user_id).into_iter().map(|held| {
                 let quantity = (held.quantity + held.undelivered).to_string();
                 let average = rupees(held.average_paise).to_string();
-                portfolio_row(code(&held), &quantity, &average, &call.tick(held.instrument))
+                portfolio_row(held.code_at_b(), &quantity, &average, &call.tick(held.instrument))
             });
             rows.collect()
         }

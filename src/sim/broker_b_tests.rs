@@ -126,6 +126,43 @@ fn the_session_ends_at_midnight() {
 }
 
 #[test]
+fn trades_are_asked_for_by_a_range_of_a_year_at_most() {
+    let (sim, clock) = sim();
+    let token = session(&sim);
+    let trades = |from: &str, to: &str, exchange: &str| {
+        let now = stamp(&clock, 0);
+        let body = format!(
+            r#"{{"from_date":"{from}T00:00:00.000Z","to_date":"{to}T23:59:59.000Z",
+                "exchange_code":"{exchange}"}}"#
+        );
+        read(&sim, "/b/trades", &token, &now, "simsecretb", (&body, &body)).json()
+    };
+    let year = trades("2024-04-01", "2025-03-31", "NSE");
+    let rows = year["Success"].as_array().unwrap();
+    assert!(rows.len() > 10, "{}", rows.len());
+    for row in rows {
+        let date = row["trade_date"].as_str().unwrap();
+        assert!(date.ends_with("-2024") || date.ends_with("-2025"), "{date}");
+        assert!(row["quantity"].as_str().unwrap().parse::<u32>().unwrap() > 0);
+        assert!(["Buy", "Sell"].contains(&row["action"].as_str().unwrap()));
+        assert!(row.get("stock_ISIN").is_none() && row.get("trade_id").is_none());
+    }
+    let none = trades("2010-01-01", "2010-03-31", "NSE");
+    assert_eq!(none["Success"].as_array().map(sonic_rs::Array::len), Some(0));
+    let other = trades("2024-04-01", "2025-03-31", "BSE");
+    assert_eq!(other["Success"].as_array().map(sonic_rs::Array::len), Some(0));
+    let long = trades("2024-04-01", "2025-04-03", "NSE");
+    assert_eq!(long["Error"].as_str(), Some("Date range should be of one year at most"));
+    let order = r#"{"user_id":"SB000001","net":[{"trade_date":"05-Feb-2025","quantity":"1"},
+                    {"trade_date":"05-Feb-2024","quantity":"2"}]}"#;
+    let set = send(sim.addr(), "POST", "/sim/control/broker_b/trades", "", order).unwrap();
+    assert_eq!(set.status, 200, "{}", set.text());
+    let own = trades("2024-04-01", "2025-03-31", "NSE");
+    assert_eq!(own["Success"][0]["quantity"].as_str(), Some("1"));
+    assert_eq!(own["Success"].as_array().map(sonic_rs::Array::len), Some(1));
+}
+
+#[test]
 fn holdings_need_an_exchange_and_nothing_comes_in_three_shapes() {
     let (held, clock) = sim();
     let body = r#"{"exchange_code":"NSE"}"#;

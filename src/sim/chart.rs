@@ -12,31 +12,12 @@ use crate::sim::exchange::universe::Instrument;
 use crate::sim::server::message::{Answer, Request, map, price};
 use crate::sim::world::{Call, World};
 
-/// Ranges and how many trading dates they show; the simulated history is two years and a half deep.
-const RANGES: [(&str, usize); 11] = [
-    ("1d", 1),
-    ("5d", 5),
-    ("1mo", 21),
-    ("3mo", 63),
-    ("6mo", 126),
-    ("1y", 250),
-    ("2y", 500),
-    ("5y", DATES_MAX),
-    ("10y", DATES_MAX),
-    ("ytd", 250),
-    ("max", DATES_MAX),
-];
-/// Intervals within a day, their minutes, and the most trading dates they go back.
-const INTERVALS: [(&str, i64, usize); 8] = [
-    ("1m", 1, 8),
-    ("2m", 2, 42),
-    ("5m", 5, 42),
-    ("15m", 15, 42),
-    ("30m", 30, 42),
-    ("60m", 60, 500),
-    ("90m", 90, 42),
-    ("1h", 60, 500),
-];
+/// The range that a call may name; any other stretch of time is given by two periods.
+const RANGE: &str = "1d";
+/// The interval within a day, and its minutes.
+const WITHIN_DAY: (&str, i64) = ("5m", 5);
+/// The interval of one bar a day.
+const DAILY: &str = "1d";
 /// Dates of the deepest history.
 const DATES_MAX: usize = 620;
 /// One whole bar in this many is null.
@@ -47,12 +28,9 @@ const NULL_DAY_EVERY: i64 = 600;
 /// The part of a series that a request asks for.
 #[derive(Debug)]
 pub(crate) struct Ask {
-    range: String,
-    dates_max: usize,
-    interval: String,
-    /// `None` is one bar a day.
+    /// Minutes of a bar; `None` is one bar a day.
     minutes: Option<i64>,
-    /// Seconds from `period1` up to and without `period2`, instead of a range.
+    /// Seconds from `period1` up to and without `period2`, instead of the current day.
     period: Option<(i64, i64)>,
 }
 
@@ -62,22 +40,16 @@ impl Ask {
     /// # Errors
     /// The provider's own message about a bad parameter.
     pub(crate) fn of(request: &Request, usual_interval: &str) -> Result<Self, String> {
-        let range = request.query_value("range").unwrap_or_else(|| "1d".to_owned());
-        let interval = request.query_value("interval").unwrap_or_else(|| usual_interval.to_owned());
-        let Some(&(_, dates_max)) = RANGES.iter().find(|(name, _)| *name == range) else {
+        let range = request.query_value("range").unwrap_or_else(|| RANGE.to_owned());
+        if range != RANGE {
             return Err(format!("Invalid input - range={range} is not supported."));
-        };
-        let within_day = INTERVALS.iter().find(|(name, ..)| *name == interval);
-        let minutes = match (within_day, interval.as_str()) {
-            (Some(&(_, minutes, _)), _) => Some(minutes),
-            (None, "1d") => None,
-            (None, _) => {
-                let valid: Vec<_> = INTERVALS.iter().map(|(name, ..)| *name).collect();
-                return Err(format!(
-                    "Invalid input - interval={interval} is not supported. Valid intervals: \
-                     [{}, 1d]",
-                    valid.join(", ")
-                ));
+        }
+        let interval = request.query_value("interval");
+        let minutes = match interval.as_deref().unwrap_or(usual_interval) {
+            name if name == WITHIN_DAY.0 => Some(WITHIN_DAY.1),
+            DAILY => None,
+            other => {
+                return Err(format!("Invalid input - interval={other} is not supported."));
             }
         };
         let bound = |name| request.query_value(name).map(|text| text.parse::<i64>());
@@ -86,13 +58,11 @@ impl Ask {
             (Some(Ok(from)), Some(Ok(to))) => Some((from, to)),
             _ => return Err("Invalid input - period1 and period2 go together".to_owned()),
         };
-        Ok(Self { range, dates_max, interval, minutes, period })
+        Ok(Self { minutes, period })
     }
 
-    /// Whether the range goes further back than the interval's history.
-    fn too_long(&self) -> bool {
-        let reach = INTERVALS.iter().find(|(name, ..)| *name == self.interval).map(|i| i.2);
-        self.period.is_none() && reach.is_some_and(|reach| self.dates_max > reach)
+    fn interval(&self) -> &'static str {
+        if self.minutes.is_some() { WITHIN_DAY.0 } else { DAILY }
     }
 }
 
@@ -114,7 +84,7 @@ impl Series {
         let last = day.tick(instrument, at);
         let first_s = ask.period.map_or(i64::MIN, |(from, _)| from);
         let mut dates: Vec<Date> = vec![last.date];
-        let dates_max = if ask.period.is_some() { DATES_MAX } else { ask.dates_max };
+        let dates_max = if ask.period.is_some() { DATES_MAX } else { 1 };
         while dates.len() < dates_max {
             let before = day.sessions.before(dates[dates.len() - 1]);
             if day.sessions.regular_hours(before).1.as_second() < first_s {
@@ -200,13 +170,6 @@ pub(crate) fn chart_answer(call: &Call<'_>, symbol: &str) -> Answer {
         Ok(ask) => ask,
         Err(text) => return error(400, "chart", "Bad Request", &text),
     };
-    if ask.too_long() {
-        let text = format!(
-            "{} data not available for the requested range: must be within the last 60 days",
-            ask.interval
-        );
-        return error(422, "chart", "Unprocessable Entity", &text);
-    }
     let at = delayed(call);
     let tick = call.world.day.tick(instrument, at);
     let series = Series::of(call.world, instrument, &ask, at);
@@ -286,7 +249,7 @@ pub(crate) fn meta(
         "regularMarketVolume": tick.volume, "longName": instrument.name,
         "shortName": instrument.name, "chartPreviousClose": price(series.close_before),
     });
-    if ask.minutes.is_some() && ask.range == "1d" && ask.period.is_none() {
+    if ask.minutes.is_some() && ask.period.is_none() {
         meta["previousClose"] = price(tick.previous_close);
     }
     meta["scale"] = 3.into();
@@ -295,9 +258,9 @@ pub(crate) fn meta(
         "pre": period(hours.0, hours.0), "regular": period(hours.0, hours.1),
         "post": period(hours.1, hours.1),
     });
-    meta["dataGranularity"] = ask.interval.as_str().into();
-    meta["range"] = ask.range.as_str().into();
-    meta["validRanges"] = RANGES.iter().map(|(name, _)| *name).collect();
+    meta["dataGranularity"] = ask.interval().into();
+    meta["range"] = RANGE.into();
+    meta["validRanges"] = vec![RANGE].into();
     meta
 }
 

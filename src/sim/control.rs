@@ -109,6 +109,12 @@ pub(crate) fn answer(world: &World, request: &Request, path: &str) -> Answer {
             ("POST", "broker_b/positions") => body(request)
                 .and_then(|order| world.accounts.lock().set_positions(true, order))
                 .map(rows),
+            ("POST", "broker_a/trades") => body(request)
+                .and_then(|order| world.accounts.lock().set_trades(false, order))
+                .map(rows),
+            ("POST", "broker_b/trades") => body(request)
+                .and_then(|order| world.accounts.lock().set_trades(true, order))
+                .map(rows),
             ("POST", "broker_a/instruments") => body(request).map(|order: ListingOrder| {
                 let rows = order.insert.len();
                 *world.listing.lock() = order;

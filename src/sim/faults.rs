@@ -433,7 +433,7 @@ pub(crate) const LOGIN_A: &str = "broker_a.login";
 pub(crate) const LOGIN_B: &str = "broker_b.login";
 
 /// Name and path of each route. A path that ends in a slash matches everything below it.
-const ROUTES: [(&str, &str); 21] = [
+const ROUTES: [(&str, &str); 23] = [
     (LOGIN_A, "/a/connect/login"),
     ("broker_a.session", "/a/session/token"),
     ("broker_a.profile", "/a/user/profile"),
@@ -445,12 +445,14 @@ const ROUTES: [(&str, &str); 21] = [
     ("broker_a.instruments", "/a/instruments/"),
     ("broker_a.holdings", "/a/portfolio/holdings"),
     ("broker_a.positions", "/a/portfolio/positions"),
+    ("broker_a.trades", "/a/trades"),
     ("broker_a.ticker", "/a/ticker"),
     (LOGIN_B, "/b/apiuser/login"),
     ("broker_b.customerdetails", "/b/customerdetails"),
     ("broker_b.dematholdings", "/b/dematholdings"),
     ("broker_b.portfolioholdings", "/b/portfolioholdings"),
     ("broker_b.portfoliopositions", "/b/portfoliopositions"),
+    ("broker_b.trades", "/b/trades"),
     ("broker_b.master", "/b-master/"),
     ("public.spark", "/p/v7/finance/spark"),
     ("public.spark_v8", "/p/v8/finance/spark"),

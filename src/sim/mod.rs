@@ -23,9 +23,15 @@ mod sessions;
 mod simulator;
 #[cfg(test)]
 mod testing;
+mod trade_files;
+#[cfg(test)]
+mod trade_gaps_tests;
+mod trade_history;
+mod trades;
 mod world;
 
 pub use exchange::day::Sessions;
 pub use server::message::{Delivery, MARK_HEADER, Reply};
+pub(crate) use simulator::ExchangeHistory;
 pub use simulator::{Sim, SimInMemory, start};
 pub use world::SimSettings;

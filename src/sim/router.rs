@@ -13,7 +13,7 @@ use crate::sim::fault_kinds::{Kind, Upstream};
 use crate::sim::faults::{Instead, LOGIN_A, LOGIN_B, find, upstream_of};
 use crate::sim::server::message::{Answer, Content, Delivery, Reply, Request};
 use crate::sim::world::{Call, World};
-use crate::sim::{broker_a, broker_b, control, login_page, public};
+use crate::sim::{broker_a, broker_b, control, login_page, public, trade_files};
 
 /// Answers above this size are compressed for a client that accepts it, as broker A does.
 const COMPRESS_BYTES_MIN: usize = 4 * 1024;
@@ -22,6 +22,9 @@ const COMPRESS_BYTES_MIN: usize = 4 * 1024;
 pub(super) fn answer(world: &Arc<World>, request: &Request) -> Reply {
     if let Some(rest) = request.path.strip_prefix("/sim/control/") {
         return reply(request, control::answer(world, request, rest), Delivery::default());
+    }
+    if let Some(rest) = request.path.strip_prefix("/files/") {
+        return reply(request, trade_files::answer(world, rest), Delivery::default());
     }
     let Some((route, rest)) = find(&request.path) else {
         let lost = Answer::text(404, "text/plain; charset=utf-8", "the simulator has no such path");

@@ -4,15 +4,20 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::{Span, Timestamp};
 use rust_decimal::Decimal;
 
-use crate::base::Clock;
+use crate::base::{Candle, Clock, Symbol};
+use crate::brokers::DailyCandles;
 use crate::sim::exchange::universe::rupees;
 use crate::sim::router::answer;
 use crate::sim::server;
 use crate::sim::server::message::{Reply, Request};
 use crate::sim::world::{SimSettings, World};
+
+/// Ten-thousandths of a rupee in a paisa.
+const E4_OF_PAISE: i64 = 100;
 
 /// A running simulator. Dropping it stops it.
 pub struct Sim {
@@ -70,9 +75,47 @@ impl Sim {
         url.clone_into(&mut self.world.returns_to.lock());
     }
 
+    /// Root of the files that a person exports at a broker's website.
+    pub(crate) fn files_url(&self) -> String {
+        format!("http://{}/files", self.addr())
+    }
+
+    /// What the exchange's days were, to be read without a call.
+    pub(crate) fn history(&self) -> ExchangeHistory {
+        ExchangeHistory(Arc::clone(&self.world))
+    }
+
     /// Closes every connection and waits for the threads.
     pub fn stop(mut self) {
         self.server.stop();
+    }
+}
+
+/// The finished days of the simulated exchange, as its brokers' routes give them, for who is in the
+/// same process.
+#[derive(Clone)]
+pub(crate) struct ExchangeHistory(Arc<World>);
+
+impl ExchangeHistory {
+    /// The candles of the sessions from `from` to `to`, which are over; `None` if the exchange does
+    /// not have the symbol.
+    pub(crate) fn candles(&self, symbol: &Symbol, from: Date, to: Date) -> Option<DailyCandles> {
+        let instrument = self.0.universe.by_key(symbol.as_str())?;
+        let is_session = |date: &Date| self.0.day.sessions.trades_on(*date);
+        let dates = from.series(Span::new().days(1)).take_while(|date| *date <= to);
+        let candle = |date: Date| {
+            let bar = self.0.day.day_bar(instrument, date);
+            Candle {
+                date,
+                open_e4: bar.open * E4_OF_PAISE,
+                high_e4: bar.high * E4_OF_PAISE,
+                low_e4: bar.low * E4_OF_PAISE,
+                close_e4: bar.close * E4_OF_PAISE,
+                volume: bar.volume,
+            }
+        };
+        let candles = dates.filter(is_session).map(candle).collect();
+        Some(DailyCandles { candles, unreadable: Vec::new(), simulated: true })
     }
 }
 
