@@ -3,6 +3,11 @@
 use crate::base::{Broker, PositionKind};
 use crate::portfolio::PointSource;
 use crate::views::account::{ApiKey, Watchlist};
+use crate::views::export_ledger::{
+    ExportedChoice, ExportedCorrection, ExportedImport, ExportedIncome, ExportedReportLine,
+    ExportedRow,
+};
+use crate::views::trades::accounts::AccountPerson;
 use crate::views::values::{self, Day, Exact, Instant, Money, Share, Simulated, documents};
 
 /// The end of the document, after the last entry.
@@ -44,6 +49,16 @@ documents! {
         /// secret there is a hash alone, which is left out.
         pub api_keys: Vec<ApiKey<'a>>,
         pub known_networks: Vec<ExportedNetwork<'a>>,
+        pub ledger_accounts: Vec<AccountPerson<'a>>,
+        pub ledger_imports: Vec<ExportedImport<'a>>,
+        /// At most 50,000.
+        pub ledger_rows: Vec<ExportedRow<'a>>,
+        /// Rows that are stored beyond those: `/api/trades.csv` has all trades.
+        pub ledger_rows_left_out: usize,
+        pub ledger_report_lines: Vec<ExportedReportLine<'a>>,
+        pub ledger_income: Vec<ExportedIncome<'a>>,
+        pub ledger_corrections: Vec<ExportedCorrection<'a>>,
+        pub ledger_choices: Vec<ExportedChoice<'a>>,
         pub journal: Vec<JournalEntry<'a>>,
     }
 
@@ -78,6 +93,7 @@ documents! {
         pub t1_quantity: Exact,
         pub pledged_quantity: Exact,
         pub mtf_quantity: Exact,
+        pub used_quantity: Exact,
         pub disputed_quantity: Exact,
         pub average_price: Option<Exact>,
         /// Cost of `costed_quantity` shares together.

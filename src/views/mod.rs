@@ -7,6 +7,7 @@
 pub(crate) mod account;
 pub(crate) mod candles;
 pub(crate) mod export;
+pub(crate) mod export_ledger;
 pub mod health;
 pub(crate) mod holdings;
 pub(crate) mod quotes;
@@ -14,4 +15,5 @@ pub mod signals;
 pub mod snapshot;
 pub mod states;
 pub mod sync;
+pub(crate) mod trades;
 pub(crate) mod values;
