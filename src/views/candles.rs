@@ -6,6 +6,8 @@ use crate::base;
 use crate::base::candle::PRICE_DIGITS;
 use crate::base::{Source, Symbol};
 use crate::http::document::coding::content_tag;
+use crate::views::signals::Progress;
+use crate::views::states::DataState;
 use crate::views::values;
 use crate::views::values::{Day, Exact, Mark, Simulated, documents};
 
@@ -25,7 +27,16 @@ documents! {
     /// What all candles of a symbol have in common.
     pub(crate) struct CandlesHead<'a> {
         pub symbol: &'a Symbol,
-        pub source: Source,
+        /// `ready` if candles are listed. Without any: `loading` while they are fetched,
+        /// `unreachable` while they cannot be, `none` if none are kept of the symbol.
+        pub state: DataState,
+        /// Why there are none; present with `unreachable`.
+        pub detail?: Option<&'a str>,
+        /// Shares whose candles are there, of those of which signals are made; present with
+        /// `loading`, while it is known.
+        pub progress?: Option<Progress>,
+        /// Null without candles.
+        pub source: Option<Source>,
         pub(crate) simulated?: Simulated,
         /// Present, and true, while no signals are made of the candles: prices look as if they were
         /// not adjusted for a split or another corporate action, all are to be fetched again, or
@@ -59,6 +70,26 @@ pub(crate) struct CandlesDocument {
     starts: Vec<usize>,
     /// A hash of head and rows.
     tag: String,
+}
+
+impl<'a> CandlesHead<'a> {
+    /// Of a symbol without candles.
+    pub(crate) fn without(
+        symbol: &'a Symbol,
+        state: DataState,
+        detail: Option<&'a str>,
+        progress: Option<Progress>,
+    ) -> Self {
+        Self {
+            symbol,
+            state,
+            detail,
+            progress,
+            source: None,
+            simulated: Simulated(false),
+            suspect: Mark(false),
+        }
+    }
 }
 
 impl CandlesDocument {
@@ -134,7 +165,10 @@ mod tests {
         let symbol = Symbol::parse("NSE:M&M").unwrap();
         let head = CandlesHead {
             symbol: &symbol,
-            source: Source::Public,
+            state: DataState::Ready,
+            detail: None,
+            progress: None,
+            source: Some(Source::Public),
             simulated: Simulated(true),
             suspect: Mark(false),
         };

@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use crate::base::{Broker, ByBroker, Source};
 use crate::market::{Origin, Phase};
 use crate::views::states::{
-    CacheBackend, ExposedReason, FeedState, KeyState, RelayState, Role, ServiceState, StoreState,
-    TickerState, TokenOrigin, Warmer, WarmerState,
+    CacheBackend, ExposedReason, FeedState, KeyState, RelayState, Role, ServiceState, Severity,
+    StoreState, TickerState, TokenOrigin, Warmer, WarmerState,
 };
 use crate::views::values::{Day, Delay, Instant, Mark, read_documents};
 
@@ -25,10 +25,11 @@ read_documents! {
         pub uptime_s: u64,
         /// What this node is called among several; absent where it is alone.
         pub node?: Option<String>,
-        /// `leader`: it asks the brokers for all nodes. `follower`: it is told what another asked.
+        /// `leader`: it asks the brokers for all nodes. `follower`: it shows what
+        /// the leader got.
         pub role: Role,
-        /// The number of the leadership: this node's, or of the leader that a follower last heard.
-        /// Absent where it is alone, or has heard none.
+        /// The number of the leadership, which grows with each change of the leader: this node's,
+        /// or that of the leader whose message came last. Absent where it is alone, or none came.
         pub epoch?: Option<u64>,
         /// The node that leads in this epoch, as `node` names it.
         pub leader?: Option<String>,
@@ -59,31 +60,68 @@ read_documents! {
         /// Settings by which others on the network can read what is sent, or use the shared server;
         /// absent where there is none.
         pub exposed?: Vec<HealthExposed>,
+        /// What is wrong and what to do, the worst first.
+        pub troubles?: Option<Vec<HealthTrouble>>,
+        pub day?: Option<HealthDay>,
         pub disclaimer: Text,
     }
 
-    /// What the leader tells the other nodes, as this node hears it.
+    /// Something that is wrong, or worth knowing.
+    pub(crate) struct HealthTrouble {
+        /// Stable, for programs.
+        pub name: Text,
+        /// `note`: nothing is missing now.
+        pub severity: Severity,
+        pub cause: String,
+        /// What to do.
+        pub cure: Text,
+        /// The command of the cure, if one is enough.
+        pub command?: Option<Text>,
+        /// Since when it has been seen, at the earliest since the start.
+        pub since_ist: Instant,
+        /// When it will probably be over; absent where that is not known.
+        pub until_ist?: Option<Instant>,
+    }
+
+    /// The worst state of each part in each piece of the last 24 hours, as far as this process has
+    /// run. A piece is a letter, the oldest first: `o` good, `d` with restrictions, `x` down, `-`
+    /// not known or not in use.
+    pub(crate) struct HealthDay {
+        /// Length of a piece.
+        pub piece_s: u64,
+        /// End of the last piece.
+        pub ends_ist: Instant,
+        pub service: String,
+        /// The snapshot.
+        pub prices: String,
+        pub broker_a: String,
+        pub public: String,
+        pub database: String,
+    }
+
+    /// The prices that the leading node sends to the others, as they arrive here.
     pub(crate) struct HealthRelay {
         pub state: RelayState,
-        /// Milliseconds since the leader was last heard; absent before the first time.
+        /// Milliseconds since the leader's last message; absent before the first.
         pub age_ms?: Option<u64>,
-        /// Messages that were missed since the start.
+        /// Messages that did not arrive since the start.
         pub gaps: u64,
-        /// The brokers' tokens of the day; absent where nodes have no way to tell each other.
+        /// The brokers' tokens of the day; absent without a server that the nodes share.
         pub tokens?: Option<HealthTokens>,
     }
 
-    /// Who gave the brokers' tokens, and what was told of them since the start.
+    /// Where the brokers' tokens of the day came from, and the messages of nodes about them since
+    /// the start.
     pub(crate) struct HealthTokens {
         /// `login` is one that this node, or the process before it, was given. `none` has also one
         /// that expired or was refused.
         pub broker_a: TokenOrigin,
         pub broker_b: TokenOrigin,
-        /// Told to the other nodes: tokens, and that one was refused.
+        /// Messages sent to the other nodes: a token, or that a broker refused one.
         pub told: u64,
-        /// Told by another node and put in force here.
+        /// Tokens that came from another node and are used here.
         pub taken: u64,
-        /// Sealed with another `JWT_SECRET`.
+        /// Messages of nodes with another `JWT_SECRET`, which are not used.
         pub foreign: u64,
     }
 
@@ -96,8 +134,10 @@ read_documents! {
         pub age_ms: u64,
     }
 
+    /// Changes of the database since the start.
     pub(crate) struct HealthStore {
         pub writes: u64,
+        /// Transactions, each with one change or several.
         pub commits: u64,
         pub refused: u64,
     }
@@ -132,7 +172,7 @@ read_documents! {
         pub waiting: usize,
     }
 
-    /// Responses kept for users.
+    /// Responses about users' portfolios that are kept in memory.
     pub struct HealthCacheAnswers {
         pub users: usize,
         pub bytes: usize,
@@ -142,7 +182,7 @@ read_documents! {
         pub refused: u64,
     }
 
-    /// The second level, on disk or on a server that nodes share.
+    /// The last prices, kept for a restart in a file or on a server that nodes share.
     pub(crate) struct HealthCacheL2 {
         pub backend: CacheBackend,
         pub hits: u64,
@@ -181,8 +221,8 @@ read_documents! {
     /// Prices that are pushed.
     pub(crate) struct HealthTicker {
         pub state: TickerState,
-        /// Whether every leading index has ticked within seconds and is believed, so that calls
-        /// only confirm prices.
+        /// Whether each index of the snapshot has come over it within seconds and passed the
+        /// checks, so that calls only confirm prices.
         pub live: bool,
         /// Milliseconds since the last tick; absent before the first.
         pub age_ms?: Option<u64>,
@@ -209,28 +249,32 @@ read_documents! {
         pub delay_s?: Option<Delay>,
         pub stale: Option<bool>,
         pub source: Option<Source>,
+        /// Instruments in the list that is used.
         pub instruments: usize,
         pub instruments_origin: Origin,
-        /// Date of the list in force.
+        /// Date of that list.
         pub instruments_as_of: Day,
         /// Rows of it that could not be read.
         pub instruments_unread: u64,
-        /// Why a newer list is not in force, or a newer list of derivatives: it could not be
-        /// fetched, or it is not believed. Absent once one is.
+        /// Why a newer list is not used, or a newer list of derivatives: it could not be fetched,
+        /// or differs too much from the last one. Absent once one is used.
         pub instruments_failure?: Option<Text>,
     }
 
-    /// The last revaluation at the close in which this process took part.
+    /// The last evening's valuation of all portfolios at closing prices in which this process took
+    /// part.
     pub(crate) struct HealthClose {
         pub date?: Option<Day>,
+        /// Symbols with a closing price.
         pub priced: usize,
         /// Symbols without a closing price.
         pub missing: usize,
-        /// How many of these had none on the trading date before either. The revaluation does not
+        /// How many of these had none on the trading date before either. The valuation does not
         /// wait for them.
         pub suspended: usize,
-        /// Whether more symbols are held than `BHAV_CLOSE_SYMBOLS_MAX`.
+        /// Whether users hold more symbols than the closing prices of one evening are fetched for.
         pub cut_off: bool,
+        /// Transactions, each with the portfolios of some users.
         pub pages: u64,
         /// Portfolios with their final point of the date.
         pub points: u64,
@@ -239,18 +283,17 @@ read_documents! {
     }
 
     pub(crate) struct HealthSignals {
+        /// Date of the list that is shown.
         pub as_of: Option<Day>,
+        /// Shares for which signals are made.
         pub symbols: usize,
-        /// Symbols whose candles are suspect and fetched again.
+        /// Shares whose candles look wrong, as after a split, and are fetched again.
         pub silenced: usize,
         /// Symbols whose latest candle is not available, or that have none since their history
         /// could not be had or was refused.
         pub failed: usize,
+        /// Signals in the list.
         pub signals: usize,
-        /// Only where provisional signals are wanted.
-        pub provisional?: Option<usize>,
-        /// When unfinished candles were last evaluated; absent before the first time.
-        pub provisional_at?: Option<Instant>,
     }
 
     /// Threads for work that may block, behind a bounded queue.

@@ -6,6 +6,9 @@ use crate::views::values::{Day, Delay, Instant, Money, Percent, Quantity, Simula
 
 documents! {
     pub(crate) struct Holdings<'a> {
+        /// The `since` of the request. Present if only the rows are listed, here and in the
+        /// summary's `merged`, that are not as in that answer. Every row of it is still there.
+        pub since?: Option<String>,
         pub holdings: Vec<Holding<'a>>,
         pub(crate) summary: HoldingsSummary<'a>,
     }

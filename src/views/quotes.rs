@@ -1,9 +1,9 @@
 //! `GET /api/portfolio/live-prices`, and the quotes in `GET /api/index/stream`.
 
 use crate::base;
-use crate::base::{Source, Symbol};
+use crate::base::{DayRange, Source, Symbol};
 use crate::views::values;
-use crate::views::values::{Day, Delay, Instant, Money, Percent, Simulated, documents};
+use crate::views::values::{Day, Delay, Instant, Mark, Money, Percent, Simulated, documents};
 
 documents! {
     pub(crate) struct Quote<'a> {
@@ -16,6 +16,8 @@ documents! {
         pub day_low: Option<Money>,
         /// Highest price of the price's session so far; null if that is not known.
         pub day_high: Option<Money>,
+        /// First price of that session, where the source says it.
+        pub day_open?: Option<Money>,
         /// Time of the price. It never goes back for a symbol.
         pub as_of: Instant,
         pub delay_s?: Option<Delay>,
@@ -36,6 +38,7 @@ impl<'a> Quote<'a> {
             change_pct: quote.change_pct().map(Percent),
             day_low: quote.day.map(|day| Money(day.low())),
             day_high: quote.day.map(|day| Money(day.high())),
+            day_open: quote.day.and_then(DayRange::open).map(Money),
             as_of: Instant(quote.as_of),
             delay_s: quote.delay_s.map(Delay),
             source: quote.source,
@@ -96,8 +99,10 @@ documents! {
         /// Number of shares: those of the NIFTY 50, or of the operator's list.
         pub shares: usize,
         /// Shares that have a price of `day` which is not stale, and a known previous close. The
-        /// others are left out of what follows.
+        /// others are left out of what follows. With `stale`, those whose price of `day` is stale.
         pub priced: usize,
+        /// Present, and true, if no share has a fresh price: then the list is of stale ones.
+        pub stale?: Mark,
         pub advances: usize,
         pub declines: usize,
         pub unchanged: usize,
@@ -105,6 +110,27 @@ documents! {
         pub gainers: Vec<Mover<'a>>,
         /// The shares that have lost most, in percent.
         pub losers: Vec<Mover<'a>>,
+        /// Every share, in the order of the list that they are of. Only with `all=true`.
+        pub list?: Option<Vec<ListedShare<'a>>>,
+    }
+
+    /// A share, whatever is known of its price.
+    pub(crate) struct ListedShare<'a> {
+        pub symbol: &'a Symbol,
+        /// Name of the company, as the list of instruments has it; null if it has none.
+        pub name: Option<&'a str>,
+        /// Sector of the company, as the list of sectors has it; null if it has none.
+        pub sector: Option<&'a str>,
+        /// Null, as the three members after it, while no source has given a price.
+        pub last_price: Option<Money>,
+        /// Change from the previous close of the price's session; null if that is not known.
+        pub change: Option<Money>,
+        pub change_pct: Option<Percent>,
+        pub as_of: Option<Instant>,
+        pub delay_s?: Option<Delay>,
+        pub(crate) simulated?: Simulated,
+        /// Present, and true, if the price is stale.
+        pub stale?: Mark,
     }
 
     /// A share with its quote.
@@ -171,15 +197,16 @@ mod tests {
             testing::quote("NSE:M&M", "1412.95", "2026-11-20T10:00:00Z".parse().unwrap());
         quote.asked = "2026-11-20T10:00:01Z".parse().unwrap();
         quote.previous_close = json::parse_decimal("1389.65");
-        quote.day = base::DayRange::around(
+        quote.day = DayRange::around(
             quote.last_price,
             json::parse_decimal("1395.55"),
             json::parse_decimal("1421.755"),
-        );
+        )
+        .map(|day| day.opened(json::parse_decimal("1400.1")));
         assert_eq!(
             written(&quote, false),
             "{\"symbol\":\"NSE:M&M\",\"last_price\":1412.95,\"change\":23.3,\"change_pct\":1.68,\
-             \"day_low\":1395.55,\"day_high\":1421.76,\
+             \"day_low\":1395.55,\"day_high\":1421.76,\"day_open\":1400.1,\
              \"as_of\":\"2026-11-20T15:30:00+05:30\",\"source\":\"broker_a\",\"stale\":false}"
         );
         quote.previous_close = None;

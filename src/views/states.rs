@@ -11,6 +11,15 @@ words! {
         Down = "down",
     }
 
+    /// Severity of a trouble, the worst last; decides the exit code of `bhav status`.
+    #[derive(PartialOrd, Ord)]
+    pub(crate) enum Severity else Degraded {
+        /// Worth knowing; nothing is missing now.
+        Note = "note",
+        Degraded = "degraded",
+        Down = "down",
+    }
+
     /// What a node is among the nodes.
     pub enum Role else Alone {
         /// There are no others.
@@ -149,6 +158,17 @@ words! {
         Waiting = "waiting",
         /// The broker refused the connection; waits for another token, or for a call that succeeds.
         Refused = "refused",
+    }
+
+    /// Whether what was asked for is there.
+    pub enum DataState else Loading {
+        Ready = "ready",
+        /// It is being made and comes by itself.
+        Loading = "loading",
+        /// It cannot be made now; `detail` says why, and it is tried again.
+        Unreachable = "unreachable",
+        /// There is none, and none is on its way.
+        None = "none",
     }
 
     /// How a connection is not protected.

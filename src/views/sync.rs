@@ -1,7 +1,25 @@
 //! `POST /api/portfolio/sync` and `/api/portfolio/brokerb-sync`: what a sync changed.
 
 use super::values::{Exact, Instant, Money, Quantity, Simulated, documents};
-use crate::base::Broker;
+use crate::base::{Broker, words};
+
+words! {
+    /// Why the trades of a sync, or some of them, are not in the ledger.
+    pub(crate) enum TradesReason {
+        /// The broker did not answer the call for trades, or refused it.
+        BrokerFailed = "broker_failed",
+        /// A limit of calls holds it back: the next sync asks again.
+        HeldBack = "held_back",
+        /// It took too long.
+        Late = "late",
+        /// The account's files are of another client of the broker.
+        AccountDiffers = "account_differs",
+        /// The ledger has as many rows, imports or accounts as it may have.
+        LedgerFull = "ledger_full",
+        /// The ledger is busy, or the database takes no writes.
+        LedgerUnavailable = "ledger_unavailable",
+    }
+}
 
 documents! {
     /// The members that the answers to both syncs have.
@@ -23,7 +41,18 @@ documents! {
         pub(crate) reconciliation: Reconciliation,
         /// Present only if there are warnings.
         pub warnings?: Option<Vec<SyncWarning>>,
+        /// What came of asking for trades, which never fails a sync.
+        pub trades: SyncedTradesView,
         pub(crate) simulated?: Simulated,
+    }
+
+    /// The trades that a sync brought. With both members, what came before the reason is added.
+    #[derive(Copy)]
+    pub(crate) struct SyncedTradesView {
+        /// Trades that are new to the ledger.
+        pub added?: Option<usize>,
+        /// Why none, or not all, were added.
+        pub reason?: Option<TradesReason>,
     }
 
     /// Counts of a sync with broker A.
