@@ -30,23 +30,23 @@ pub(super) fn answer<Rows: Send + 'static>(
     write: impl FnOnce(&Rows) -> Result<Vec<u8>, Problem> + Send + 'static,
 ) -> Handled {
     let id = call.caller().id;
-    let answers = &state.portfolio.answers;
+    let responses = &state.portfolio.responses;
     if state.auth.is_shared() {
         // Another node may have written since the response was cached.
-        answers.expect(id.0, state.store.portfolio_version(id)?);
+        responses.expect(id.0, state.store.portfolio_version(id)?);
     }
-    let kept = answers.find(id.0, view, state.clock.monotonic_ms());
+    let kept = responses.find(id.0, view, state.clock.monotonic_ms());
     let answer = match kept {
         Some(answer) => answer,
         None => {
             // Taken before the read, so that a later change invalidates the token.
-            let token = answers.fill_token(id.0);
+            let token = responses.fill_token(id.0);
             let rows = read(&state.store, id)?;
-            let answers = Arc::clone(answers);
+            let responses = Arc::clone(responses);
             let clock = state.clock.clone();
             compute(&state.portfolio.lane, move || {
                 let answer = Responses::make(&write(&rows)?);
-                answers.keep(&token, view, &answer, clock.monotonic_ms());
+                responses.keep(&token, view, &answer, clock.monotonic_ms());
                 Ok(answer)
             })?
         }

@@ -4,6 +4,7 @@
 //! core for a tenth of a second. The edge sends the document without copying it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use jiff::civil::Date;
 use rust_decimal::Decimal;
@@ -12,6 +13,7 @@ use crate::api::call::{Call, Handled};
 use crate::api::journal::entry_view;
 use crate::api::lane::on;
 use crate::api::portfolio::export_limit::ExportPermit;
+use crate::api::portfolio::exported_ledger::{ROW_BYTES, StoredLedger};
 use crate::api::replies::NO_STORE;
 use crate::api::state::State;
 use crate::api::{keys, portfolio_errors};
@@ -30,13 +32,10 @@ use crate::views::values::{Day, Exact, Instant, Simulated};
 
 /// Most entries read at once; the store also limits their bytes.
 const PAGE: usize = 500;
-/// Longest wait: four large documents ahead in the queue, and a slow disk.
-const EXPORT_DEADLINE_MS: u64 = 15_000;
 /// The longest document. A full journal of line ends and quotation marks, each of which is two
 /// bytes in JSON, is 16 MiB, all that is not text in 10,000 entries 3 MiB, and as many holdings and
-/// positions as a user may have some 10 MiB. Only a journal written before its text was bounded is
-/// longer.
-const DOCUMENT_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// positions as a user may have some 10 MiB; 50,000 rows of trades 30 MiB. Nobody has all of these.
+const DOCUMENT_BYTES_MAX: usize = 48 * 1024 * 1024;
 /// Bytes of an entry in JSON, without its text.
 const ENTRY_BYTES: usize = 320;
 
@@ -55,7 +54,8 @@ pub(crate) fn export(state: &State, call: &Call<'_>, response: &mut Response<'_>
     // Only this lane waits for the store, so that it holds one page of a large journal at a time.
     let lane = &portfolio.export_lane;
     let busy = portfolio_errors::portfolio_busy;
-    let made = on(lane, EXPORT_DEADLINE_MS, busy, busy, move || {
+    let wait_ms = portfolio.exports.wait_ms.load(Relaxed);
+    let made = on(lane, wait_ms, busy, busy, move || {
         let document = written(&store, &auth, id, exported_at, &permit)?;
         Ok((etag(&document), document, permit))
     });
@@ -78,7 +78,12 @@ fn written(
     permit: &ExportPermit,
 ) -> Result<Vec<u8>, Problem> {
     let size = store.journal_size(id)?;
-    permit.weigh(size.text_bytes)?;
+    let ledger = StoredLedger::read(store, id)?;
+    permit.weigh(size.text_bytes + ledger.count() * ROW_BYTES)?;
+    // The text alone is too long: nothing of it has to be written to know that.
+    if size.text_bytes > DOCUMENT_BYTES_MAX {
+        return Err(portfolio_errors::export_too_long());
+    }
     let user = store.user_by_id(id)?.ok_or(StoreError::NoSuchUser)?.user;
     let portfolio = store.portfolio(id)?;
     let points = store.points(id, Date::MIN)?;
@@ -88,7 +93,9 @@ fn written(
     let rows = portfolio.holdings.len() + portfolio.positions.len() + points.len() + api_keys.len();
     // Nearly always enough, so that the buffer does not grow by copying. Unused memory is never
     // touched.
-    let room = size.text_bytes / 4 * 5 + (size.entries + rows + 4) * ENTRY_BYTES;
+    let room = size.text_bytes / 4 * 5
+        + (size.entries + rows + 4) * ENTRY_BYTES
+        + ledger.count() * ROW_BYTES;
     let mut out = Vec::with_capacity(room.min(DOCUMENT_BYTES_MAX));
     let document = Export {
         exported_at,
@@ -105,6 +112,14 @@ fn written(
         watchlists: &lists,
         api_keys: api_keys.iter().map(keys::of).collect(),
         known_networks: networks.iter().map(network).collect(),
+        ledger_accounts: ledger.accounts(),
+        ledger_imports: ledger.imports(),
+        ledger_rows: ledger.rows(),
+        ledger_rows_left_out: ledger.left_out(),
+        ledger_report_lines: ledger.report(),
+        ledger_income: ledger.income(),
+        ledger_corrections: ledger.corrections(),
+        ledger_choices: ledger.choices(),
         journal: Vec::new(),
     };
     document.open(&mut out);
@@ -153,6 +168,7 @@ fn holding(row: &Holding) -> ExportedHolding<'_> {
         t1_quantity: Exact(row.t1_quantity),
         pledged_quantity: Exact(row.pledged_quantity),
         mtf_quantity: Exact(row.mtf_quantity),
+        used_quantity: Exact(row.used_quantity),
         disputed_quantity: Exact(row.disputed_quantity),
         average_price: row.average_price().map(Exact),
         cost: cost.map(Exact),
@@ -215,11 +231,3 @@ fn point(row: &DayPoint) -> ExportedPoint {
         discrepancies: row.made_of.map(|made| made.discrepancies),
     }
 }
-
-// ---- Export limit
-//
-// Limits exports: one at a time per user, and few large ones at once.
-//
-// A permit is taken on the edge and weighed on the lane; the lock is held for a look-up. The
-// document holds it, and frees it when it is dropped, sent or not. So a client that reads slowly
-// keeps its own permit and has no second document.

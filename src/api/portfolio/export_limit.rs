@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use parking_lot::Mutex;
 
@@ -18,6 +19,9 @@ pub(super) const LARGE_BYTES: usize = 256 * 1024;
 /// Most large documents being made or sent at once, of some ten MiB each. Limits their memory.
 pub(super) const LARGE_AT_ONCE_MAX: usize = 4;
 
+/// Longest wait for a document: four large ones ahead in the queue, and a slow disk.
+const WAIT_MS: u64 = 15_000;
+
 /// The user's last export is not finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Underway;
@@ -27,12 +31,24 @@ pub(crate) struct Underway;
 pub(crate) struct Crowded;
 
 /// The exports that are being written or sent.
-#[derive(Default)]
 pub struct Exports {
     /// Whether each user's export is large.
     users: Mutex<HashMap<i64, bool>>,
     /// Exports refused since the start.
     pub refused: Counter,
+    /// Longest wait for a document. Tests set a longer one: a busy machine makes the largest in
+    /// half a minute.
+    pub wait_ms: AtomicU64,
+}
+
+impl Default for Exports {
+    fn default() -> Self {
+        Self {
+            users: Mutex::default(),
+            refused: Counter::default(),
+            wait_ms: AtomicU64::new(WAIT_MS),
+        }
+    }
 }
 
 /// One user's permit; dropping it gives it back.

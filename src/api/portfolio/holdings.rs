@@ -1,23 +1,22 @@
 //! `GET /api/portfolio/holdings`: holdings by row, in total, and across brokers.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
 use crate::api::call::{Call, Handled};
 use crate::api::lane::compute;
 use crate::api::portfolio::answer::{Syncs, answer, totals};
-use crate::api::query::parameter;
-use crate::api::replies::NO_STORE;
+use crate::api::portfolio::moved_rows::Row;
+use crate::api::query::{parameter, switch};
 use crate::api::state::State;
 use crate::base::{Account, Broker, Clock, Cost, Holding, Quote, Words, clock};
 use crate::cache::demand::Demand;
 use crate::cache::{L1, Peek, Pending, View};
-use crate::http::document::coding::etag;
-use crate::http::document::variants::JSON;
-use crate::http::{Problem, Response};
+use crate::http::document::coding::content_tag;
+use crate::http::{CachePolicy, Problem, Response, Variants};
 use crate::market::{InstrumentList, Sectors};
 use crate::portfolio::{
     Merged, Overflow, Owned, Valued, add, day_change, merged, owned, summary, valued,
@@ -33,8 +32,9 @@ use crate::views::values::{Day, Delay, Instant, Money, Percent, Quantity, Simula
 /// Parks if the response is not cached, and always with `live=true`.
 pub(crate) fn holdings(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let broker = parameter(call.query(), "broker", "This is a or b.", Broker::parse)?;
-    let live = switch(call, "live")?;
+    let live = switch(call.query(), "live")?;
     let day = state.market_day(state.clock.now()).day;
+    let since = since(call, live)?;
     if !live {
         let view = View::Holdings { broker, day };
         let lists = Lists::of(state);
@@ -44,15 +44,77 @@ pub(crate) fn holdings(state: &State, call: &Call<'_>, response: &mut Response<'
     let mut portfolio = state.store.portfolio(call.caller().id)?;
     let prices = Prices::of(state);
     let lists = Lists::of(state);
-    let (etag, body) = compute(&state.portfolio.lane, move || {
+    let moved = Arc::clone(&state.portfolio.moved);
+    let whose = (call.caller().id, broker);
+    let now_mono_ms = state.clock.monotonic_ms();
+    let answer = compute(&state.portfolio.lane, move || {
         let shown = |row: &Holding| broker.is_none_or(|broker| broker == row.account.broker());
         let live = prices.revalue(&mut portfolio.holdings, shown);
-        let body = written(&portfolio, broker, day, &live, &lists)?;
-        Ok((etag(&body), body))
+        viewed(&portfolio, broker, day, &live, &lists, |mut view| {
+            let body = values::to_vec(&view);
+            let tag = content_tag(&body);
+            let rows = rows_of(&view);
+            let moved = moved.note(whose, &tag, &rows, since.as_deref(), now_mono_ms);
+            let (Some(moved), Some(since)) = (moved, &since) else {
+                return Variants::tagged(&body, &tag, &LIVE);
+            };
+            keep_moved(&mut view, &moved);
+            view.since = Some(since.clone());
+            Variants::tagged(&values::to_vec(&view), &tag, &LIVE)
+        })
     })?;
-    let verdict = call.request.preconditions().judge(Some(etag.as_bytes()))?;
-    response.send_owned(verdict.status(), JSON, &[("ETag", &etag), NO_STORE], body);
+    let request = call.request;
+    response.send_document(answer.select(request.accept_encoding(), request.preconditions())?);
     Ok(())
+}
+
+/// Live holdings are of an instant, and sent each few seconds.
+const LIVE: CachePolicy = CachePolicy {
+    cache_control: "no-store",
+    vary: "Accept-Encoding, Authorization, Cookie",
+    // A smaller body fits into one packet anyway.
+    compressed_from_bytes: 1_024,
+    ..CachePolicy::JSON
+};
+
+/// Longest tag that is taken; ours have 24 characters, and a coding's name.
+const SINCE_CHARS_MAX: usize = 64;
+
+/// The tag of the answer that the client has: its `ETag`, with quotes or without, also one that a
+/// proxy has made weak. A compressed answer's tag ends with the coding.
+fn since(call: &Call<'_>, live: bool) -> Result<Option<String>, Problem> {
+    let read = |text: &str| {
+        let tag = text.trim_start_matches("W/").trim_matches('"');
+        let tag = tag.split('-').next().unwrap_or_default();
+        let is_tag = !tag.is_empty() && tag.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        (text.len() <= SINCE_CHARS_MAX && is_tag && live).then(|| tag.to_owned())
+    };
+    parameter(call.query(), "since", "The ETag of an earlier answer, with live=true.", read)
+}
+
+/// The rows of both lists, by what names them.
+fn rows_of(view: &Holdings<'_>) -> Vec<Row> {
+    let holdings = view.holdings.iter().map(|row| Row {
+        name: format!(
+            "{} {}:{} {}",
+            row.broker,
+            row.exchange,
+            row.tradingsymbol,
+            row.isin.unwrap_or_default()
+        ),
+        bytes: values::to_vec(row),
+    });
+    let merged = view.summary.merged.iter();
+    let merged = merged.map(|row| Row { name: row.isin.to_owned(), bytes: values::to_vec(row) });
+    holdings.chain(merged).collect()
+}
+
+/// Leaves the rows at these places of [`rows_of`].
+fn keep_moved(view: &mut Holdings<'_>, moved: &HashSet<usize>) {
+    let mut places = 0..;
+    let mut is_moved = || places.next().is_some_and(|place| moved.contains(&place));
+    view.holdings.retain(|_| is_moved());
+    view.summary.merged.retain(|_| is_moved());
 }
 
 /// Information about companies.
@@ -69,19 +131,29 @@ impl Lists {
     }
 }
 
-/// A parameter that is off if it is absent.
-pub(super) fn switch(call: &Call<'_>, name: &'static str) -> Result<bool, Problem> {
-    let given = parameter(call.query(), name, "This is true or false.", |text| text.parse().ok())?;
-    Ok(given.unwrap_or(false))
-}
-
 fn written(
     portfolio: &Portfolio,
     broker: Option<Broker>,
     day: Option<Date>,
     prices: &[Option<Live>],
-    Lists { instruments: names, sectors }: &Lists,
+    lists: &Lists,
 ) -> Result<Vec<u8>, Problem> {
+    viewed(portfolio, broker, day, prices, lists, |view| {
+        let mut out = Vec::with_capacity(512 * (view.holdings.len() + 1));
+        values::write(&mut out, &view);
+        out
+    })
+}
+
+/// Makes the document, and what is made of it.
+fn viewed<Made>(
+    portfolio: &Portfolio,
+    broker: Option<Broker>,
+    day: Option<Date>,
+    prices: &[Option<Live>],
+    Lists { instruments: names, sectors }: &Lists,
+    make: impl FnOnce(Holdings<'_>) -> Made,
+) -> Result<Made, Problem> {
     let shown = |of: Account| broker.is_none_or(|broker| broker == of.broker());
     let syncs = Syncs::of(portfolio, shown);
     // All rows are valued, because a row may take its previous close from the other broker's row.
@@ -123,10 +195,7 @@ fn written(
     };
     let totals = totals(&summary, day, &syncs);
     let summary = HoldingsSummary { totals, merged: instruments, allocation };
-    let view = Holdings { holdings, summary };
-    let mut out = Vec::with_capacity(512 * (rows.len() + 1));
-    values::write(&mut out, &view);
-    Ok(out)
+    Ok(make(Holdings { since: None, holdings, summary }))
 }
 
 /// The values of the rows with a price, added up by `key`, with their parts of what is `owned`. The
@@ -296,7 +365,9 @@ impl Prices {
             }
             let as_of_ms = quote.as_of.as_millisecond();
             // The broker's previous close applies only on its own date.
-            let own = row.close_price.filter(|_| date_of(row.as_of_ms) == date_of(as_of_ms));
+            let own = row
+                .close_price
+                .filter(|_| clock::date_of_ms(row.as_of_ms) == clock::date_of_ms(as_of_ms));
             row.last_price = Some(quote.last_price);
             row.close_price = quote.previous_close.or(own);
             row.change_pct = None;
@@ -307,9 +378,4 @@ impl Prices {
         demand.want(&self.l1, &self.pending, now_mono_ms);
         live
     }
-}
-
-/// The IST date of a time in Unix milliseconds.
-fn date_of(ms: i64) -> Option<Date> {
-    Timestamp::from_millisecond(ms).ok().map(|at| clock::zoned(at).date())
 }

@@ -8,12 +8,16 @@
 mod answer;
 pub(crate) mod export;
 pub(crate) mod export_limit;
+mod exported_ledger;
 pub(crate) mod holdings;
+mod moved_rows;
+mod opened_session;
 pub(crate) mod pnl;
 pub(crate) mod positions;
 pub(crate) mod report;
 mod state;
 pub(crate) mod sync;
+mod synced_trades;
 pub(crate) mod user_locks;
 
 pub(crate) use crate::api::portfolio::state::PortfolioState;

@@ -5,8 +5,7 @@ use rust_decimal::Decimal;
 
 use crate::api::call::{Call, Handled};
 use crate::api::portfolio::answer::{Syncs, answer};
-use crate::api::portfolio::holdings::switch;
-use crate::api::query::parameter;
+use crate::api::query::{parameter, switch};
 use crate::api::state::State;
 use crate::base::{Account, Broker, Position, PositionKind, Words};
 use crate::cache::View;
@@ -22,7 +21,7 @@ use crate::views::values::{Day, Instant, Money, Quantity, Simulated};
 /// Parks if the response is not cached.
 pub(crate) fn positions(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let kind = parameter(call.query(), "type", "This is day or net.", PositionKind::parse)?;
-    let closed = switch(call, "include_closed")?;
+    let closed = switch(call.query(), "include_closed")?;
     let calendar = state.calendar();
     let today = calendar.market_day(state.clock.now()).trading_date();
     let write = move |portfolio: &Portfolio| {

@@ -4,7 +4,7 @@ use crate::base::{Broker, Holding};
 use crate::portfolio::{Change, Difference, Reconciliation as Compared, SyncOutcome};
 use crate::views::sync::{
     ChangedHolding, CountedHolding, PositionCounts, Reconciliation, RowName, SuspectedAction,
-    SyncChanges, SyncReport, SyncWarning,
+    SyncChanges, SyncReport, SyncWarning, SyncedTradesView,
 };
 use crate::views::values::{Exact, Instant, Money, Quantity, Simulated};
 
@@ -15,7 +15,7 @@ pub(super) fn report<'a, Counts>(
     counts: Counts,
     synced: SyncedNow<'a>,
 ) -> SyncReport<'a, Counts> {
-    let SyncedNow { at, warnings, simulated, broker_user } = synced;
+    let SyncedNow { at, warnings, trades, simulated, broker_user } = synced;
     let suspected = outcome.suspected.rows.iter();
     let suspected =
         suspected.map(|(row, why)| SuspectedAction { row: named(row), reason: why.as_str() });
@@ -31,6 +31,7 @@ pub(super) fn report<'a, Counts>(
         suspected_corporate_actions: suspected.collect(),
         reconciliation: reconciliation(outcome.reconciliation),
         warnings: Some(warnings).filter(|warnings| !warnings.is_empty()),
+        trades,
         simulated: Simulated(simulated),
     }
 }
@@ -39,6 +40,7 @@ pub(super) fn report<'a, Counts>(
 pub(super) struct SyncedNow<'a> {
     pub(super) at: Instant,
     pub(super) warnings: Vec<SyncWarning>,
+    pub(super) trades: SyncedTradesView,
     pub(super) simulated: bool,
     pub(super) broker_user: Option<&'a str>,
 }

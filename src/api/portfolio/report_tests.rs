@@ -21,6 +21,7 @@ fn holding(ticker: &str, settled: i64, t1: i64, average: &str, last: &str) -> Ho
         t1_quantity: t1.into(),
         pledged_quantity: Decimal::ZERO,
         mtf_quantity: Decimal::ZERO,
+        used_quantity: Decimal::ZERO,
         disputed_quantity: Decimal::ZERO,
         cost: average.parse().ok().map(Cost::PerShare),
         last_price: last.parse().ok(),
@@ -49,6 +50,7 @@ fn told(before: &[Holding], after: Vec<Holding>) -> String {
     let now = SyncedNow {
         at: Instant::of_ms(0),
         warnings: Vec::new(),
+        trades: SyncedTradesView { added: Some(0), reason: None },
         simulated: false,
         broker_user: None,
     };
@@ -81,7 +83,7 @@ fn a_report_names_what_changed() {
          \"unresolved_count\":1,\"unresolved\":[\"XYZABC\"],\
          \"suspected_corporate_actions\":[],\
          \"reconciliation\":{\"broker_pnl\":null,\"our_pnl\":null,\"difference\":null,\
-         \"reason\":\"no_broker_figure\"}}"
+         \"reason\":\"no_broker_figure\"},\"trades\":{\"added\":0}}"
     );
 }
 

@@ -7,6 +7,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
 use crate::api::portfolio::export_limit::Exports;
+use crate::api::portfolio::moved_rows::MovedRows;
 use crate::api::portfolio::user_locks::UserLocks;
 use crate::auth::throttle::Throttle;
 use crate::base::Clock;
@@ -20,7 +21,7 @@ pub(super) const SYNC_QUEUE_WAIT_MS: u64 = 10_000;
 
 /// The state of the portfolio routes.
 pub struct PortfolioState {
-    pub answers: Arc<Responses>,
+    pub responses: Arc<Responses>,
     /// The security master, which resolves a broker's codes to tickers.
     pub(crate) securities: ArcSwap<Securities>,
     /// Computes responses that are not in the cache.
@@ -28,6 +29,7 @@ pub struct PortfolioState {
     /// Writes exports.
     pub export_lane: Arc<Lane>,
     pub exports: Arc<Exports>,
+    pub(crate) moved: Arc<MovedRows>,
     pub locks: UserLocks,
     /// Limits each user's attempts to sync, at both brokers together.
     pub attempts: Throttle,
@@ -41,7 +43,7 @@ impl PortfolioState {
     /// `own_key` is the key of the server's shared broker A token.
     pub(crate) fn new(
         clock: &Clock,
-        answers: Arc<Responses>,
+        responses: Arc<Responses>,
         securities: Securities,
         lane: Arc<Lane>,
         export_lane: Arc<Lane>,
@@ -49,11 +51,12 @@ impl PortfolioState {
         own_key: Option<&SecretString>,
     ) -> Self {
         Self {
-            answers,
+            responses,
             securities: ArcSwap::from_pointee(securities),
             lane,
             export_lane,
             exports: Arc::default(),
+            moved: Arc::default(),
             locks: UserLocks::new(clock.clone()),
             attempts: Throttle::new(upstream.sync_attempts_per_minute, clock.clone()),
             sync_deadline_ms: upstream.sync_timeout_ms.saturating_add(SYNC_QUEUE_WAIT_MS),

@@ -12,16 +12,19 @@ use crate::api::body::Fields;
 use crate::api::broker_errors::{BrokerRoute, broker_problem, broker_timed_out};
 use crate::api::call::{Call, Handled};
 use crate::api::lane::not_done;
+use crate::api::portfolio::opened_session::OpenedSession;
 use crate::api::portfolio::report::{SyncedNow, report};
+use crate::api::portfolio::synced_trades::synced_trades;
 use crate::api::portfolio::user_locks::Crowded;
 use crate::api::portfolio_errors::{
     broker_user_changed, in_progress, no_holdings_sent, sync_busy, too_many_attempts,
 };
 use crate::api::replies::reply_with;
 use crate::api::state::{BrokerAccess, State};
+use crate::api::trades::SyncedBy;
 use crate::auth::throttle::{Key, SharedAttempt};
 use crate::base::{Account, Broker, MarketDay, Quote, Synced, clock, rng};
-use crate::brokers::{Attempt, BrokerError, BrokerErrorKind, Credentials, OpenSession, code_names};
+use crate::brokers::{Attempt, BrokerError, BrokerErrorKind, Credentials, code_names};
 use crate::cache::Peek;
 use crate::http::{Problem, Response};
 use crate::portfolio;
@@ -36,9 +39,6 @@ use crate::views::values::Instant;
 
 /// Longest value of a credential; broker A's are 32 characters, broker B's not documented.
 const CREDENTIAL_CHARS_MAX: usize = 512;
-
-/// Longest wait for a thread that ends a session.
-const SESSION_QUEUE_WAIT_MS: u64 = 1_000;
 
 const SHARED_TOKEN: SyncWarning = SyncWarning {
     code: "shared_token_may_have_ended",
@@ -61,13 +61,16 @@ pub(crate) fn sync(
     portfolio.attempts.admit(&keys).map_err(too_many_attempts)?;
     let attempt = portfolio.attempts.shared_attempt(&keys);
     let own_key = broker == Broker::A && state.portfolio.is_own_key(&credentials.api_key);
-    let Stored { synced_ms, simulated, broker_user, outcome } = in_turn(state, id, |turn| {
-        // Dropped with the turn: after the write, for every answer.
-        let access = &state.brokers[broker];
-        let mut opened = Opened { access, own_key, session: None };
+    let (done, trades) = in_turn(state, id, |turn| {
+        // Dropped after the write, for every answer.
+        let mut opened = OpenedSession::none(&state.brokers[broker], own_key);
         let synced = fetched(state, broker, turn, (credentials, attempt), &mut opened)?;
-        stored(state, broker, turn, synced, confirmed)
+        let done = stored(state, broker, turn, synced, confirmed)?;
+        let by = SyncedBy { user: id, broker, broker_user: done.broker_user.clone() };
+        let trades = synced_trades(state, by, opened, || extend(state, turn));
+        Ok((done, trades))
     })?;
+    let Stored { synced_ms, simulated, broker_user, outcome } = done;
     if let Some(overflow) = outcome.unvalued {
         tracing::error!(user = id.0, %overflow, "a portfolio could not be valued");
     }
@@ -75,6 +78,7 @@ pub(crate) fn sync(
     let now = SyncedNow {
         at: Instant::of_ms(synced_ms),
         warnings: if own_key { vec![SHARED_TOKEN] } else { Vec::new() },
+        trades,
         simulated,
         broker_user: broker_user.as_deref(),
     };
@@ -144,7 +148,7 @@ fn stored(
     };
     let outcome = state.store.replace_portfolio(turn, new);
     // Done after a failure too, because an abandoned write may have happened.
-    state.portfolio.answers.invalidate(turn.user.0);
+    state.portfolio.responses.invalidate(turn.user.0);
     let outcome = outcome.map_err(|error| match error {
         StoreError::OtherBrokerUser { kept } => {
             broker_user_changed(broker, &kept, broker_user.as_deref().unwrap_or_default())
@@ -187,27 +191,6 @@ fn fields(call: &Call<'_>, broker: Broker) -> Result<(Credentials, Confirmed), P
     Ok((credentials, confirmed))
 }
 
-/// The session that a sync opened and that outlives it. On drop a lane ends it, and no request
-/// waits for that. A session of the server's own app is kept, because its token may be the same.
-struct Opened<'a> {
-    access: &'a BrokerAccess,
-    own_key: bool,
-    session: Option<Box<dyn OpenSession>>,
-}
-
-impl Drop for Opened<'_> {
-    fn drop(&mut self) {
-        let Some(session) = self.session.take() else { return };
-        if self.own_key {
-            return session.keep();
-        }
-        if let Some(lane) = &self.access.sessions_lane {
-            // A full lane drops the job with the session, which is counted.
-            let _ = lane.submit(SESSION_QUEUE_WAIT_MS, move || session.end());
-        }
-    }
-}
-
 /// The broker's rows, with its codes resolved to tickers. The job owns the credentials: they are
 /// wiped when it ends, or when it is dropped unrun.
 fn fetched(
@@ -215,7 +198,7 @@ fn fetched(
     broker: Broker,
     turn: &Turn,
     (credentials, attempt): (Credentials, Option<SharedAttempt>),
-    opened: &mut Opened<'_>,
+    opened: &mut OpenedSession,
 ) -> Result<Synced, Problem> {
     let securities = state.portfolio.securities.load_full();
     let finish = move |synced: Result<Synced, BrokerError>| {
@@ -229,7 +212,7 @@ fn fetched(
     let deadline_ms = state.portfolio.sync_deadline_ms;
     // Checked together with the other nodes before the code is used.
     let count = move || attempt.as_ref().map_or(Ok(()), SharedAttempt::count);
-    let BrokerAccess { client, lane, .. } = opened.access;
+    let BrokerAccess { client, lane, .. } = &state.brokers[broker];
     let client = Arc::clone(client);
     let submitted = lane.submit(deadline_ms, move || {
         count()?;
@@ -297,8 +280,11 @@ fn take(state: &State, id: AccountId, until_ms: u64) -> Result<Turn, Problem> {
 pub(super) fn extend(state: &State, turn: &Turn) {
     match state.store.extend_turn(turn) {
         Ok(true) => {}
-        Ok(false) => tracing::warn!(user = turn.user.0, "a turn ran out and was taken"),
-        Err(error) => tracing::warn!(user = turn.user.0, %error, "a turn was not extended"),
+        Ok(false) => tracing::warn!(
+            user = turn.user.0,
+            "user's write lock expired before the work ended, and another node took it"
+        ),
+        Err(error) => tracing::warn!(user = turn.user.0, %error, "user's write lock not extended"),
     }
 }
 
@@ -314,7 +300,7 @@ pub(crate) fn delete(state: &State, call: &Call<'_>, response: &mut Response<'_>
     let deleted = in_turn(state, id, |turn| {
         let deleted = state.store.delete_portfolio(turn);
         // Done after a failure too, because an abandoned write may have happened.
-        state.portfolio.answers.invalidate(id.0);
+        state.portfolio.responses.invalidate(id.0);
         Ok(deleted?)
     })?;
     let message = "All portfolio data has been deleted.";
