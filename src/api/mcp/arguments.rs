@@ -13,14 +13,22 @@
 use serde_json::Value;
 
 use crate::api::body::{has_twice, names};
-use crate::base::Symbol;
 use crate::base::json::{Member, elements, unescaped};
+use crate::base::{Isin, Symbol};
 use crate::http::Problem;
+use crate::ledger::row::AccountName;
 
 /// The form of a cursor into a list that a tool cuts itself.
 pub(super) const PAGE_CURSOR: &str = "^[0-9]{1,9}-[0-9]{1,9}$";
-/// The form of the journal's cursor.
-const JOURNAL_CURSOR: &str = "^[A-Za-z0-9_-]{27}$";
+/// The form of a route's cursor.
+const ROUTE_CURSOR: &str = "^[A-Za-z0-9_-]{27}$";
+/// Either of them.
+pub(super) const EITHER_CURSOR: &str = "^([A-Za-z0-9_-]{27}|[0-9]{1,9}-[0-9]{1,9})$";
+/// The forms of an ISIN, of an account or a person, and of a financial year. The routes know more
+/// of each, such as the last digit of an ISIN.
+const ISIN: &str = "^[A-Z]{2}[A-Z0-9]{9}[0-9]$";
+const NAME: &str = "^[a-z0-9_-]{1,40}$";
+const FINANCIAL_YEAR: &str = "^[0-9]{4}-[0-9]{2}$";
 /// Digits of the largest number that a schema may ask for.
 const DIGITS_MAX: usize = 18;
 
@@ -59,8 +67,12 @@ enum Form {
 #[derive(Clone, Copy, Debug)]
 enum Pattern {
     Symbol,
-    JournalCursor,
+    Isin,
+    Name,
+    FinancialYear,
+    RouteCursor,
     PageCursor,
+    EitherCursor,
 }
 
 /// What is wrong with an argument.
@@ -255,16 +267,13 @@ impl Form {
             Self::Flag => "This is true or false.".to_owned(),
             Self::Words(words) => format!("This is one of {}.", words.join(", ")),
             Self::Date => "This is a date as a string, YYYY-MM-DD.".to_owned(),
+            Self::Text { pattern: Some(pattern), .. } => pattern.wanted().to_owned(),
             Self::Text { least, most: usize::MAX, .. } => {
                 format!("This is a string of {least} characters or more.")
             }
-            Self::Text { least, most, pattern: None } => {
+            Self::Text { least, most, .. } => {
                 format!("This is a string of {least} to {most} characters.")
             }
-            Self::Text { pattern: Some(Pattern::Symbol), .. } => {
-                "This is a symbol as a string, such as NSE:INFY.".to_owned()
-            }
-            Self::Text { .. } => "This is next_cursor of an answer, as a string.".to_owned(),
             Self::List { least, most, .. } => {
                 format!("This is a list of {least} to {most} strings.")
             }
@@ -278,28 +287,56 @@ impl Pattern {
     /// If the pattern has no code: a test builds all tools.
     fn of(pattern: &str) -> Self {
         match pattern {
-            JOURNAL_CURSOR => Self::JournalCursor,
+            ROUTE_CURSOR => Self::RouteCursor,
             PAGE_CURSOR => Self::PageCursor,
+            EITHER_CURSOR => Self::EitherCursor,
+            ISIN => Self::Isin,
+            NAME => Self::Name,
+            FINANCIAL_YEAR => Self::FinancialYear,
             symbol if symbol.starts_with("^(NSE|BSE):") => Self::Symbol,
             other => unreachable!("no code decides the pattern {other}"),
         }
     }
 
     fn fits(self, text: &str) -> bool {
-        let is_number = |text: &str| {
-            (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
-        };
         match self {
             Self::Symbol => Symbol::parse(text).is_some(),
-            Self::JournalCursor => {
+            Self::Isin => Isin::parse(text).is_some(),
+            Self::Name => AccountName::parse(text).is_some(),
+            Self::FinancialYear => text.split_once('-').is_some_and(|(year, next)| {
+                year.len() == 4 && next.len() == 2 && are_digits(year) && are_digits(next)
+            }),
+            Self::RouteCursor => {
                 let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
                 text.len() == 27 && text.bytes().all(plain)
             }
-            Self::PageCursor => {
-                text.split_once('-').is_some_and(|(from, of)| is_number(from) && is_number(of))
+            Self::PageCursor => is_page_cursor(text),
+            Self::EitherCursor => Self::RouteCursor.fits(text) || is_page_cursor(text),
+        }
+    }
+
+    /// What it asks for.
+    fn wanted(self) -> &'static str {
+        match self {
+            Self::Symbol => "This is a symbol as a string, such as NSE:INFY.",
+            Self::Isin => "This is an ISIN as a string, such as INE009A01021.",
+            Self::Name => "This is a name of 1 to 40 of a-z, 0-9, _ and -.",
+            Self::FinancialYear => "This is a financial year as a string, such as 2025-26.",
+            Self::RouteCursor | Self::PageCursor | Self::EitherCursor => {
+                "This is next_cursor of an answer, as a string."
             }
         }
     }
+}
+
+/// Whether it has the form of a cursor into a list that a tool cuts itself.
+pub(super) fn is_page_cursor(text: &str) -> bool {
+    let is_number = |text: &str| (1..=9).contains(&text.len()) && are_digits(text);
+    text.split_once('-').is_some_and(|(from, of)| is_number(from) && is_number(of))
+}
+
+fn are_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The text of a JSON string; no parameter if it is none.

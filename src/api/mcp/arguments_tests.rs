@@ -35,6 +35,11 @@ fn schema() -> Value {
                 {"type": "string", "minLength": 1, "maxLength": 200},
             ]},
             "cursor": {"type": "string", "pattern": PAGE_CURSOR},
+            "after": {"type": "string", "pattern": ROUTE_CURSOR},
+            "next": {"type": "string", "pattern": EITHER_CURSOR},
+            "isin": {"type": "string", "pattern": ISIN, "minLength": 12, "maxLength": 12},
+            "account": {"type": "string", "pattern": NAME},
+            "fy": {"type": "string", "pattern": FINANCIAL_YEAR},
         },
         "$defs": {"Symbol": symbol},
     })
@@ -151,6 +156,11 @@ fn each_fault_names_its_argument() {
         (r#"{"symbols":"NSE:A","tag":["a"]}"#, "tag"),
         (r#"{"symbols":"NSE:A","cursor":"1-"}"#, "cursor"),
         (r#"{"symbols":"NSE:A","cursor":"next"}"#, "cursor"),
+        (r#"{"symbols":"NSE:A","isin":"INE009A0102"}"#, "isin"),
+        (r#"{"symbols":"NSE:A","isin":"1NE009A01021"}"#, "isin"),
+        (r#"{"symbols":"NSE:A","account":"A"}"#, "account"),
+        (r#"{"symbols":"NSE:A","fy":"2025"}"#, "fy"),
+        (r#"{"symbols":"NSE:A","fy":"2025-2026"}"#, "fy"),
     ] {
         let fault = judge(json).fault.unwrap_or_else(|| panic!("{json}"));
         assert_eq!(fault.name, name, "{json}");
@@ -177,6 +187,8 @@ fn value() -> impl Strategy<Value = Value> {
         any::<f64>().prop_map(Value::from),
         "[a-b]|(NSE|BSE):[A-Z&]{1,4}|20[0-9]{2}-[01][0-9]-[0-3][0-9]|[0-9]{1,10}-[0-9]{1,3}"
             .prop_map(Value::from),
+        "[A-Z]{2}[A-Z0-9]{8,10}[0-9]|[a-z0-9_-]{1,42}|20[0-9]{2}-[0-9]{1,3}|[A-Za-z0-9_-]{26,28}"
+            .prop_map(Value::from),
         any::<String>().prop_map(Value::from),
     ];
     leaf.prop_recursive(2, 8, 4, |inner| {
@@ -191,7 +203,9 @@ proptest! {
     /// wider on purpose: `null` for an optional argument, and a text that is the JSON of a list.
     #[test]
     fn the_judge_agrees_with_a_validator(
-        name in prop_oneof!["days|live|broker|from|tag|symbols|cursor", "[a-z]{1,4}"],
+        name in prop_oneof![
+            "days|live|broker|from|tag|symbols",
+            "cursor|after|next|isin|account|fy", "[a-z]{1,4}"],
         value in value(),
         with_symbols in any::<bool>(),
     ) {

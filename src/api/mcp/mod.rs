@@ -6,6 +6,7 @@
 mod arguments;
 mod pages;
 mod protocol;
+mod route_pages;
 mod schemas;
 mod tool;
 mod tools;

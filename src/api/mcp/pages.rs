@@ -39,11 +39,17 @@ fn count_within(elements: &[&RawValue], bytes: usize, is_text: bool) -> usize {
 /// How many elements of the list fit into one answer with the rest of the document.
 pub(super) fn fitting(document: &str, path: &str, is_text: bool) -> Result<usize, Problem> {
     let (elements, place) = list(document, path).ok_or_else(Problem::internal)?;
-    let rest = cost(document, is_text) - cost(&document[place], is_text);
-    match count_within(&elements, DOCUMENT_BYTES_MAX.saturating_sub(rest), is_text) {
-        0 => Err(portfolio_errors::export_too_long()),
-        count => Ok(count),
-    }
+    let rest = cost(document, is_text) - cost(&document[place], is_text) + CURSOR_BYTES;
+    Ok(count_within(&elements, DOCUMENT_BYTES_MAX.saturating_sub(rest), is_text))
+}
+
+/// A part of a document.
+pub(super) struct Part {
+    pub document: String,
+    /// Which part it is.
+    pub shown: String,
+    /// The cursor of the next one.
+    pub next: Option<String>,
 }
 
 /// The document with the part of its lists to which the cursor leads, and a line about that. The
@@ -54,6 +60,22 @@ pub(super) fn page(
     cursor: Option<&str>,
     is_text: bool,
 ) -> Result<(String, String), Problem> {
+    let Part { mut document, mut shown, next } = part(document, paths, cursor, is_text)?;
+    if let Some(cursor) = next {
+        document.pop();
+        document.push_str(&format!(r#","{NEXT_CURSOR}":"{cursor}"}}"#));
+        shown.push_str(&format!(", more with cursor {cursor}"));
+    }
+    Ok((document, shown))
+}
+
+/// As [`page`], with the cursor apart.
+pub(super) fn part(
+    document: &str,
+    paths: &[&str],
+    cursor: Option<&str>,
+    is_text: bool,
+) -> Result<Part, Problem> {
     let lists: Option<Vec<_>> = paths.iter().map(|path| list(document, path)).collect();
     let lists = lists.ok_or_else(Problem::internal)?;
     let all: Vec<&RawValue> = lists.iter().flat_map(|(elements, _)| elements).copied().collect();
@@ -62,8 +84,7 @@ pub(super) fn page(
         Some(text) => begin(text, all.len())?,
     };
     let cut: usize = lists.iter().map(|(_, place)| cost(&document[place.clone()], is_text)).sum();
-    // Room for the cursor and the brackets of the lists.
-    let rest = cost(document, is_text) - cut + 64;
+    let rest = cost(document, is_text) - cut + CURSOR_BYTES;
     let to = from + count_within(&all[from..], DOCUMENT_BYTES_MAX.saturating_sub(rest), is_text);
     if to == from && from < all.len() {
         return Err(portfolio_errors::export_too_long());
@@ -79,14 +100,9 @@ pub(super) fn page(
         (copied, before) = (place.end, before + elements.len());
     }
     out.push_str(&document[copied..]);
-    let mut line = format!(", rows {} to {to} of {}", from + 1, all.len());
-    if to < all.len() {
-        let cursor = format!("{to}-{}", all.len());
-        out.pop();
-        out.push_str(&format!(r#","{NEXT_CURSOR}":"{cursor}"}}"#));
-        line.push_str(&format!(", more with cursor {cursor}"));
-    }
-    Ok((out, line))
+    let shown = format!(", rows {} to {to} of {}", from + 1, all.len());
+    let next = (to < all.len()).then(|| format!("{to}-{}", all.len()));
+    Ok(Part { document: out, shown, next })
 }
 
 /// Where the page of a cursor begins. Its second number is the length of all, so that a list that
@@ -107,6 +123,9 @@ pub(super) fn cursor_invalid() -> Problem {
 /// Longest document of an answer. The answer has at most 32 KiB: this, the id, the server's name
 /// and the summary.
 pub(super) const DOCUMENT_BYTES_MAX: usize = 30_000;
+
+/// Room for the cursor, which the whole document has not, and for the brackets of lists.
+const CURSOR_BYTES: usize = 64;
 
 pub(super) const NEXT_CURSOR: &str = "next_cursor";
 

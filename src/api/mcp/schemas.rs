@@ -4,9 +4,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::api::mcp::arguments::PAGE_CURSOR;
+use crate::api::mcp::arguments::{EITHER_CURSOR, PAGE_CURSOR};
 use crate::api::mcp::pages::NEXT_CURSOR;
-use crate::api::mcp::tool::Lists::Cut;
+use crate::api::mcp::tool::Lists::{Cut, Paged};
 use crate::api::mcp::tool::Tool;
 
 fn resolved<'a>(api: &'a Value, value: &'a Value) -> &'a Value {
@@ -41,6 +41,11 @@ pub(super) fn input_of(tool: &Tool, api: &Value) -> Value {
         let says = "next_cursor of the answer before, with the same other arguments.";
         let schema = json!({"type": "string", "pattern": PAGE_CURSOR, "description": says});
         properties.insert("cursor".into(), schema);
+    }
+    if let Paged(list) = tool.lists
+        && list.has_beside()
+    {
+        properties["cursor"]["pattern"] = EITHER_CURSOR.into();
     }
     let mut input = json!({"type": "object", "additionalProperties": false});
     if !properties.is_empty() {
@@ -90,10 +95,50 @@ pub(super) fn alone(mut schema: Value, api: &Value, is_bare: bool) -> Value {
             definitions.insert(name, definition);
         }
     }
+    if is_bare {
+        definitions = shortened(&mut schema, definitions);
+    }
     if !definitions.is_empty() {
         schema["$defs"] = definitions.into();
     }
     schema
+}
+
+/// Puts definitions that only name a type where they are referred to, and returns the others.
+fn shortened(schema: &mut Value, definitions: Map<String, Value>) -> Map<String, Value> {
+    let (types, mut others): (Map<_, _>, Map<_, _>) =
+        definitions.into_iter().partition(|(_, definition)| only_type(definition).is_some());
+    others.values_mut().for_each(|definition| shorten(definition, &types));
+    shorten(schema, &types);
+    others
+}
+
+fn shorten(schema: &mut Value, types: &Map<String, Value>) {
+    match schema {
+        Value::Object(members) => {
+            members.values_mut().for_each(|member| shorten(member, types));
+            if let Some(Value::String(reference)) = members.get("$ref")
+                && let Some(name) = reference.strip_prefix("#/$defs/")
+                && let Some(definition) = types.get(name).filter(|_| members.len() == 1)
+            {
+                *schema = definition.clone();
+            } else if let Some(Value::Array(choices)) = members.get("anyOf")
+                && let Some(any) = choices.iter().map(only_type).collect::<Option<Vec<&Value>>>()
+            {
+                let any = json!(any);
+                members.remove("anyOf");
+                members.insert("type".into(), any);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| shorten(item, types)),
+        _ => {}
+    }
+}
+
+/// The type of a schema that says nothing else.
+fn only_type(schema: &Value) -> Option<&Value> {
+    let members = schema.as_object().filter(|members| members.len() == 1)?;
+    members.get("type").filter(|kind| kind.is_string())
 }
 
 /// Turns references inwards, and removes what harms: clients divide binary floats by `multipleOf`,

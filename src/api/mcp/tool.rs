@@ -1,5 +1,6 @@
 //! The tools of `POST /mcp`: one table, with the routes that each answers from.
 
+use crate::api::mcp::route_pages::{RoutePages, rows};
 use crate::api::mcp::tool::Lists::{Cut, Paged, Short};
 
 /// A tool.
@@ -19,8 +20,8 @@ pub(super) enum Lists {
     Short,
     /// These, one after the other. A dot leads into a member.
     Cut(&'static [&'static str]),
-    /// This one. The route itself has pages, with a `limit` and a `cursor`.
-    Paged(&'static str),
+    /// One of which the route itself has pages.
+    Paged(RoutePages),
 }
 
 pub(super) const fn tool(
@@ -33,7 +34,7 @@ pub(super) const fn tool(
 }
 
 #[rustfmt::skip]
-pub(super) const TOOLS: [Tool; 9] = [
+pub(super) const TOOLS: [Tool; 14] = [
     tool("market_snapshot", &[("", "/api/index/snapshot")], Short,
         "NIFTY 50, NIFTY BANK and SENSEX with their change in percent, sectors, the best pattern \
          signals, and the phase of the market. market.as_of_ist is the time of the prices; \
@@ -54,7 +55,7 @@ pub(super) const TOOLS: [Tool; 9] = [
         "Value, cost and unrealised profit of all holdings, the profit of the day (day_pnl, of \
          the date day), and the trend with a point for each date. Counts beside the totals say \
          what they leave out."),
-    tool("journal", &[("", "/api/journal/search")], Paged("entries"),
+    tool("journal", &[("", "/api/journal/search")], Paged(rows("entries")),
         "The owner's trade journal, newest first: all entries, or those that fit the filters, and \
          what the closed pairs of trades among them came to. Notes, tags and strategies are the \
          owner's own text."),
@@ -69,4 +70,26 @@ pub(super) const TOOLS: [Tool; 9] = [
     tool("candles", &[("", "/api/market/candles")], Cut(&["candles"]),
         "Daily candles of a share, oldest first, adjusted for splits: finished trading days of the \
          shares that the operator watches."),
+    tool("trades", &[("", "/api/trades")], Paged(rows("trades").each_with("sources")),
+        "The owner's purchases and sales at all brokers, newest first, from imported files and \
+         from syncs: all, or those that fit the filters. Where mark is conflict, two sources \
+         differ and neither counts. ledger_gaps says where trades are missing."),
+    tool("open_lots", &[("", "/api/trades/lots")], Paged(rows("lots")),
+        "The owner's shares by purchase: date (acquired_on), cost, value, and whether a sale would \
+         be of a short or a long term. A sale on long_from or later is long; days_to_long counts \
+         the days until then. as_of asks for the end of an earlier day."),
+    tool("realised_gains", &[("", "/api/trades/gains")],
+        Paged(rows("sales").each_with("lots").beside(&["left_out", "income"])),
+        "Gains of a financial year, April to March (fy, such as 2025-26), by sale and purchase, \
+         with totals and the rules behind them. Only what is proved against the broker is in \
+         totals; left_out has the rest with its reason. No tax is computed. A proved sale without \
+         lots has too many for an answer."),
+    tool("returns", &[("", "/api/trades/returns")], Cut(&["left_out", "holdings"]),
+        "What the owner's shares returned: a year (xirr, where 0.1 is 10 %) and in all \
+         (absolute_pct), together and each, beside the NIFTY 50. left_out names those whose trades \
+         are not proved, which are in no figure."),
+    tool("ledger_gaps", &[("", "/api/trades/reconciliation")], Paged(rows("rows")),
+        "The trades that are known against what the brokers said at the last sync, a share of an \
+         account a row: whether nothing is missing (proved), by how much they differ, the likely \
+         cause, and what would mend it. complete is true if all are proved."),
 ];

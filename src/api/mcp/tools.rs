@@ -16,7 +16,8 @@ use crate::api::description::DESCRIPTION;
 use crate::api::lane::compute;
 use crate::api::mcp::arguments;
 use crate::api::mcp::arguments::{Argument, Fault, Judged};
-use crate::api::mcp::pages::{DOCUMENT_BYTES_MAX, cost, cursor_invalid, fitting, page};
+use crate::api::mcp::pages::{DOCUMENT_BYTES_MAX, cost, cursor_invalid, page};
+use crate::api::mcp::route_pages::{RoutePages, Step};
 use crate::api::mcp::schemas::{alone, input_of, output_of};
 use crate::api::mcp::tool::Lists::{Cut, Paged, Short};
 use crate::api::mcp::tool::{TOOLS, Tool};
@@ -148,14 +149,13 @@ impl Defined {
             return Err(self.refusal(order, given, fault, response));
         }
         let is_text = order.is_text;
-        let mut cursor = None;
-        if let Cut(_) = self.tool.lists
-            && let Some(at) = given.iter().position(|(name, _)| name == "cursor")
-        {
-            cursor = Some(given.swap_remove(at).1);
-        }
+        let cursor = self.take_cursor(&mut given);
         let document = self.document(order, &given, response)?;
-        if cursor.is_none() && cost(&document, is_text) <= DOCUMENT_BYTES_MAX {
+        let is_whole = match self.tool.lists {
+            Paged(list) => list.may_be_whole(cursor.as_deref(), &given),
+            Short | Cut(_) => cursor.is_none(),
+        };
+        if is_whole && cost(&document, is_text) <= DOCUMENT_BYTES_MAX {
             return Ok(self.told(document, ""));
         }
         match self.tool.lists {
@@ -165,18 +165,44 @@ impl Defined {
                 let (document, shown) = compute(&order.state.portfolio.lane, cut)?;
                 Ok(self.told(document, &shown))
             }
-            Paged(list) => {
-                let count = move || fitting(&document, list, is_text);
-                let limit = compute(&order.state.portfolio.lane, count)?;
-                given.retain(|(name, _)| name != "limit");
-                given.push(("limit".into(), limit.to_string()));
-                let document = self.document(order, &given, response)?;
-                if cost(&document, is_text) > DOCUMENT_BYTES_MAX {
-                    return Err(portfolio_errors::export_too_long());
-                }
-                Ok(self.told(document, &format!(", {limit} {list}")))
-            }
+            Paged(list) => self.page_of_route(order, list, given, cursor, document, response),
         }
+    }
+
+    /// Takes out the cursor that is the tool's own and not its route's.
+    fn take_cursor(&self, given: &mut Vec<(String, String)>) -> Option<String> {
+        let is_own = |text: &str| match self.tool.lists {
+            Short => false,
+            Cut(_) => true,
+            Paged(list) => list.has_own_cursor(text),
+        };
+        let at = given.iter().position(|(name, text)| name == "cursor" && is_own(text))?;
+        Some(given.swap_remove(at).1)
+    }
+
+    /// A part of what the route has pages of; `document` is one of these.
+    fn page_of_route(
+        &self,
+        order: &Order<'_>,
+        list: RoutePages,
+        mut given: Vec<(String, String)>,
+        cursor: Option<String>,
+        document: String,
+        response: &mut Response<'_>,
+    ) -> Result<Answer, Problem> {
+        let is_text = order.is_text;
+        let lane = &order.state.portfolio.lane;
+        let is_first = list.may_be_whole(cursor.as_deref(), &given);
+        let step = move || list.step(&document, cursor.as_deref(), is_first, is_text);
+        let fewer = match compute(lane, step)? {
+            Step::Done { document, shown } => return Ok(self.told(document, &shown)),
+            Step::Ask(fewer) => fewer,
+        };
+        given.retain(|(name, _)| name != "limit");
+        given.push(("limit".into(), fewer.limit().to_string()));
+        let document = self.document(order, &given, response)?;
+        let (document, shown) = compute(lane, move || list.rows(document, fewer, is_text))?;
+        Ok(self.told(document, &shown))
     }
 
     /// The refusal of an argument. The route's own is more exact where it can have the argument.
@@ -188,10 +214,10 @@ impl Defined {
         response: &mut Response<'_>,
     ) -> Problem {
         let of_tool = matches!(self.tool.lists, Cut(_)).then_some("cursor");
+        self.take_cursor(&mut given);
         if of_tool == Some(&*fault.name) && fault.is_for_route() {
             return fault.refused(Some(cursor_invalid()));
         }
-        given.retain(|(name, _)| of_tool != Some(name));
         let own = fault.is_for_route().then(|| self.document(order, &given, response).err());
         fault.refused(own.flatten())
     }
