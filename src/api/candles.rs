@@ -15,10 +15,12 @@ use crate::api::query::{invalid, one, parameter, whole};
 use crate::api::replies::send_tagged;
 use crate::api::state::State;
 use crate::base::{Symbol, clock};
+use crate::http::document::coding::etag;
 use crate::http::document::negotiate::{Coding, preferred_coding};
 use crate::http::document::variants::PUBLIC;
 use crate::http::{CachePolicy, Problem, Response, Variants};
 use crate::views::candles::{CandlesDocument, CandlesHead};
+use crate::views::states::DataState;
 use crate::views::values::{Mark, Simulated};
 
 /// About a year of sessions.
@@ -40,7 +42,9 @@ const COMPRESSED_FROM_BYTES: usize = 1_024;
 /// Parks for a symbol that is not in memory, or was not compressed yet.
 pub(super) fn read(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let (symbol, days) = asked(call.query())?;
-    let document = document(state, &symbol)?.ok_or_else(not_stored)?;
+    let Some(document) = document(state, &symbol)? else {
+        return without(state, &symbol, call, response);
+    };
     let request = call.request;
     if preferred_coding(request.accept_encoding()) != Coding::Identity
         && let Some(compressed) = compressed(state, &symbol, &document, days)
@@ -113,7 +117,10 @@ fn made(state: &State, symbol: &Symbol) -> Result<Option<Arc<CandlesDocument>>, 
     compute(&state.portfolio.lane, move || {
         let head = CandlesHead {
             symbol: &symbol,
-            source: stored.source,
+            state: DataState::Ready,
+            detail: None,
+            progress: None,
+            source: Some(stored.source),
             simulated: Simulated(stored.simulated),
             suspect: Mark(suspect),
         };
@@ -143,8 +150,32 @@ fn asked(query: &[u8]) -> Result<(Symbol, usize), Problem> {
     Ok((symbol, days.unwrap_or(DAYS_DEFAULT)))
 }
 
-fn not_stored() -> Problem {
-    Problem::new(404, "candles_not_found", "No daily candles are stored of this symbol.")
+/// Answers for a symbol without candles: whether they are being fetched. 404 if no list has it.
+fn without(
+    state: &State,
+    symbol: &Symbol,
+    call: &Call<'_>,
+    response: &mut Response<'_>,
+) -> Handled {
+    let work = state.candle_work.load();
+    let its = work.state_of(symbol);
+    if its == DataState::None && !is_listed(state, symbol) {
+        let detail = "No list of instruments has this symbol.";
+        return Err(Problem::new(404, "candles_not_found", detail));
+    }
+    let detail = work.detail.as_deref().filter(|_| its == DataState::Unreachable);
+    let progress = work.progress.filter(|_| its == DataState::Loading);
+    let head = CandlesHead::without(symbol, its, detail, progress);
+    CandlesDocument::of(&head, &[]).write(DAYS_MAX, response.body());
+    let tag = etag(response.written());
+    send_tagged(call, &tag, &[("Cache-Control", PUBLIC), ("Vary", POLICY.vary)], response)
+}
+
+/// Whether some list has the symbol: of instruments, of indices, or of what signals are made of.
+fn is_listed(state: &State, symbol: &Symbol) -> bool {
+    state.instruments.load().contains(symbol.as_str())
+        || state.indices.all().any(|index| index.symbol == *symbol)
+        || state.universe.load().symbols().contains(symbol)
 }
 
 fn busy() -> Problem {

@@ -22,6 +22,10 @@ const SYMBOLS_MAX: usize = 512;
 /// Time for which candles are served before they are read again. A new one comes once a day.
 const LIFE_MS: u64 = 30_000;
 
+/// The same of a symbol without candles: those that are being fetched are asked for each three
+/// seconds.
+const ABSENT_LIFE_MS: u64 = 2_000;
+
 /// Most compressed documents. They have a limit of their own, because a client may request any
 /// number of days. Each is some 40 KiB for the usual 250 days and 90 KiB for 600.
 const COMPRESSED_MAX: usize = 512;
@@ -140,7 +144,8 @@ impl KeptCandles {
         document: Option<Arc<CandlesDocument>>,
         now_mono_ms: u64,
     ) {
-        let entry = Entry { document, until_mono_ms: now_mono_ms + LIFE_MS };
+        let life_ms = if document.is_some() { LIFE_MS } else { ABSENT_LIFE_MS };
+        let entry = Entry { document, until_mono_ms: now_mono_ms + life_ms };
         // Evicted first: symbols without candles, then those read longest ago.
         let worth = |entry: &Entry| Some((entry.document.is_some(), entry.until_mono_ms));
         self.symbols.lock().insert(symbol.clone(), entry, worth);
@@ -192,6 +197,7 @@ mod tests {
     use crate::base::Source;
     use crate::http::CachePolicy;
     use crate::views::candles::CandlesHead;
+    use crate::views::states::DataState;
     use crate::views::values::{Mark, Simulated};
 
     fn symbol(number: usize) -> Symbol {
@@ -201,7 +207,10 @@ mod tests {
     fn document() -> Option<Arc<CandlesDocument>> {
         let head = CandlesHead {
             symbol: &symbol(0),
-            source: Source::Public,
+            state: DataState::Ready,
+            detail: None,
+            progress: None,
+            source: Some(Source::Public),
             simulated: Simulated(false),
             suspect: Mark(false),
         };

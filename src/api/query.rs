@@ -62,6 +62,15 @@ pub(super) fn parameter<T>(
     read(&text).map(Some).ok_or_else(|| invalid(name, expected))
 }
 
+/// A parameter that is off if it is absent.
+///
+/// # Errors
+/// 400 `validation_failed`.
+pub(super) fn switch(query: &[u8], name: &'static str) -> Result<bool, Problem> {
+    let given = parameter(query, name, "This is true or false.", |text| text.parse().ok())?;
+    Ok(given.unwrap_or(false))
+}
+
 /// A whole number of these, in digits alone: no sign, no blank.
 pub(super) fn whole<N: FromStr + PartialOrd>(
     allowed: RangeInclusive<N>,

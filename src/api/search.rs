@@ -1,4 +1,5 @@
-//! `GET /api/market/search`: instruments by ticker, name or ISIN, from memory.
+//! `GET /api/market/search`: instruments by ticker, name or ISIN, or by whole symbols, for their
+//! names; from memory.
 //!
 //! Runs on the edge. Never waits.
 
@@ -6,6 +7,7 @@ use crate::api::call::{Call, Handled};
 use crate::api::query::{invalid, one};
 use crate::api::replies::send_tagged;
 use crate::api::state::State;
+use crate::api::symbols::symbols;
 use crate::base::Symbol;
 use crate::http::document::coding::etag;
 use crate::http::document::variants::PUBLIC;
@@ -14,21 +16,36 @@ use crate::market::InstrumentList;
 use crate::market::search::{QUERY_BYTES_MAX, Query, WORDS_MAX};
 use crate::portfolio::Securities;
 use crate::views::quotes::{FoundInstrument, SearchResults};
-use crate::views::values;
 use crate::views::values::Day;
+use crate::views::values::write;
 
 /// Most instruments listed.
-pub(super) const RESULTS_MAX: usize = 20;
+const RESULTS_MAX: usize = 20;
 
 /// Never waits.
 pub(crate) fn read(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
-    let text = one(call.query(), "q")?.unwrap_or_default();
-    let query = Query::parse(&text).ok_or_else(unusable)?;
     let list = state.instruments.load_full();
+    let text = one(call.query(), "q")?;
+    let Some(text) = text else {
+        let wanted = symbols(call.query())?;
+        let known = wanted.into_iter().filter(|symbol| list.contains(symbol.as_str()));
+        let named = known.map(|symbol| FoundInstrument { name: list.name_of(&symbol), symbol });
+        return send(&list, named.collect(), call, response);
+    };
+    let query = Query::parse(&text).ok_or_else(unusable)?;
     let instruments = found(&list, &state.portfolio.securities.load(), &query);
+    send(&list, instruments, call, response)
+}
+
+fn send(
+    list: &InstrumentList,
+    instruments: Vec<FoundInstrument<'_>>,
+    call: &Call<'_>,
+    response: &mut Response<'_>,
+) -> Handled {
     let count = instruments.len();
     let results = SearchResults { as_of: Day(list.as_of()), count, instruments };
-    values::write(response.body(), &results);
+    write(response.body(), &results);
     send_tagged(call, &etag(response.written()), &[("Cache-Control", PUBLIC)], response)
 }
 

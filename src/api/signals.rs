@@ -4,16 +4,17 @@
 use super::state::State;
 use crate::api::call::{Call, Handled};
 use crate::api::query::{ONCE, invalid, once, whole};
-use crate::api::replies::{send_published, send_tagged};
+use crate::api::replies::{OF_ALL_CODINGS, send_published, send_tagged};
 use crate::base::{Symbol, Words};
 use crate::http::document::coding::etag;
 use crate::http::document::variants::PUBLIC;
-use crate::http::{Problem, PublishedJson, Response};
+use crate::http::{Problem, Response};
 use crate::signals::{Direction, ListedSignal};
 use crate::views::signals::SignalList;
+use crate::views::states::DataState;
 
-/// The first list is published once the candles of every symbol have been fetched.
-const RETRY_AFTER_S: u64 = 30;
+/// Until the store of a node that begins was read.
+const RETRY_AFTER_S: u64 = 2;
 
 /// Conditions on the signals to list.
 #[derive(Default)]
@@ -21,8 +22,6 @@ struct Filter {
     direction: Option<Direction>,
     symbol: Option<Symbol>,
     samples_min: u32,
-    /// True: only provisional signals. False: only the others.
-    provisional: Option<bool>,
 }
 
 impl Filter {
@@ -30,33 +29,43 @@ impl Filter {
         self.direction.is_none_or(|direction| signal.direction == direction)
             && self.symbol.as_ref().is_none_or(|symbol| signal.symbol == *symbol)
             && signal.samples >= self.samples_min
-            && self.provisional.is_none_or(|provisional| signal.provisional == provisional)
     }
 }
 
 /// Every signal of the last published date. Never waits.
 pub(super) fn list(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let Some(filter) = filter(call.query())? else {
-        return prepared(&state.signals, call, response);
+        if send_published(&state.signals, call, response)? {
+            return Ok(());
+        }
+        return awaited(state, call, response);
     };
     let list = state.signal_list.load();
-    let list = list.as_deref().ok_or_else(not_ready)?;
+    let Some(list) = list.as_deref() else { return awaited(state, call, response) };
     SignalList::of(list, |signal| filter.keeps(signal)).write(response.body());
     send_tagged(call, &etag(response.written()), &[("Cache-Control", PUBLIC)], response)
 }
 
 /// The record of published signals. Never waits.
 pub(super) fn record(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
-    prepared(&state.signals_record, call, response)
+    if send_published(&state.signals_record, call, response)? {
+        return Ok(());
+    }
+    let detail = "The record has not been read from the database yet.";
+    Err(Problem::unavailable("signals_not_ready", detail, RETRY_AFTER_S))
 }
 
-fn prepared(slot: &PublishedJson, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
-    if send_published(slot, call, response)? { Ok(()) } else { Err(not_ready()) }
-}
-
-fn not_ready() -> Problem {
-    let detail = "No signals have been published yet; candles are being fetched.";
-    Problem::unavailable("signals_not_ready", detail, RETRY_AFTER_S)
+/// Answers before the first list: whether it is being made.
+fn awaited(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
+    let work = state.candle_work.load();
+    // The list may have come between two looks.
+    let its = match work.state {
+        DataState::Ready => DataState::Loading,
+        its => its,
+    };
+    let detail = work.detail.as_deref().filter(|_| its != DataState::Loading);
+    SignalList::awaited(its, detail, work.progress).write(response.body());
+    send_tagged(call, &etag(response.written()), &OF_ALL_CODINGS, response)
 }
 
 /// The filter of the query; `None` if there is none. All faults are reported.
@@ -64,7 +73,7 @@ fn filter(query: &[u8]) -> Result<Option<Filter>, Problem> {
     let mut filter = Filter::default();
     let mut given = false;
     let mut faults: Vec<(&'static str, &'static str)> = Vec::new();
-    for name in ["direction", "symbol", "min_samples", "provisional"] {
+    for name in ["direction", "symbol", "min_samples"] {
         let text = match once(query, name.as_bytes()) {
             Ok(None) => continue,
             Ok(Some(text)) => text,
@@ -82,10 +91,6 @@ fn filter(query: &[u8]) -> Result<Option<Filter>, Problem> {
             "symbol" => {
                 filter.symbol = Symbol::parse(&text);
                 (filter.symbol.is_some(), "EXCHANGE:TICKER, such as NSE:INFY.")
-            }
-            "provisional" => {
-                filter.provisional = text.parse().ok();
-                (filter.provisional.is_some(), "Either true or false.")
             }
             _ => {
                 let samples = whole(0..=u32::MAX)(&text);
@@ -120,13 +125,9 @@ mod tests {
         let read = filter(b"direction=bearish&symbol=NSE%3AM%26M&min_samples=30").unwrap().unwrap();
         assert_eq!(read.direction, Some(Direction::Bearish));
         assert_eq!(read.symbol.unwrap().as_str(), "NSE:M&M");
-        assert_eq!((read.samples_min, read.provisional), (30, None));
-        for (text, wanted) in [("true", true), ("false", false)] {
-            let read = filter(format!("provisional={text}").as_bytes()).unwrap().unwrap();
-            assert_eq!(read.provisional, Some(wanted));
-        }
-        let all = "direction=up&symbol=INFY&min_samples=-1&provisional=1";
-        assert_eq!(fields(all), ["direction", "symbol", "min_samples", "provisional"]);
+        assert_eq!(read.samples_min, 30);
+        let all = "direction=up&symbol=INFY&min_samples=-1";
+        assert_eq!(fields(all), ["direction", "symbol", "min_samples"]);
         for bad in ["min_samples=+3", "min_samples=9999999999", "min_samples=", "min_samples=%"] {
             assert_eq!(fields(bad), ["min_samples"], "{bad}");
         }
