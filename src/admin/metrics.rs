@@ -194,6 +194,17 @@ fn connections(text: &mut Exposition, watched: &Watched) {
              exceeded its limit (crowded)." = ("reason", timed_out);
         gauge "bhav_http_unread_output_bytes" "Output that clients have not read yet."
             = edge.unread.bytes();
+        gauge "bhav_http_upload_bytes" "Files that arrive or are being read."
+            = edge.uploads.bytes();
+        counters "bhav_http_uploads_refused_total"
+            "Files refused: the memory for files is used up, or the user has two others."
+            = ("reason", [("memory", edge.uploads.crowded.value()),
+                ("user", edge.uploads.of_busy_users.value())]);
+        gauge "bhav_ledgers_kept_bytes" "Computed ledgers that are kept in memory."
+            = edge.service.state().trades.kept_bytes();
+        counter "bhav_imports_throttled_total"
+            "Files refused because their user sent too many in a minute."
+            = edge.service.state().trades.attempts.refused();
         counter "bhav_admin_connections_evicted_total"
             "Silent connections of the listener for metrics and probes that were ended for a new \
              one, because all were taken." = watched.made_room.value();
@@ -365,23 +376,23 @@ fn caches(text: &mut Exposition, watched: &Watched) {
     let sources = &watched.sources;
     let l1 = state.l1.stats();
     let l2 = sources.l2.stats();
-    let answers = sources.responses.stats();
+    let responses = sources.responses.stats();
     let [candles, documents] = state.candles.stats();
     let look_ups = [
         ("l1", l1.hits, l1.misses, l1.evictions),
         ("l2", l2.hits, l2.misses, l2.evictions),
-        ("answers", answers.hits, answers.misses, answers.evictions),
+        ("answers", responses.hits, responses.misses, responses.evictions),
         ("candles", candles.hits, candles.misses, candles.evictions),
         ("candles_compressed", documents.hits, documents.misses, documents.evictions),
     ];
     let entries = [
         ("l1", l1.size as u64),
         ("l2", l2.entries),
-        ("answers", answers.users as u64),
+        ("answers", responses.users as u64),
         ("candles", candles.entries as u64),
         ("candles_compressed", documents.entries as u64),
     ];
-    let bytes = [("l1", l1.bytes as u64), ("l2", l2.bytes), ("answers", answers.bytes as u64)];
+    let bytes = [("l1", l1.bytes as u64), ("l2", l2.bytes), ("answers", responses.bytes as u64)];
     let distrusted = DISTRUSTED.into_iter().zip(l2.distrusted).chain([("ahead", l1.ahead)]);
     families! { text;
         counters "bhav_cache_hits_total" "Look-ups that found an entry."

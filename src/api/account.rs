@@ -137,7 +137,7 @@ pub(super) fn erase(state: &State, call: &Call<'_>, response: &mut Response<'_>)
     let client = call.request.client_address();
     let deleted = state.auth.erase(call.caller(), password, client)?;
     // No client can request the user's cached responses any more, but they must not stay in memory.
-    state.portfolio.answers.invalidate(call.caller().id.0);
+    state.portfolio.responses.invalidate(call.caller().id.0);
     let message = "The account and everything stored for it are erased.";
     let cleared = [cleared(call.request), proof_cleared(call.request)];
     reply_and_set(200, &AccountErased { message, deleted }, &cleared, response);

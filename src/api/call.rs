@@ -6,7 +6,7 @@ use crate::api::state::State;
 use crate::auth::{ApiKey, Caller};
 use crate::base::Scope;
 use crate::http::settings::HttpSettings;
-use crate::http::{BodyLimits, Method, Problem, Request, Response};
+use crate::http::{BodyLimits, Method, Problem, Request, Response, Upload};
 
 /// A request with the router's findings about it.
 pub struct Call<'a> {
@@ -28,6 +28,14 @@ impl Call<'_> {
         self.caller.as_ref().expect("the route's access is User, so the dispatch identified one")
     }
 
+    /// The last segment of the path, of a route whose path ends in a name.
+    pub(super) fn path_name(&self) -> String {
+        let normal = self.request.normal_path();
+        let path = normal.as_deref().unwrap_or(self.request.path());
+        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        String::from_utf8_lossy(name).into_owned()
+    }
+
     /// The API key that came with the request.
     pub(super) fn key(&self) -> Option<&Arc<ApiKey>> {
         self.caller.as_ref()?.key.as_ref()
@@ -39,6 +47,14 @@ pub(super) type Handled = Result<(), Problem>;
 
 /// A handler of a route.
 pub(crate) type Handler = fn(&State, &Call<'_>, &mut Response<'_>) -> Handled;
+
+/// How a route takes a body that is a file.
+pub struct Taking {
+    /// Refuses by the head what can be refused by it, before the file comes. Must not park.
+    pub(super) admit: fn(&State, &Call<'_>) -> Result<(), Problem>,
+    /// Handles a request whose file has arrived.
+    pub(super) take: fn(&State, &Call<'_>, Upload, &mut Response<'_>) -> Handled,
+}
 
 /// The callers that may use a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +94,8 @@ impl Keys {
 /// One route.
 pub struct Route {
     pub method: Method,
-    /// `{id}` as a whole segment stands for a positive number, or for the id of an API key.
+    /// `{id}` as a whole segment stands for a positive number, for the id of an API key, or at the
+    /// end of some paths for a name.
     pub path: &'static str,
     /// Whose data it reaches: everybody's, the caller's own, or the server's.
     pub access: Access,
@@ -87,6 +104,8 @@ pub struct Route {
     /// Limits of a request's body, by the settings in force.
     pub body: fn(&HttpSettings) -> BodyLimits,
     pub run: Handler,
+    /// Of a route whose body is a file. `run` answers a request without a body there.
+    pub upload: Option<Taking>,
     /// Its purpose, in one line.
     pub doc: &'static str,
 }

@@ -11,12 +11,14 @@ use crate::brokers::sends_a_form;
 use crate::http::document::negotiate::{Coding, preferred_coding};
 use crate::http::settings::HttpSettings;
 use crate::http::{BodyLimits, Method, Preconditions, Problem, Request, Response};
-use crate::web::File;
+use crate::web::{File, page_without_slash};
 
 /// The content at a path of the dashboard.
 #[derive(Clone, Copy)]
 pub(super) enum Place {
     File(&'static File),
+    /// A page, but for a slash at the end of the path.
+    Slashed,
     /// Nothing is there, and a person asked.
     Missing(&'static File),
     /// Target of a broker's login, which sends the browser here.
@@ -31,6 +33,7 @@ impl Place {
         let is_its = |broker: &Broker| letter == Some(broker.as_str().as_bytes());
         match Broker::ALL.into_iter().find(is_its) {
             Some(broker) => Some(Self::Return(broker)),
+            None if page_without_slash(path).is_some() => Some(Self::Slashed),
             None => site.find(path).map(Self::File),
         }
     }
@@ -46,7 +49,9 @@ impl Place {
     pub(super) fn allowed_methods(self) -> &'static str {
         match self {
             Self::Return(broker) if sends_a_form(broker) => "GET, HEAD, OPTIONS, POST",
-            Self::File(_) | Self::Missing(_) | Self::Return(_) => "GET, HEAD, OPTIONS",
+            Self::File(_) | Self::Slashed | Self::Missing(_) | Self::Return(_) => {
+                "GET, HEAD, OPTIONS"
+            }
         }
     }
 
@@ -54,7 +59,9 @@ impl Place {
     pub(super) fn body_limits(self, settings: &HttpSettings) -> BodyLimits {
         match self {
             Self::Return(broker) if sends_a_form(broker) => form_limits(settings),
-            Self::File(_) | Self::Missing(_) | Self::Return(_) => settings.body_limits(),
+            Self::File(_) | Self::Slashed | Self::Missing(_) | Self::Return(_) => {
+                settings.body_limits()
+            }
         }
     }
 
@@ -77,10 +84,22 @@ impl Place {
         }
         match self {
             Self::File(file) => send(state, file, request.preconditions(), request, response),
+            Self::Slashed => redirect(request, response),
             Self::Missing(file) => send(state, file, Preconditions::NONE, request, response),
             Self::Return(broker) => send_broker_return(broker, request, response),
         }
     }
+}
+
+/// Leads to the page without the slash, with the same query.
+fn redirect(request: &Request<'_>, response: &mut Response<'_>) -> Handled {
+    let nothing = || Problem::new(404, "not_found", "There is nothing at this path.");
+    let page = page_without_slash(request.path()).ok_or_else(nothing)?;
+    let query = request.query().map(|query| format!("?{}", String::from_utf8_lossy(query)));
+    let location = format!("{page}{}", query.unwrap_or_default());
+    response.body();
+    response.send(308, "", &[("Location", &location), ("Cache-Control", "no-cache")]);
+    Ok(())
 }
 
 /// Parks once for each file in the life of a process, while it is compressed. If the lane is busy

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::api::call::{Access, Call, Handled, Route};
+use crate::api::call::{Access, Call, Handled, Route, Taking};
 use crate::api::errors;
 use crate::api::mcp::Tools;
 use crate::api::pages::Place;
@@ -12,7 +12,7 @@ use crate::api::routes::ROUTES;
 use crate::api::state::State;
 use crate::auth::{ApiKey, Caller, KeyRefusal, holds_key, number};
 use crate::http::settings::HttpSettings;
-use crate::http::{BodyLimits, Due, Group, Method, Problem, Request, Response, Serve};
+use crate::http::{BodyLimits, Due, Group, Method, Problem, Request, Response, Serve, Upload};
 use crate::rt::News;
 
 /// Kind of the requests for the dashboard's pages and files in the statistics: after all routes.
@@ -36,10 +36,7 @@ impl Api {
     }
 
     fn dispatch(&self, request: &Request<'_>, response: &mut Response<'_>) -> Handled {
-        if request.query().is_some_and(has_key) {
-            self.state.auth.api_keys.refused.increment(KeyRefusal::Query);
-            return Err(errors::key_refused(KeyRefusal::Query));
-        }
+        self.expect_no_key_in_query(request)?;
         let method = request.method();
         let sent = request.path();
         let (place, normal) = found_for(request, sent);
@@ -63,6 +60,29 @@ impl Api {
         }
     }
 
+    fn expect_no_key_in_query(&self, request: &Request<'_>) -> Result<(), Problem> {
+        if request.query().is_some_and(has_key) {
+            self.state.auth.api_keys.refused.increment(KeyRefusal::Query);
+            return Err(errors::key_refused(KeyRefusal::Query));
+        }
+        Ok(())
+    }
+
+    /// The route of a request whose body is a file, and the call, if its caller may make it.
+    fn upload_of<'r>(
+        &self,
+        request: &'r Request<'r>,
+    ) -> Result<(&'static Taking, Call<'r>), Problem> {
+        self.expect_no_key_in_query(request)?;
+        let (place, _) = found_for(request, request.path());
+        let Found::Route(number, path_id) = place else { return Err(Problem::internal()) };
+        let route = &ROUTES[number];
+        let taking = route.upload.as_ref().ok_or_else(Problem::internal)?;
+        let caller = self.admitted(route, request)?;
+        self.expect_change(route, request)?;
+        Ok((taking, Call { request, caller, path_id }))
+    }
+
     /// Answers a path that is not a route: a page of the dashboard, or 404.
     fn page(&self, path: &[u8], request: &Request<'_>, response: &mut Response<'_>) -> Handled {
         let place = Place::at(&self.state, path);
@@ -83,13 +103,18 @@ impl Api {
     fn run(&self, number: usize, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
         let route = &ROUTES[number];
         if route.method != Method::Get {
-            if self.state.is_read_only && !only_reads(route) {
-                let here = |other: &&Route| other.path == route.path && only_reads(other);
-                return Err(errors::read_only(methods_of(ROUTES.iter().filter(here))));
-            }
-            refuse_unsupported_change(route, call.request)?;
+            self.expect_change(route, call.request)?;
         }
         (route.run)(&self.state, call, response)
+    }
+
+    /// Refuses a change that is not made here, or not as requested.
+    fn expect_change(&self, route: &Route, request: &Request<'_>) -> Result<(), Problem> {
+        if self.state.is_read_only && !only_reads(route) {
+            let here = |other: &&Route| other.path == route.path && only_reads(other);
+            return Err(errors::read_only(methods_of(ROUTES.iter().filter(here))));
+        }
+        refuse_unsupported_change(route, request)
     }
 
     /// Sends a refusal and logs it once, with the request id that the client sees.
@@ -186,6 +211,34 @@ impl Serve for Api {
         }
     }
 
+    fn admit(&self, head: &Request<'_>) -> Result<i64, Problem> {
+        let (taking, call) = self.upload_of(head)?;
+        (taking.admit)(&self.state, &call)?;
+        Ok(call.caller().id.0)
+    }
+
+    fn refuse_upload(&self, head: &Request<'_>, problem: &Problem, response: &mut Response<'_>) {
+        self.refuse(problem, head, response);
+    }
+
+    fn serve_upload<'a>(
+        &'a self,
+        request: &Request<'_>,
+        upload: Upload,
+        response: &mut Response<'a>,
+    ) {
+        if let Found::Route(number, _) = found_for(request, request.path()).0 {
+            response.is_of_kind(number + 1);
+        }
+        // Once more: the login may have ended since the head came.
+        let handled = self
+            .upload_of(request)
+            .and_then(|(taking, call)| (taking.take)(&self.state, &call, upload, response));
+        if let Err(problem) = handled {
+            self.refuse(&problem, request, response);
+        }
+    }
+
     fn has_pages(&self) -> bool {
         self.state.site.is_some()
     }
@@ -258,14 +311,27 @@ struct Pattern {
     before: &'static [u8],
     /// The part after `{id}`; `None` if the path has none.
     after: Option<&'static [u8]>,
-    /// `{id}` is the id of an API key, a number in base62.
-    is_key: bool,
+    id: IdForm,
 }
+
+/// What stands for `{id}` in a path.
+#[derive(Clone, Copy)]
+enum IdForm {
+    /// A positive number.
+    Number,
+    /// The id of an API key, a number in base62.
+    Key,
+    /// A name that clients give.
+    Name,
+}
+
+/// Longest name in a path.
+const NAME_BYTES_MAX: usize = 64;
 
 /// The patterns of [`ROUTES`], in the same order.
 const PATTERNS: [Pattern; ROUTES.len()] = {
     let mut patterns =
-        [const { Pattern { before: b"", after: None, is_key: false } }; ROUTES.len()];
+        [const { Pattern { before: b"", after: None, id: IdForm::Number } }; ROUTES.len()];
     let mut number = 0;
     while number < patterns.len() {
         patterns[number] = Pattern::of(ROUTES[number].path.as_bytes());
@@ -280,29 +346,41 @@ impl Pattern {
         while at < path.len() {
             let (before, rest) = path.split_at(at);
             if let [b'{', b'i', b'd', b'}', after @ ..] = rest {
-                return Self {
-                    before,
-                    after: Some(after),
-                    is_key: matches!(before, b"/api/keys/"),
+                let id = match before {
+                    b"/api/keys/" => IdForm::Key,
+                    b"/api/trades/accounts/"
+                    | b"/api/trades/corrections/"
+                    | b"/api/trades/conflicts/"
+                    | b"/api/trades/tax/" => IdForm::Name,
+                    _ => IdForm::Number,
                 };
+                return Self { before, after: Some(after), id };
             }
             at += 1;
         }
-        Self { before: path, after: None, is_key: false }
+        Self { before: path, after: None, id: IdForm::Number }
     }
 
     /// Whether `path` matches. The inner value is the number at `{id}`, if there is one.
     fn matched(&self, path: &[u8]) -> Option<Option<i64>> {
         let Some(after) = self.after else { return (self.before == path).then_some(None) };
         let digits = path.strip_prefix(self.before)?.strip_suffix(after)?;
-        if self.is_key {
-            return number(digits).map(|id| Some(id.cast_signed()));
+        match self.id {
+            IdForm::Key => return number(digits).map(|id| Some(id.cast_signed())),
+            IdForm::Name => return is_name(digits).then_some(None),
+            IdForm::Number => {}
         }
         // Ids are written without sign and leading zero.
         let plain = digits.first()?.is_ascii_digit() && *digits.first()? != b'0';
         let id = std::str::from_utf8(digits).ok().filter(|_| plain)?.parse().ok()?;
         Some(Some(id))
     }
+}
+
+/// Whether a segment of a path is a name: 1 to 64 of `A-Za-z0-9._-`.
+fn is_name(segment: &[u8]) -> bool {
+    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    (1..=NAME_BYTES_MAX).contains(&segment.len()) && segment.iter().all(allowed)
 }
 
 /// Refuses a change that this API cannot make as requested: to a part of a resource (RFC 9110

@@ -8,10 +8,12 @@ use crate::api::call::Keys::{Any, Never, With};
 use crate::api::call::{Access, Handler, Keys, Route};
 use crate::api::{
     account, activation, candles, description, health, journal, journal_search, keys, mcp, movers,
-    portfolio, quotes, search, signals, snapshot, stream, watchlists,
+    portfolio, quotes, search, signals, snapshot, stream, trades, watchlists,
 };
 use crate::base::Broker::{A, B};
-use crate::base::Scope::{JournalRead, JournalWrite, MarketRead, PortfolioRead, SignalsRead};
+use crate::base::Scope::{
+    JournalRead, JournalWrite, MarketRead, PortfolioRead, SignalsRead, TradesRead, TradesWrite,
+};
 use crate::http::Method;
 use crate::http::Method::{Delete, Get, Post, Put};
 use crate::http::settings::HttpSettings;
@@ -25,7 +27,8 @@ const fn route(
     run: Handler,
     doc: &'static str,
 ) -> Route {
-    Route { method, path, access, keys, body: HttpSettings::body_limits, run, doc }
+    let body = HttpSettings::body_limits;
+    Route { method, path, access, keys, body, run, upload: None, doc }
 }
 
 /// Every route, the most used first, because they are searched in this order. A GET route also
@@ -88,6 +91,51 @@ pub const ROUTES: &[Route] = &[
         "Replaces an entry of the journal"),
     route((Delete, "/api/journal/{id}"), User, With(JournalWrite), journal::delete,
         "Deletes an entry of the journal"),
+    route((Get, "/api/trades"), User, With(TradesRead), trades::list,
+        "The trades that fit, newest first"),
+    route((Delete, "/api/trades"), User, Never, trades::delete_all,
+        "Deletes all trades, imports, corrections and choices"),
+    route((Get, "/api/trades.csv"), User, With(TradesRead), trades::csv,
+        "The trades that fit, as CSV"),
+    Route {
+        body: HttpSettings::upload_limits,
+        upload: Some(trades::IMPORT),
+        ..route((Post, "/api/trades/imports"), User, With(TradesWrite), trades::import_nothing,
+            "Reads a broker's file, and shows what it would add")
+    },
+    route((Get, "/api/trades/imports"), User, With(TradesRead), trades::imports,
+        "The imports, the newest first"),
+    route((Post, "/api/trades/imports/{id}/confirm"), User, With(TradesWrite), trades::confirm,
+        "Makes an import count"),
+    route((Get, "/api/trades/lots"), User, With(TradesRead), trades::lots,
+        "Open lots at the end of a day"),
+    route((Delete, "/api/trades/imports/{id}"), User, With(TradesWrite), trades::undo,
+        "Drops a preview, or undoes an import"),
+    route((Get, "/api/trades/accounts"), User, With(TradesRead), trades::accounts,
+        "Demat accounts, and whose each is"),
+    route((Get, "/api/trades/gains"), User, With(TradesRead), trades::gains,
+        "A financial year's gains of one person"),
+    route((Get, "/api/trades/gains.csv"), User, With(TradesRead), trades::gains_csv,
+        "The parts of those gains, as CSV"),
+    route((Get, "/api/trades/returns"), User, With(TradesRead), trades::returns,
+        "What a person's shares returned a year"),
+    route((Get, "/api/trades/agreement"), User, With(TradesRead), trades::agreement,
+        "The broker's own report against the ledger"),
+    route((Get, "/api/trades/tax/{id}/112a.csv"), User, With(TradesRead), trades::worksheet,
+        "Schedule 112A of a financial year as a worksheet"),
+    route((Get, "/api/trades/reconciliation"), User, With(TradesRead), trades::reconciliation,
+        "The ledger against what the brokers hold"),
+    route((Put, "/api/trades/accounts/{id}"), User, With(TradesWrite), trades::set_person,
+        "Says whose a demat account is"),
+    route((Get, "/api/trades/corrections"), User, With(TradesRead), trades::corrections,
+        "What was said of the ledger that no trade says"),
+    route((Put, "/api/trades/corrections/{id}"), User, With(TradesWrite), trades::put_correction,
+        "Adds or replaces a correction"),
+    route((Delete, "/api/trades/corrections/{id}"), User, With(TradesWrite),
+        trades::delete_correction,
+        "Deletes a correction"),
+    route((Put, "/api/trades/conflicts/{id}"), User, With(TradesWrite), trades::choose,
+        "Keeps one of two rows that differ"),
     route((Get, "/api/watchlists"), User, With(PortfolioRead), watchlists::read,
         "The account's watch lists"),
     route((Put, "/api/watchlists"), User, Never, watchlists::replace,

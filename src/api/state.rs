@@ -13,11 +13,12 @@ use crate::api::event_streams::EventStreams;
 use crate::api::kept_candles::KeptCandles;
 use crate::api::portfolio::PortfolioState;
 use crate::api::quote_source::QuoteSource;
+use crate::api::trades::TradesState;
 use crate::auth::throttle::{Key, Throttle};
 use crate::auth::{Auth, Caller};
 use crate::base::{ByBroker, Clock, MarketDay};
 use crate::brokers::{BrokerA, PortfolioClient};
-use crate::cache::{L1, Movers, Pending};
+use crate::cache::{CandleWork, L1, Movers, Pending};
 use crate::http::{Prepared, Problem, PublishedJson};
 use crate::market::{IndexList, InstrumentList, MarketCalendar, Sectors, Universe};
 use crate::ops::RefusalLines;
@@ -41,6 +42,8 @@ pub struct State {
     pub signals: Arc<PublishedJson>,
     pub signals_record: Arc<PublishedJson>,
     pub signal_list: Arc<ArcSwapOption<SignalList>>,
+    /// What is being done about candles.
+    pub(crate) candle_work: Arc<ArcSwap<CandleWork>>,
     /// Daily candles that clients asked for.
     pub(crate) candles: KeptCandles,
     pub l1: Arc<L1>,
@@ -51,7 +54,7 @@ pub struct State {
     /// The shares of which signals are made.
     pub(crate) universe: ArcSwap<Universe>,
     /// The sectors of companies.
-    pub(crate) sectors: ArcSwap<Sectors>,
+    pub(crate) sectors: Arc<ArcSwap<Sectors>>,
     pub health: Arc<ArcSwapOption<Prepared>>,
     /// The source of real-time quotes.
     pub broker_a: Arc<BrokerA>,
@@ -65,6 +68,7 @@ pub struct State {
     pub miss_wait_ms: u64,
     pub(crate) cors: CorsInForce,
     pub portfolio: PortfolioState,
+    pub trades: TradesState,
     /// Limits the log lines about refused requests.
     pub refusal_lines: RefusalLines,
     /// Addresses of the brokers' login pages, to which the API key is appended. `None` in a public
