@@ -15,7 +15,6 @@ use serde_json::{Map, Value, json};
 
 use crate::api::journal::LIMIT_MAX;
 use crate::api::portfolio::pnl;
-use crate::api::search::RESULTS_MAX;
 use crate::api::symbols::SYMBOLS_MAX;
 use crate::api::watchlists::LISTS_MAX;
 use crate::api::{Access, Keys, ROUTES, Route, candles};
@@ -23,6 +22,8 @@ use crate::auth::TOKEN_LIFE_S;
 use crate::base::{Broker, PositionKind, Scope, Source, Symbol};
 use crate::cache::movers;
 use crate::http::{Method, ProblemDocument};
+use crate::ledger::file::RefusedReason;
+use crate::market::universe::SYMBOLS_MAX as UNIVERSE_MAX;
 use crate::market::{Origin, Phase};
 use crate::ops::exit::VERSION;
 use crate::portfolio::PointSource;
@@ -42,10 +43,12 @@ use crate::views::quotes::{Movers, SearchResults};
 use crate::views::signals::{SignalList, SignalRecord};
 use crate::views::snapshot::Snapshot;
 use crate::views::states::{
-    CacheBackend, ExposedReason, FeedState, KeyState, RelayState, Role, ServiceState, StoreState,
-    TickerState, TokenOrigin, WarmerState,
+    CacheBackend, DataState, ExposedReason, FeedState, KeyState, RelayState, Role, ServiceState,
+    Severity, StoreState, TickerState, TokenOrigin, WarmerState,
 };
-use crate::views::sync::{self, RowName, SyncedBrokerA, SyncedBrokerB};
+use crate::views::sync::{self, RowName, SyncedBrokerA, SyncedBrokerB, TradesReason};
+use crate::views::trades;
+use crate::views::trades::reconciliation::CorrectionText;
 use crate::views::values::{
     Day, Delay, Exact, Instant, Mark, Money, Percent, Quantity, Share, Simulated,
 };
@@ -53,6 +56,8 @@ use crate::views::values::{
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/api/openapi.json");
 const FRAME: &str = include_str!("openapi/frame.json");
 const OPERATIONS: &str = include_str!("openapi/operations.json");
+/// The media type of files. Generators of clients know no other; what else is taken is in words.
+const FILE_TYPE: &str = "application/octet-stream";
 /// If this variable is set, the test writes the file anew.
 const BLESS: &str = "BHAV_BLESS";
 
@@ -99,6 +104,9 @@ struct Operation {
     body: Option<String>,
     #[serde(default)]
     body_may_miss: bool,
+    /// Whether the body is a file.
+    #[serde(default)]
+    takes_file: bool,
     reply: Reply,
     /// Refusals that not every operation of this kind has. One of them replaces the common one with
     /// the same status.
@@ -219,6 +227,11 @@ fn described(route: &Route, operation: &Operation, parameters: &Map<String, Valu
     if let Some(body) = &operation.body {
         let required = !operation.body_may_miss;
         described["requestBody"] = json!({"required": required, "content": json_of(body)});
+    }
+    if operation.takes_file {
+        let binary = json!({"schema": {"type": "string", "format": "binary"}});
+        let content = json!({FILE_TYPE: binary});
+        described["requestBody"] = json!({"required": true, "content": content});
     }
     described
 }
@@ -428,6 +441,28 @@ const ORDER: [&str; 6] =
 #[derive(JsonSchema)]
 struct SyncReport {}
 
+/// The documents of the ledger.
+fn add_ledger(generator: &mut SchemaGenerator) {
+    macro_rules! views {
+        ($($view:ty),* $(,)?) => { $(generator.subschema_for::<$view>();)* };
+    }
+    views!(
+        trades::accounts::AccountPerson<'_>,
+        trades::accounts::Accounts<'_>,
+        trades::agreement::AgreementView<'_>,
+        trades::corrections::Corrections,
+        trades::corrections::StatedCorrection,
+        trades::gains::GainsView<'_>,
+        trades::imports::ImportConfirmed,
+        trades::imports::Imports<'_>,
+        trades::imports::PreviewView<'_>,
+        trades::list::Trades<'_>,
+        trades::lots::Lots<'_>,
+        trades::reconciliation::LedgerProof<'_>,
+        trades::returns::ReturnsView<'_>,
+    );
+}
+
 /// Schemas by name, with those that they refer to.
 fn of_views() -> Map<String, Value> {
     let settings = SchemaSettings::draft2020_12().for_serialize();
@@ -468,6 +503,7 @@ fn of_views() -> Map<String, Value> {
         sync::SyncReport<'_, SyncedBrokerA>,
         sync::SyncReport<'_, SyncedBrokerB>,
     );
+    add_ledger(&mut generator);
     let mut schemas = generator.take_definitions(true);
     for (names, member, keywords) in bounds() {
         for name in names {
@@ -508,9 +544,10 @@ fn bounds() -> Vec<(&'static [&'static str], &'static str, Value)> {
         (&["Watchlist"], "symbols", symbols()),
         (&["Watchlists"], "watchlists", up_to(LISTS_MAX)),
         (&["Candles"], "candles", up_to(candles::DAYS_MAX)),
-        (&["SearchResults"], "instruments", up_to(RESULTS_MAX)),
+        (&["SearchResults"], "instruments", symbols()),
         (&["Movers"], "gainers", up_to(movers::LISTED_MAX)),
         (&["Movers"], "losers", up_to(movers::LISTED_MAX)),
+        (&["Movers"], "list", up_to(UNIVERSE_MAX)),
         (&["Snapshot"], "signals", up_to(TOP_MAX)),
         (&["JournalPage", "FoundEntries"], "entries", up_to(LIMIT_MAX)),
         (&["Pnl"], "days", json!({"minimum": 1, "maximum": pnl::DAYS_MAX})),
@@ -725,15 +762,25 @@ inline! {
     };
     CacheBackend, "CacheBackend", {"type": "string", "enum": CacheBackend::ALL};
     ExposedReason, "ExposedReason", {"type": "string", "enum": ExposedReason::ALL};
+    DataState, "DataState", {"type": "string", "enum": DataState::ALL};
     FeedState, "FeedState", {"type": "string", "enum": FeedState::ALL};
     KeyState, "KeyState", {"type": "string", "enum": KeyState::ALL};
     Origin, "Origin", {"type": "string", "enum": Origin::ALL};
     RelayState, "RelayState", {"type": "string", "enum": RelayState::ALL};
     Role, "Role", {"type": "string", "enum": Role::ALL};
     ServiceState, "ServiceState", {"type": "string", "enum": ServiceState::ALL};
+    Severity, "Severity", {"type": "string", "enum": Severity::ALL};
     StoreState, "StoreState", {"type": "string", "enum": StoreState::ALL};
     TickerState, "TickerState", {"type": "string", "enum": TickerState::ALL};
     TokenOrigin, "TokenOrigin", {"type": "string", "enum": TokenOrigin::ALL};
+    CorrectionText<'_>, "CorrectionText", {
+        "type": "object",
+        "required": ["kind"],
+        "description":
+            "A correction to put. What only the person knows is null in it.",
+    };
+    RefusedReason, "RefusedReason", {"type": "string", "enum": RefusedReason::ALL};
+    TradesReason, "TradesReason", {"type": "string", "enum": TradesReason::ALL};
     PointSource, "PointSource", {"type": "string", "enum": ["sync", "close"]};
     PositionKind, "PositionKind", {"type": "string", "enum": ["day", "net"]};
 }
