@@ -6,21 +6,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
-use sonic_rs::{JsonValueTrait, Value};
-use ureq::Agent;
-
 use crate::admin::listener::AdminListen;
 use crate::app::commands::{guard_memory, say, url_of, warn_of_all_addresses};
 use crate::app::demo::Stage;
+use crate::app::demo_people::{Maker, NotMade, PASSWORD, guests};
 use crate::app::main_loop::until_end;
 use crate::app::start::App;
 use crate::auth::keys::Registration;
-use crate::base::{Broker, Clock, clock};
-use crate::brokers::code_names;
+use crate::base::Clock;
 use crate::config::Config;
 use crate::ops::exit::Failed;
 use crate::ops::state_lock::{Lock, StateLock};
-use crate::ops::{Exit, arenas, notify, owner, state_lock};
+use crate::ops::{Exit, notify, owner, state_lock};
+use crate::rt::arenas;
 use crate::rt::unix_signals::{Hangup, Signal, Signals};
 use crate::sim;
 
@@ -37,31 +35,8 @@ pub(super) const LOGINS_PER_MINUTE: u32 = 60;
 const ARGON2_MEMORY_KIB: u32 = 8;
 const ARGON2_PASSES: u32 = 1;
 
-/// A broker with the route of its sync, and key and secret of an app that the simulator knows.
-type DemoSync = (Broker, &'static str, &'static str, &'static str);
-const SYNC_A: DemoSync = (Broker::A, "/api/portfolio/sync", "simkeya-1", "simsecreta");
-const SYNC_B: DemoSync = (Broker::B, "/api/portfolio/brokerb-sync", "sim+key=b&1-1", "simsecretb");
-/// The ready-made accounts and the syncs that each has made.
-const ACCOUNTS: [(&str, &[DemoSync]); 2] =
-    [("asha@example.com", &[SYNC_A, SYNC_B]), ("ravi@example.com", &[SYNC_B])];
-pub(super) const PASSWORD: &str = "nine green parrots";
-/// Entries of each account's journal: symbol, side, quantity, price, notes.
-const ENTRIES: [(&str, &str, u32, f64, &str); 4] = [
-    ("NSE:INFY", "buy", 10, 1702.40, "Made-up entry: bought on a quiet morning."),
-    ("NSE:INFY", "sell", 10, 1731.15, "Made-up entry: the pair is closed."),
-    ("NSE:TCS", "buy", 5, 3498.00, "Made-up entry: still open."),
-    ("NSE:M&M", "buy", 3, 4120.75, "Made-up entry."),
-];
-
 /// Folders of a day and of the next one.
 const FOLDERS: [&str; 2] = ["even", "odd"];
-
-/// Longest wait for the simulated day's instruments, which a sync needs.
-const READY_WAIT_MS: u64 = 30_000;
-/// Time between two looks at what is waited for, in which a signal ends the wait.
-const LOOK: Duration = Duration::from_millis(50);
-/// Longest call of the service itself.
-const CALL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Why a public demo stops.
 enum Ended {
@@ -193,7 +168,13 @@ impl Days {
 
     /// Opens a day at the public address.
     fn opened(&mut self, day: Day, is_first: bool) -> Result<(Day, App), Ended> {
-        let app = App::start_public_demo(&day.config, &day.clock, &notice(self.period));
+        let app = App::start_public_demo(
+            &day.config,
+            &day.clock,
+            &day.sim,
+            &guests(),
+            &notice(self.period),
+        );
         let app = app.map_err(|error| (error.to_string(), error.exit()))?;
         let url = url_of(app.address());
         // Where a free port was asked for, it stays the same one.
@@ -203,7 +184,7 @@ impl Days {
         }
         tracing::info!(%url, "a day of the public demo begins");
         if is_first {
-            let accounts = ACCOUNTS.map(|(email, _)| email).join(", ");
+            let accounts = guests().map(|guest| guest.email).join(", ");
             say(&format!(
                 "bhav demo --public: a simulated exchange day for strangers. Every price is made \
                  up and says so.\naccounts, which nobody can change: {accounts}; password: \
@@ -229,15 +210,26 @@ impl Days {
         alone.http.trusted_proxies.clear();
         alone.admin.listen = AdminListen::Off;
         alone.auth.registration = Registration::Open;
-        let app = App::start(&alone, &clock).map_err(|error| (error.to_string(), error.exit()))?;
-        let made = Maker::of(app.address(), &sim, &clock).make_accounts(&mut self.signals);
+        let app = App::start_demo(&alone, &clock, &sim, &guests());
+        let app = app.map_err(|error| (error.to_string(), error.exit()))?;
+        let signals = &mut self.signals;
+        let made = Maker::of(&app, &sim).make(|longest| match signals.wait(longest) {
+            Some(Signal::End(signal)) => Some(signal),
+            _ => None,
+        });
         app.stop();
         let day = Day { sim, config, clock };
         match made {
             Ok(()) => Ok(day),
-            Err(ended) => {
+            Err(not_made) => {
                 day.end();
-                Err(ended)
+                Err(match not_made {
+                    NotMade::Ended(signal) => Ended::Signal(signal),
+                    NotMade::Failed(why) => {
+                        let why = format!("an account of the demo: {why}");
+                        Ended::Failed((why, Exit::Internal))
+                    }
+                })
             }
         }
     }
@@ -261,14 +253,11 @@ pub(super) fn limited(config: &Config) -> Config {
     config
 }
 
-/// The notice on every page.
+/// The notice on every page: one line.
 pub(super) fn notice(period: Duration) -> String {
     let minutes = period.as_secs().div_ceil(60);
     format!(
-        "Public demo: every price is made up. Log in as {} or {}, password {PASSWORD}. The \
-         accounts are read only, nothing of yours is kept, and all of it starts over every \
-         {minutes} min.",
-        ACCOUNTS[0].0, ACCOUNTS[1].0
+        "Public demo: everything is made up and read only, and starts over every {minutes} min."
     )
 }
 
@@ -277,103 +266,5 @@ fn remove(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,
-    }
-}
-
-/// Makes the accounts as a visitor of `bhav demo` would: over HTTP, with the simulated logins.
-struct Maker<'a> {
-    agent: Agent,
-    service: String,
-    sim: &'a sim::Sim,
-    clock: &'a Clock,
-}
-
-impl<'a> Maker<'a> {
-    fn of(address: &str, sim: &'a sim::Sim, clock: &'a Clock) -> Self {
-        let agent = Agent::config_builder()
-            .http_status_as_error(false)
-            .proxy(None)
-            .max_redirects(0)
-            .timeout_global(Some(CALL_TIMEOUT))
-            .build()
-            .new_agent();
-        Self { agent, service: format!("http://{address}"), sim, clock }
-    }
-
-    fn make_accounts(&self, signals: &mut Signals) -> Result<(), Ended> {
-        self.await_instruments(signals)?;
-        for (email, brokers) in ACCOUNTS {
-            self.make_account(email, brokers)
-                .map_err(|why| (format!("an account of the demo: {why}"), Exit::Internal))?;
-        }
-        Ok(())
-    }
-
-    /// Without them broker B's codes have no tickers.
-    fn await_instruments(&self, signals: &mut Signals) -> Result<(), Ended> {
-        let late_mono_ms = self.clock.monotonic_ms() + READY_WAIT_MS;
-        loop {
-            let health = self.agent.get(format!("{}/api/health", self.service)).call();
-            let health = health.ok().and_then(|mut answer| answer.body_mut().read_to_vec().ok());
-            let health: Option<Value> = health.and_then(|body| sonic_rs::from_slice(&body).ok());
-            if health.is_some_and(|health| health["warmers"]["instruments"] == "ok") {
-                return Ok(());
-            }
-            if self.clock.monotonic_ms() > late_mono_ms {
-                let why = "the simulated exchange gives no instruments".to_owned();
-                return Err((why, Exit::Internal).into());
-            }
-            if let Some(Signal::End(signal)) = signals.wait(LOOK) {
-                return Err(Ended::Signal(signal));
-            }
-        }
-    }
-
-    fn make_account(&self, email: &str, syncs: &[DemoSync]) -> Result<(), String> {
-        let body = sonic_rs::json!({ "email": email, "password": PASSWORD });
-        let session = self.post("/api/auth/register", "", &body)?;
-        let token = session["access_token"].as_str().unwrap_or_default();
-        for (broker, route, key, secret) in syncs {
-            let mut body = sonic_rs::json!({ "api_key": key, "api_secret": secret });
-            let [_, name] = code_names(*broker);
-            let code = self.code(&format!("broker_{}/{name}", broker.as_str()), name)?;
-            body[name] = Value::from(&*code);
-            self.post(route, token, &body)?;
-        }
-        let date = clock::zoned(self.clock.now()).date().to_string();
-        for (symbol, side, quantity, price, notes) in ENTRIES {
-            let body = sonic_rs::json!({
-                "traded_on": date, "symbol": symbol, "side": side, "quantity": quantity,
-                "price": price, "notes": notes,
-            });
-            self.post("/api/journal", token, &body)?;
-        }
-        Ok(())
-    }
-
-    /// A one-time code of a simulated login page.
-    fn code(&self, route: &str, member: &str) -> Result<String, String> {
-        let answer = self.sent(&format!("{}/{route}", self.sim.control_url()), "", &[])?;
-        let code = answer[member].as_str();
-        code.map(str::to_owned).ok_or_else(|| format!("{route} gives no {member}"))
-    }
-
-    fn post(&self, path: &str, token: &str, body: &Value) -> Result<Value, String> {
-        let body = sonic_rs::to_vec(body).map_err(|error| error.to_string())?;
-        self.sent(&format!("{}{path}", self.service), token, &body)
-    }
-
-    fn sent(&self, url: &str, token: &str, body: &[u8]) -> Result<Value, String> {
-        let mut request = self.agent.post(url).content_type("application/json");
-        if !token.is_empty() {
-            request = request.header("Authorization", format!("Bearer {token}"));
-        }
-        let mut answer = request.send(body).map_err(|error| format!("{url}: {error}"))?;
-        let status = answer.status().as_u16();
-        let body = answer.body_mut().read_to_vec().map_err(|error| format!("{url}: {error}"))?;
-        match status {
-            200 | 201 => sonic_rs::from_slice(&body).map_err(|error| format!("{url}: {error}")),
-            _ => Err(format!("{url}: {status}: {}", String::from_utf8_lossy(&body))),
-        }
     }
 }
