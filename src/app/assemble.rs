@@ -1,6 +1,7 @@
 //! Builds the subsystems from the settings and connects them. Nothing runs by itself yet. Main
 //! thread, at start. Benches and tests without warmers or sockets also use this.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -8,7 +9,7 @@ use arc_swap::ArcSwap;
 use crate::admin::MetricSources;
 use crate::api::{
     AdminSecrets, Administration, BrokerAccess, CorsInForce, EventStreams, KeptCandles,
-    PortfolioState, SNAPSHOT_EVENT, State, description,
+    PortfolioState, SNAPSHOT_EVENT, State, TradesState, description,
 };
 use crate::app::start_error::StartError;
 use crate::auth::throttle::Throttle;
@@ -19,9 +20,12 @@ use crate::brokers::{BrokerA, BrokerB, Public, SharedToken, login_page};
 use crate::cache::l2::Absent;
 use crate::cache::{L1, Pending, Responses, SecondLevel, SqliteL2};
 use crate::config::Config;
+use crate::config::composed::PACKAGE_STATE_DIR;
 use crate::http::PublishedJson;
 use crate::market::instruments::{Kind, embedded_instruments};
-use crate::market::{Index, IndexList, InstrumentList, MarketCalendar, Sectors, Universe};
+use crate::market::{
+    FairValues, Index, IndexList, InstrumentList, MarketCalendar, Sectors, Universe,
+};
 use crate::nodes::Lead;
 use crate::nodes::lease_thread::LeaseParts;
 use crate::nodes::valkey::{Address, NodeSecret, Refusals};
@@ -57,6 +61,8 @@ const PORTFOLIO_THREADS: usize = 2;
 const PORTFOLIO_QUEUE_MAX: usize = 512;
 /// Most exports that wait, one per user: some seconds' work of the one thread.
 const EXPORT_QUEUE_MAX: usize = 32;
+/// Most files and ledgers that wait: some seconds' work of the one thread, within their deadline.
+const LEDGER_QUEUE_MAX: usize = 32;
 /// Most waiting writes to the second level: one in flight at a time.
 const CACHE_QUEUE_MAX: usize = 8;
 /// Most waiting steps of the evening's revaluation: one at a time.
@@ -117,7 +123,10 @@ pub fn assemble(
     let (context, mailbox) = context(config, clock, calendar, indices, store, levels, &auth)?;
     let state = state(config, &context, auth)?;
     let metric_sources = metric_sources(config, &context, &state);
-    let reporter = status::reporter(&state.health, &metric_sources.report);
+    let tokens = ByBroker::of(|broker| Arc::clone(state.brokers[broker].client.token()));
+    let has_backup_timer = config.state_dir == Path::new(PACKAGE_STATE_DIR);
+    let reporter =
+        status::reporter(&state.health, &metric_sources.report, tokens, has_backup_timer);
     Ok(Assembled {
         state,
         context,
@@ -174,8 +183,9 @@ fn context(
             Arc::new(Lane::start_lowered(&spec, clock)?)
         },
         universe: Universe::load(config.market.universe_file.as_deref())?,
-        drawn_symbols_max: config.market.candles_beyond_max,
-        provisional_signals: config.market.signals_provisional,
+        sectors: sectors(config)?,
+        chart_only_max: config.market.candles_beyond_max,
+        at_hand: None,
         publication: Publication::default(),
         responses: Arc::new(Responses::new(config.cache.answers_bytes_max)),
         l1: Arc::new(l1),
@@ -202,6 +212,11 @@ fn context(
         interval_ms: BySource([config.broker_a.quote_interval_ms, config.public.batch_interval_ms]),
     };
     Ok((context, mailbox))
+}
+
+fn sectors(config: &Config) -> Result<Arc<ArcSwap<Sectors>>, StartError> {
+    let sectors = Sectors::load(config.market.sectors_file.as_deref())?;
+    Ok(Arc::new(ArcSwap::from_pointee(sectors)))
 }
 
 /// The public provider, which knows the indices by symbols of its own; `None` if switched off.
@@ -252,13 +267,14 @@ fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<St
         signals: Arc::clone(&context.publication.signals),
         signals_record: Arc::clone(&context.publication.record),
         signal_list: Arc::clone(&context.publication.list),
+        candle_work: Arc::clone(&context.publication.candles),
         candles: KeptCandles::default(),
         l1: Arc::clone(&context.l1),
         movers: Arc::clone(&context.movers),
         pending: context.pending.clone(),
         instruments: Arc::clone(&context.instruments),
         universe: ArcSwap::from_pointee(context.universe.clone()),
-        sectors: ArcSwap::from_pointee(Sectors::load(config.market.sectors_file.as_deref())?),
+        sectors: Arc::clone(&context.sectors),
         health: Arc::default(),
         broker_a: Arc::clone(&context.broker_a),
         brokers: brokers(config, context)?,
@@ -272,6 +288,7 @@ fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<St
         miss_wait_ms: config.cache.miss_wait_ms,
         cors: CorsInForce::new(&config.http.allowed_origins),
         portfolio: portfolio_state(config, context)?,
+        trades: trades_state(config, context)?,
         refusal_lines: RefusalLines::default(),
         login_pages: Some(ByBroker::of(|broker| login_page(broker, config.own_app(broker).url))),
         site: config.web.on.then(Site::embedded),
@@ -293,7 +310,10 @@ fn portfolio_state(config: &Config, context: &WarmerContext) -> Result<Portfolio
         &context.clock,
         Arc::clone(&context.responses),
         securities(master_shares(config).unwrap_or_else(|error| {
-            tracing::error!(%error, "running without security master");
+            tracing::error!(
+                %error,
+                "BHAV_BROKERB_MASTER_FILE cannot be used: shares of broker B keep its short codes"
+            );
             Vec::new()
         })),
         Arc::new(Lane::start(&spec, &context.clock)?),
@@ -301,6 +321,13 @@ fn portfolio_state(config: &Config, context: &WarmerContext) -> Result<Portfolio
         &config.upstream,
         config.broker_a.api_key.as_ref(),
     ))
+}
+
+fn trades_state(config: &Config, context: &WarmerContext) -> Result<TradesState, StartError> {
+    let spec = LaneSpec { name: "ledger", threads: 1, queue_max: LEDGER_QUEUE_MAX };
+    let lane = Lane::start_lowered(&spec, &context.clock)?;
+    let fair_values = FairValues::load(config.market.fmv_file.as_deref())?;
+    Ok(TradesState::new(Arc::new(lane), fair_values, &config.store, &context.clock))
 }
 
 /// Sources of metrics and probes besides the edge's state.
@@ -317,7 +344,7 @@ fn metric_sources(config: &Config, context: &WarmerContext, state: &State) -> Me
         &context.crypto_lane,
         &context.store_lane,
     ];
-    let after = [&state.portfolio.lane, &state.portfolio.export_lane];
+    let after = [&state.portfolio.lane, &state.portfolio.export_lane, &state.trades.lane];
     let lanes = before.into_iter().chain(of_brokers).chain(after);
     MetricSources {
         clock: context.clock.clone(),
@@ -439,13 +466,21 @@ fn shared_second_level(
 fn second_level_on_disk(config: &Config, lock: &InstanceLock) -> Arc<dyn SecondLevel> {
     let path = config.state_dir.join("l2.sqlite");
     if let Err(error) = lock.hold() {
-        tracing::error!(%error, path = %path.display(), "prices will not outlive the process");
+        tracing::error!(
+            %error,
+            path = %path.display(),
+            "the last prices are not kept for a restart"
+        );
         return Arc::new(Absent);
     }
     match SqliteL2::open(&path, config.cache.l2_records_max) {
         Ok(l2) => Arc::new(l2),
         Err(error) => {
-            tracing::error!(%error, path = %path.display(), "prices will not outlive the process");
+            tracing::error!(
+                %error,
+                path = %path.display(),
+                "the last prices are not kept for a restart"
+            );
             Arc::new(Absent)
         }
     }

@@ -6,8 +6,8 @@ use std::io::Write;
 use crate::app::main_loop::until_end;
 use crate::app::reload::Reloader;
 use crate::app::start::App;
+use crate::app::start_error::StartError;
 use crate::auth::keys::Registration;
-use crate::base::Clock;
 use crate::config::Config;
 use crate::config::composed::{Reread, clock_of};
 use crate::ops::exit::Failed;
@@ -20,22 +20,23 @@ use crate::rt::unix_signals::{Hangup, Signals};
 /// Why it did not start.
 pub fn serve(config: &Config, reread: &Reread<'_>) -> Result<(), Failed> {
     guard_memory(config);
-    run(config, &clock_of(config), |_| String::new(), Some(reread))
+    let clock = clock_of(config);
+    run(config, || App::start(config, &clock), |_, _| (String::new(), ()), Some(reread))
 }
 
-/// Starts the service, prints its address, waits for the end, drains. `greet` is given the
-/// service's address and returns further text to print.
-pub(super) fn run(
+/// Starts the service, prints its address, waits for the end, drains. `greet` is given the service
+/// and its address, and returns further text to print, and what runs beside it and ends before it.
+pub(super) fn run<Beside>(
     config: &Config,
-    clock: &Clock,
-    greet: impl FnOnce(&str) -> String,
+    start: impl FnOnce() -> Result<App, StartError>,
+    greet: impl FnOnce(&App, &str) -> (String, Beside),
     reread: Option<&Reread<'_>>,
 ) -> Result<(), Failed> {
     // Armed before anything starts, so that no signal is missed.
     let hangup = if reread.is_some() { Hangup::Reloads } else { Hangup::Ends };
     let signals = Signals::arm(hangup);
     let mut signals = signals.map_err(|error| (error.to_string(), Exit::Internal))?;
-    let app = App::start(config, clock).map_err(|error| (error.to_string(), error.exit()))?;
+    let app = start().map_err(|error| (error.to_string(), error.exit()))?;
     let url = url_of(app.address());
     let admin = match (app.admin(), &app.admin_failure) {
         (Some(admin), _) => format!("metrics on {}/metrics\n", url_of(admin.address())),
@@ -45,7 +46,8 @@ pub(super) fn run(
     let others = app.addresses().iter().skip(1).map(|address| url_of(address));
     let others: Vec<String> = others.collect();
     let also: String = others.iter().map(|other| format!("also on {other}\n")).collect();
-    say(&format!("{}{admin}listening on {url}\n{also}", greet(&url)));
+    let (greeting, beside) = greet(&app, &url);
+    say(&format!("{greeting}{admin}listening on {url}\n{also}"));
     for url in std::iter::once(&url).chain(&others) {
         tracing::info!(%url, "listening");
         warn_of_all_addresses(url);
@@ -68,9 +70,13 @@ pub(super) fn run(
     });
     tracing::info!(signal, "draining");
     notify::stopping();
+    drop(beside);
     let cut_off = app.stop();
     if cut_off > 0 {
-        tracing::warn!(connections = cut_off, "cut off at the drain deadline");
+        tracing::warn!(
+            connections = cut_off,
+            "connections cut off: BHAV_HTTP_DRAIN_TIMEOUT_MS is over"
+        );
     }
     tracing::info!("stopped");
     Ok(())

@@ -93,10 +93,17 @@ impl Handover {
             let Some(file) = file else { return (broker, Stored::Nothing) };
             match taken_over(broker, file, config, state) {
                 Ok(()) => {
-                    tracing::info!(broker = broker.name(), "token kept over the restart");
+                    tracing::info!(
+                        broker = broker.name(),
+                        "token of the day kept over the restart"
+                    );
                 }
                 Err(reason) => {
-                    tracing::warn!(broker = broker.name(), %reason, "kept token not used");
+                    tracing::warn!(
+                        broker = broker.name(),
+                        %reason,
+                        "token of the day that was kept is not used"
+                    );
                 }
             }
             (broker, Stored::OfBefore)
@@ -133,11 +140,19 @@ impl Handover {
             if !matches!(stored, Stored::Nothing)
                 && let Err(error) = notify::forget(&name(*broker))
             {
-                tracing::warn!(%error, broker = broker.name(), "old token stays kept");
+                tracing::warn!(
+                    %error,
+                    broker = broker.name(),
+                    "an earlier token of the day stays kept for a restart"
+                );
             }
             *stored = token.as_ref().map_or(Stored::Nothing, |token| {
                 if let Err(error) = keep(*broker, token, self.settings_tokens[*broker]) {
-                    tracing::warn!(%error, broker = broker.name(), "token not kept for a restart");
+                    tracing::warn!(
+                        %error,
+                        broker = broker.name(),
+                        "token of the day not kept for a restart"
+                    );
                 }
                 Stored::Of(Arc::downgrade(token))
             });

@@ -98,6 +98,7 @@ impl<'a> MainLoop<'a> {
             admin.shared().stats.refusal_lines.log_summaries(now_mono_ms);
         }
         self.app.handover.lock().go(self.app.state());
+        self.app.state().trades.forget_unused(now_mono_ms);
         let due = now_mono_ms.saturating_sub(self.sent.1) >= STATUS_INTERVAL_MS;
         let lasting = line.lasting();
         if due || lasting != self.sent.0 {
@@ -113,8 +114,11 @@ impl<'a> MainLoop<'a> {
         }
         if stuck != self.stuck {
             match stuck {
-                Some(part) => tracing::error!(%part, "no progress; not pinging the watchdog"),
-                None => tracing::info!("all subsystems healthy again"),
+                Some(part) => tracing::error!(
+                    %part,
+                    "a part of the service makes no progress; if that lasts, systemd restarts it"
+                ),
+                None => tracing::info!("every part of the service makes progress again"),
             }
             self.stuck = stuck;
         }

@@ -7,6 +7,8 @@
 mod assemble;
 pub(crate) mod commands;
 mod demo;
+mod demo_past;
+mod demo_people;
 mod handover;
 pub(crate) mod main_loop;
 #[cfg(feature = "engines")]

@@ -96,6 +96,7 @@ fn share(
     let limits: Arc<dyn SharedCounts> = Arc::new(SharedLimits::new(&server, &installation));
     state.auth.join(&limits, &state.portfolio.lane);
     state.portfolio.attempts.join("sync", &limits);
+    state.trades.attempts.join("import", &limits);
     for (_, access) in state.brokers.iter() {
         access.client.join(&limits);
     }

@@ -23,7 +23,7 @@ use crate::config::secrets::SECRETS;
 use crate::config::settings::SETTINGS;
 use crate::market::indices::MarketSettings;
 use crate::market::list_limits::is_cut_short;
-use crate::market::{IndexList, MarketCalendar, Sectors, Universe};
+use crate::market::{FairValues, IndexList, MarketCalendar, Sectors, Universe};
 use crate::ops::log;
 use crate::portfolio::Listed;
 use crate::warmers::{MarketFiles, Warmers};
@@ -44,6 +44,7 @@ pub struct ReadFiles {
     calendar: MarketCalendar,
     universe: Universe,
     sectors: Sectors,
+    fair_values: FairValues,
 }
 
 impl ReadFiles {
@@ -52,18 +53,24 @@ impl ReadFiles {
         let calendar = kept(MarketCalendar::load(market.calendar_file.as_deref()), faults);
         let universe = kept(Universe::load(market.universe_file.as_deref()), faults);
         let sectors = kept(Sectors::load(market.sectors_file.as_deref()), faults);
-        Some(Self { calendar: calendar?, universe: universe?, sectors: sectors? })
+        let fair_values = kept(FairValues::load(market.fmv_file.as_deref()), faults);
+        Some(Self {
+            calendar: calendar?,
+            universe: universe?,
+            sectors: sectors?,
+            fair_values: fair_values?,
+        })
     }
 
     /// Puts them in force: at the edge at once, in the warmers with their next event.
-    pub fn put_in_force(self, state: &State, warmers: &Warmers, market: &MarketSettings) {
-        let Self { calendar, universe, sectors } = self;
+    pub fn put_in_force(self, state: &State, warmers: &Warmers) {
+        let Self { calendar, universe, sectors, fair_values } = self;
         let calendar = Arc::new(calendar);
         state.calendar.store(Arc::clone(&calendar));
         state.universe.store(Arc::new(universe.clone()));
         state.sectors.store(Arc::new(sectors));
-        let provisional_signals = market.signals_provisional;
-        warmers.take_files(MarketFiles { calendar, universe, provisional_signals });
+        state.trades.fair_values.store(Arc::new(fair_values));
+        warmers.take_files(MarketFiles { calendar, universe });
     }
 }
 
@@ -164,13 +171,14 @@ impl<'a> Reloader<'a> {
         if let Some(secret) = &new.auth.jwt_secret {
             self.app.node_secret.set(secret, new.auth.jwt_previous_secrets.as_ref());
         }
-        state.portfolio.answers.set_bytes_max(new.cache.answers_bytes_max);
+        state.portfolio.responses.set_bytes_max(new.cache.answers_bytes_max);
         state.portfolio.attempts.set_rate(new.upstream.sync_attempts_per_minute);
         state.writes.set_rate(new.store.writes_per_user_per_minute);
+        state.trades.set_limits(&new.store);
         state.portfolio.securities.store(Arc::new(securities(master)));
         self.adopt_broker_keys(&new);
         state.broker_a.set_ticker(ticker);
-        files.put_in_force(state, &self.app.warmers, &new.market);
+        files.put_in_force(state, &self.app.warmers);
         if new.log.filter != self.current.log.filter && !log::change_filter(&new.log.filter) {
             tracing::warn!("the log's filter cannot be changed");
         }

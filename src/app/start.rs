@@ -29,10 +29,11 @@ use crate::ops::owner;
 use crate::ops::state_lock::{InstanceLock, NotHeld};
 use crate::rt::coroutines;
 use crate::rt::threads::Stoppable;
+use crate::sim::Sim;
 use crate::views::health::HealthExposed;
 use crate::views::states::StoreState;
-use crate::warmers::{Heartbeat, Reloads, Serving, Warmers};
-use crate::web::Site;
+use crate::warmers::{CandlesAtHand, Heartbeat, Reloads, Serving, Warmers};
+use crate::web::{Guest, Site};
 
 #[cfg(feature = "engines")]
 use super::assemble::store_settings;
@@ -95,6 +96,24 @@ impl App {
         Self::begin(config, clock, |assembled| join(assembled, config, row, clock).map(Some))
     }
 
+    /// Same as [`start`](Self::start) on a single node against this simulator: a new database gets
+    /// the exchange's days at once, and the pages offer its people's accounts.
+    ///
+    /// # Errors
+    /// [`StartError`]; all that had started is stopped again.
+    pub(super) fn start_demo(
+        config: &Config,
+        clock: &Clock,
+        sim: &Sim,
+        guests: &[Guest],
+    ) -> Result<Self, StartError> {
+        Self::begin(config, clock, |assembled| {
+            assembled.context.at_hand = Some(days_of(sim));
+            assembled.state.site = assembled.state.site.map(|_| Site::of_demo(guests));
+            Ok(None)
+        })
+    }
+
     /// Same as [`start`](Self::start) on a single node, for strangers: no request changes anything,
     /// and every page has the notice.
     ///
@@ -103,14 +122,18 @@ impl App {
     pub(super) fn start_public_demo(
         config: &Config,
         clock: &Clock,
+        sim: &Sim,
+        guests: &[Guest],
         notice: &str,
     ) -> Result<Self, StartError> {
         Self::begin(config, clock, |assembled| {
+            assembled.context.at_hand = Some(days_of(sim));
             assembled.state.is_read_only = true;
             // They are the simulator's, which is for nobody else.
             assembled.state.login_pages = None;
             assembled.state.auth.count_logins_by_network_alone();
-            assembled.state.site = assembled.state.site.map(|_| Site::with_notice(notice));
+            assembled.state.site =
+                assembled.state.site.map(|_| Site::of_public_demo(notice, guests));
             Ok(None)
         })
     }
@@ -247,6 +270,12 @@ impl App {
     }
 }
 
+/// The exchange's days, without a call.
+fn days_of(sim: &Sim) -> CandlesAtHand {
+    let history = sim.history();
+    Arc::new(move |symbol, from, to| history.candles(symbol, from, to))
+}
+
 /// The admin listener, or why it is missing at a default address. Prices are served without it.
 fn admin_listener(
     listen: &AdminListen,
@@ -308,7 +337,12 @@ fn affordable_connections(wanted: usize) -> usize {
     let limit = rlimit::increase_nofile_limit(needed).unwrap_or(needed);
     let affordable = limit.saturating_sub(DESCRIPTORS_RESERVED).max(1) as usize;
     if affordable < wanted {
-        tracing::warn!(wanted, affordable, "fewer connections: raise LimitNOFILE");
+        tracing::warn!(
+            wanted,
+            affordable,
+            "fewer connections than BHAV_MAX_CONNECTIONS: raise the limit of open files, \
+             LimitNOFILE"
+        );
     }
     affordable.min(wanted)
 }
