@@ -3,6 +3,7 @@
 //!
 //! Made on the thread `warm` from the tasks' state and from counters. Reads memory only.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
@@ -10,8 +11,9 @@ use jiff::Timestamp;
 
 use crate::auth::{ApiKeys, ChangesReading, KeyRefusal};
 use crate::base::limiter::SharedTally;
-use crate::base::{ByBroker, Source, clock};
+use crate::base::{ByBroker, Clock, Source, clock};
 use crate::brokers::broker_a::ticker::TickerReading;
+use crate::brokers::session::token::TokenStatus;
 use crate::brokers::{Readiness, SharedToken};
 use crate::cache::l2::L2Stats;
 use crate::cache::pending::Class;
@@ -21,6 +23,8 @@ use crate::nodes::Fence;
 use crate::nodes::cluster::{RelayReading, SharedTokens, TokenEvent};
 use crate::ops::{exit, log};
 use crate::rt::LaneStats;
+use crate::status::day::Day as LastDay;
+use crate::status::troubles::{Beside, Since, TokenSeen, find_troubles};
 use crate::store::Epoch;
 use crate::views::health::{
     Feed, Health, HealthAdminListener, HealthBackup, HealthCacheL1, HealthCacheL2, HealthChanges,
@@ -68,17 +72,55 @@ pub struct Report {
 }
 
 /// The scheduler calls this each second. It makes the report, and publishes it and its document.
+/// `has_backup_timer`: a timer makes backups, as that of the package does.
 pub(crate) fn reporter(
     document: &Arc<ArcSwapOption<Prepared>>,
     last: &Arc<ArcSwapOption<Report>>,
+    tokens: ByBroker<Arc<SharedToken>>,
+    has_backup_timer: bool,
 ) -> Reporter {
     let document = Arc::clone(document);
     let last = Arc::clone(last);
+    let remembered = RefCell::new(Remembered::default());
     Box::new(move |seen| {
-        let report = Report::of(seen);
+        let mut report = Report::of(seen);
+        let now = seen.context.clock.now();
+        let beside = Beside {
+            tokens: ByBroker::of(|broker| token_seen(&tokens[broker].status(now), now)),
+            service_now: Some(now),
+            machine_now: Clock::system().now(),
+            has_backup_timer,
+        };
+        remembered.borrow_mut().complete(&mut report.health, &beside, now);
         document.store(Some(Arc::new(prepared(&report.health))));
         last.store(Some(Arc::new(report)));
     })
+}
+
+/// What one report has of those before.
+#[derive(Default)]
+struct Remembered {
+    since: Since,
+    day: LastDay,
+}
+
+impl Remembered {
+    /// Adds to the document what is wrong, since when, and the last day.
+    fn complete(&mut self, health: &mut Health, beside: &Beside, now: Timestamp) {
+        let found = find_troubles(health, beside);
+        health.troubles = Some(self.since.dated(found, now));
+        self.day.add(health, now);
+        health.day = self.day.view();
+    }
+}
+
+fn token_seen(status: &TokenStatus, now: Timestamp) -> TokenSeen {
+    let expires = status.expires_at.filter(|_| status.valid);
+    TokenSeen {
+        is_set: status.initialized,
+        is_valid: status.valid,
+        left_s: expires.map(|at| at.duration_since(now).as_secs()),
+    }
 }
 
 /// The complete HTTP response.
@@ -182,6 +224,8 @@ fn health(seen: &Scheduler) -> Health {
         shared_server: shared_server(context),
         exposed: context.reloads.exposed().to_vec(),
         disclaimer: DISCLAIMER.into(),
+        // What the reporter adds.
+        ..Health::default()
     }
 }
 

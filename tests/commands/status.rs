@@ -117,13 +117,26 @@ fn a_dead_token_is_named_with_the_link_and_the_command() {
     service.fresh_snapshot();
     assert_eq!(scene.control("POST", "broker_a/expire", "").status, 200);
     let (ran, json) = status_where("a dead token", &service, &scene, |json| {
-        json["status"] == "degraded" && names(json)[0] == "broker_a_token_dead"
+        // At first by the token's own status; then the service has seen it too.
+        let is_dead = names(json)[0] == "broker_a_token_dead";
+        json["status"] == "degraded" && is_dead && json["troubles"][0]["since_ist"].is_str()
     });
     assert_eq!(ran.code, Some(1), "{}", ran.out);
     let trouble = &json["troubles"][0];
     let link = "https://kite.zerodha.com/connect/login?v=3&api_key=simkeya";
     assert_eq!(trouble["login_url"], link);
     assert_eq!(trouble["severity"], "degraded");
+    assert_eq!(trouble["command"], "bhav token a");
+    // The service says the same, but for the link, which has the operator's key.
+    let health = service.health();
+    let told = &health["troubles"][0];
+    for member in ["name", "severity", "cause", "cure", "command", "since_ist"] {
+        assert!(told[member].is_str() && told[member] == trouble[member], "{member}: {told}");
+    }
+    assert!(!health.to_string().contains("simkeya"), "{health}");
+    let day = &health["day"];
+    let last = |part: &str| day[part].as_str().unwrap().chars().last();
+    assert_eq!((last("broker_a"), last("database")), (Some('x'), Some('o')), "{day}");
     let ran = status(&service, &scene, &[]);
     assert_eq!(ran.code, Some(1));
     expect_screen(&ran.out);

@@ -11,8 +11,6 @@ use sonic_rs::{JsonValueTrait, Value};
 use crate::admin::listener::AdminListen;
 use crate::base::{Broker, ByBroker, Clock, Words};
 use crate::cli::client::{Answer, Target};
-use crate::cli::diagnoses;
-use crate::cli::diagnoses::Trouble;
 use crate::cli::operator::{Done, flag, print, refuse, service, with_running_service};
 use crate::cli::status::facts::Facts;
 use crate::cli::status::report::ServiceReport;
@@ -20,6 +18,8 @@ use crate::cli::status::screen::{Colours, screen};
 use crate::config::Config;
 use crate::market::MarketCalendar;
 use crate::ops::{Exit, exit, state_lock};
+use crate::status::diagnoses;
+use crate::status::diagnoses::Trouble;
 use crate::views::states::ServiceState;
 
 /// Timeout of each request. The requested routes are answered from memory.
@@ -53,7 +53,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Done {
     let admin = admin.and_then(|address| Target::of(None, address).ok());
     let facts = match ask(&target, admin.as_ref(), &config) {
         Ok(said) => Facts::of(target.text(), *said, &config, &calendar),
-        Err(trouble) => Facts::without_service(target.text(), trouble),
+        Err(trouble) => Facts::without_service(target.text(), *trouble),
     };
     let text = if matches.get_flag("json") {
         // Text and numbers always serialise.
@@ -85,10 +85,11 @@ fn ask(
     target: &Target,
     admin: Option<&Target>,
     config: &Config,
-) -> Result<Box<ServiceReport>, Trouble> {
+) -> Result<Box<ServiceReport>, Box<Trouble>> {
     let answer = target.get("/api/health", TIMEOUT).map_err(|error| {
         let said = format!("{}: {error}", target.text());
-        if is_timeout(&error) { silent(&said, admin, config) } else { unreachable(&said, config) }
+        let is_silent = is_timeout(&error);
+        Box::new(if is_silent { silent(&said, admin, config) } else { unreachable(&said, config) })
     })?;
     let here_now = Clock::system().now();
     let json: Value = document(&answer).unwrap_or_default();
@@ -97,7 +98,7 @@ fn ask(
         // A service that has no health report yet says so.
         let is_starting = answer.status == 503 && json["code"] == "starting";
         let row = if is_starting { &diagnoses::STARTING } else { &diagnoses::NOT_OURS };
-        return Err(row.trouble(&target.text()));
+        return Err(Box::new(row.trouble(&target.text())));
     };
     let token = |broker: Broker| {
         let answer = target.get(&format!("/broker{broker}/status"), TIMEOUT).ok();

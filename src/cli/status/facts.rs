@@ -4,15 +4,20 @@
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
-use crate::base::Broker;
-use crate::cli::diagnoses::{Severity, Trouble};
+use std::path::Path;
+
+use crate::base::{Broker, ByBroker};
 use crate::cli::status::report::{BackupFacts, ServiceReport, TokenFacts, backed_up};
-use crate::cli::status::troubles::find_troubles;
+use crate::cli::token;
 use crate::config::Config;
+use crate::config::composed::PACKAGE_STATE_DIR;
 use crate::market::{MarketCalendar, Phase};
+use crate::status::diagnoses::Trouble;
+use crate::status::troubles;
+use crate::status::troubles::{Beside, TokenSeen};
 use crate::views::account::SessionStatus;
 use crate::views::health::{Feed, Health, LaneReport};
-use crate::views::states::{FeedState, ServiceState, TokenOrigin};
+use crate::views::states::{FeedState, ServiceState, Severity, TokenOrigin};
 use crate::views::values::{Delay, Instant};
 
 /// Everything that `bhav status` shows.
@@ -55,9 +60,11 @@ impl Facts {
         let given = report.health.relay.as_ref().and_then(|relay| relay.tokens.as_ref());
         let tokens = report.tokens.iter();
         let tokens: Vec<TokenFacts> = tokens
-            .map(|(broker, status)| token(broker, status, given.map(|given| given.of(broker)), now))
+            .map(|(broker, status)| {
+                token_facts(broker, status, given.map(|given| given.of(broker)), now)
+            })
             .collect();
-        let troubles = find_troubles(&report, &tokens, config);
+        let troubles = troubles_of(&report, now, config);
         let worst = troubles.iter().map(|trouble| ServiceState::from(trouble.severity)).max();
         let ServiceReport { health, service_now, here_now, .. } = report;
         let status = worst.map_or(health.status, |worst| worst.max(health.status));
@@ -181,7 +188,51 @@ pub(super) fn has_trouble(lane: &LaneReport) -> bool {
     lane.depth > 0 || lane.refused + lane.expired + lane.panicked > 0
 }
 
-fn token(
+/// What the service says is wrong, and what only shows from here. A service of before says nothing.
+fn troubles_of(report: &ServiceReport, now: Timestamp, config: &Config) -> Vec<Trouble> {
+    let seen = |broker: Broker| {
+        let SessionStatus { initialized, valid, expires_at, .. } = &report.tokens[broker];
+        let expires = expires_at.filter(|_| *valid);
+        let left_s = expires.map(|at| at.0.duration_since(now).as_secs());
+        TokenSeen { is_set: *initialized, is_valid: *valid, left_s }
+    };
+    let beside = Beside {
+        tokens: ByBroker::of(seen),
+        service_now: report.service_now,
+        machine_now: report.here_now,
+        has_backup_timer: config.state_dir == Path::new(PACKAGE_STATE_DIR),
+    };
+    let health = &report.health;
+    let mut found = match &health.troubles {
+        None => troubles::find_troubles(health, &beside),
+        Some(told) => {
+            let mut found: Vec<Trouble> = told.iter().map(Trouble::from).collect();
+            troubles::by_tokens_of_now(&mut found, &beside.tokens);
+            // Of a clock that was set the service says so itself.
+            found.extend(troubles::clock_trouble(health, &beside).filter(|_| !health.clock.set.0));
+            found
+        }
+    };
+    for trouble in &mut found {
+        trouble.login_url = login_page(&trouble.name, config);
+    }
+    troubles::sort(&mut found);
+    found
+}
+
+/// The login page, if logging in is the cure of this trouble.
+fn login_page(name: &str, config: &Config) -> Option<String> {
+    let is_of = |broker: &Broker| {
+        let ends = ["_token", "_session"];
+        name.strip_prefix(broker.label())
+            .is_some_and(|rest| ends.iter().any(|e| rest.starts_with(e)))
+    };
+    let broker = Broker::ALL.into_iter().find(is_of)?;
+    let own = config.own_app(broker);
+    Some(token::page(broker, own.url, own.api_key.as_ref()))
+}
+
+fn token_facts(
     broker: Broker,
     token: &SessionStatus,
     origin: Option<TokenOrigin>,

@@ -2,7 +2,6 @@
 
 use super::super::screen::{COLUMNS_MAX, Colours, LINES_MAX, screen};
 use super::*;
-use crate::cli::operator::STATE_DIR;
 use crate::views::values::Mark;
 use jiff::SignedDuration;
 
@@ -44,8 +43,8 @@ fn facts_with(report: ServiceReport, config: &Config) -> Facts {
     Facts::of("http://h".into(), report, config, &MarketCalendar::load(None).unwrap())
 }
 
-fn names(facts: &Facts) -> Vec<&'static str> {
-    facts.troubles.iter().map(|trouble| trouble.name).collect()
+fn names(facts: &Facts) -> Vec<&str> {
+    facts.troubles.iter().map(|trouble| &*trouble.name).collect()
 }
 
 #[test]
@@ -373,7 +372,7 @@ fn the_last_backup_is_shown_and_told_of_where_it_is_old_or_failed() {
     let text = screen(&never, Colours::Off);
     assert!(text.contains("backup    none; the last attempt failed\n"), "{text}");
     // Without any, only an installation with a timer is told.
-    let packaged = Config { state_dir: STATE_DIR.into(), ..Config::default() };
+    let packaged = Config { state_dir: PACKAGE_STATE_DIR.into(), ..Config::default() };
     assert_eq!(names(&facts_with(report(OK), &packaged)), ["backup_none"]);
 }
 

@@ -9,7 +9,6 @@ mod facts;
 mod healthcheck;
 mod report;
 mod screen;
-mod troubles;
 
 pub(super) use command::{command, run};
 pub(super) use healthcheck::{healthcheck, healthcheck_command};

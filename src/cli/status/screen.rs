@@ -3,13 +3,16 @@
 
 use std::fmt::Write as _;
 
-use crate::cli::diagnoses::{Severity, Trouble};
-use crate::cli::operator::{plain, span};
+use crate::base::span::span;
+use crate::cli::operator::plain;
 use crate::cli::status::facts::{Facts, Service, has_trouble};
 use crate::cli::status::report::{BackupFacts, TokenFacts};
-use crate::cli::status::troubles::{in_words, minute};
+use crate::status::diagnoses::Trouble;
+use crate::status::troubles::{in_words, minute};
 use crate::views::health::{Feed, Health, HealthTicker, HealthWarmers};
-use crate::views::states::{RelayState, Role, ServiceState, TickerState, Warmer, WarmerState};
+use crate::views::states::{
+    RelayState, Role, ServiceState, Severity, TickerState, Warmer, WarmerState,
+};
 use crate::views::values::Instant;
 
 /// A classic terminal, less the line of the next prompt.
@@ -224,6 +227,11 @@ fn troubles(troubles: &[Trouble], room: usize) -> Vec<String> {
     for (number, trouble) in troubles.iter().enumerate() {
         let mark = if trouble.severity == Severity::Note { "-" } else { "!" };
         let mut block = wrapped(mark, &trouble.cause);
+        let dated = wrapped(mark, &format!("{}{}", trouble.cause, since(trouble)));
+        // The lines are few: the beginning stands where it needs none of its own.
+        if dated.len() == block.len() {
+            block = dated;
+        }
         block.extend(wrapped(" ", &format!("-> {}", trouble.cure)));
         block.extend(trouble.login_url.iter().map(|url| format!("  {url}")));
         let left = troubles.len() - number;
@@ -236,6 +244,11 @@ fn troubles(troubles: &[Trouble], room: usize) -> Vec<String> {
         lines.extend(block);
     }
     lines
+}
+
+/// ` (since 2026-11-20 15:30)`, where the service has said it.
+fn since(trouble: &Trouble) -> String {
+    trouble.since_ist.map(|at| format!(" (since {})", minute(at))).unwrap_or_default()
 }
 
 /// `mark` and the text, wrapped at spaces and indented from the second line on.

@@ -1,21 +1,16 @@
-//! The table of everything that `bhav status` can diagnose: each with its cause and its cure.
+//! The table of everything that can be diagnosed, by the service itself, whose health document and
+//! page show it, and by `bhav status`: each with its cause and its cure.
 //!
 //! Constant data. `{}` in a cause is replaced by a detail that the service reported. No text
 //! contains a secret.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
-use crate::views::states::StoreState;
-
-/// Severity of a trouble; decides the exit code of `bhav status`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Severity {
-    /// Worth knowing; nothing is missing now.
-    Note,
-    Degraded,
-    Down,
-}
+use crate::views::health::HealthTrouble;
+use crate::views::states::{Severity, StoreState};
+use crate::views::values::Instant;
 
 /// One row of the table.
 #[derive(Debug)]
@@ -25,15 +20,25 @@ pub(crate) struct Diagnosis {
     pub severity: Severity,
     pub cause: &'static str,
     pub cure: &'static str,
+    /// The command of the cure, if one is enough.
+    pub command: Option<&'static str>,
 }
 
 /// A diagnosis with its detail.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Trouble {
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     pub severity: Severity,
     pub cause: String,
-    pub cure: &'static str,
+    pub cure: Cow<'static, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<Cow<'static, str>>,
+    /// Since when the service has seen it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since_ist: Option<Instant>,
+    /// When it will probably be over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until_ist: Option<Instant>,
     /// The login page, if logging in is the cure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub login_url: Option<String>,
@@ -43,19 +48,44 @@ impl Diagnosis {
     /// The trouble, with `detail` in the place of `{}`.
     pub(crate) fn trouble(&self, detail: &str) -> Trouble {
         Trouble {
-            name: self.name,
+            name: self.name.into(),
             severity: self.severity,
             cause: self.cause.replace("{}", detail),
-            cure: self.cure,
+            cure: self.cure.into(),
+            command: self.command.map(Cow::Borrowed),
+            since_ist: None,
+            until_ist: None,
+            login_url: None,
+        }
+    }
+}
+
+impl From<&HealthTrouble> for Trouble {
+    fn from(told: &HealthTrouble) -> Self {
+        Self {
+            name: told.name.clone(),
+            severity: told.severity,
+            cause: told.cause.clone(),
+            cure: told.cure.clone(),
+            command: told.command.clone(),
+            since_ist: Some(told.since_ist),
+            until_ist: told.until_ist,
             login_url: None,
         }
     }
 }
 
 macro_rules! diagnoses {
-    ($($id:ident $name:literal $severity:ident $cause:literal => $cure:literal,)*) => {
+    ($(
+        $id:ident $name:literal $severity:ident $cause:literal => $cure:literal
+            $(=> $command:literal)?,
+    )*) => {
         $(pub(crate) const $id: Diagnosis = Diagnosis {
-            name: $name, severity: Severity::$severity, cause: $cause, cure: $cure,
+            name: $name,
+            severity: Severity::$severity,
+            cause: $cause,
+            cure: $cure,
+            command: [$(Some($command),)? None][0],
         };)*
         /// All rows.
         #[cfg(test)]
@@ -67,22 +97,27 @@ diagnoses! {
     // The service itself.
     NOT_RUNNING "not_running" Down
         "The service is not running: {}"
-        => "systemctl start bhav; why it ended: systemctl status bhav, journalctl -u bhav -n 50",
+        => "systemctl start bhav; why it ended: systemctl status bhav, journalctl -u bhav -n 50"
+        => "systemctl start bhav",
     UNREACHABLE "unreachable" Down
         "The service does not answer: {}"
-        => "systemctl status bhav; journalctl -u bhav -n 50; is --url or BHAV_LISTEN right?",
+        => "systemctl status bhav; journalctl -u bhav -n 50; is --url or BHAV_LISTEN right?"
+        => "systemctl status bhav",
     SILENT "silent" Down
         "An instance runs on this state directory but does not answer here: {}"
-        => "check BHAV_LISTEN or give --url; if it hangs: systemctl restart bhav",
+        => "check BHAV_LISTEN or give --url; if it hangs: systemctl restart bhav"
+        => "systemctl restart bhav",
     NO_ROOM "no_answer_in_time" Down
         "The service runs, but takes no further connection or hangs: {}"
-        => "all taken? raise BHAV_MAX_CONNECTIONS; else it hangs: systemctl restart bhav",
+        => "all taken? raise BHAV_MAX_CONNECTIONS; else it hangs: systemctl restart bhav"
+        => "systemctl restart bhav",
     ALL_TAKEN "connections_all_taken" Down
         "The service is alive, but takes no further connection: {}"
         => "raise BHAV_MAX_CONNECTIONS and LimitNOFILE (docs: Every connection is taken)",
     HANGS "hangs" Down
         "The service runs, but hangs: {}"
-        => "the watchdog restarts it; if not: systemctl restart bhav; journalctl -u bhav",
+        => "the watchdog restarts it; if not: systemctl restart bhav; journalctl -u bhav"
+        => "systemctl restart bhav",
     NOT_OURS "not_ours" Down
         "Another program answers at {}"
         => "check BHAV_LISTEN or give --url; find it: ss -ltnp",
@@ -92,25 +127,31 @@ diagnoses! {
     // Feeds and tokens.
     FEEDS_DEAD "feeds_dead" Degraded
         "No feed gives prices; what is served gets old and is marked so ({})"
-        => "is this machine on the network? journalctl -u bhav; bhav token a brings broker A back",
+        => "is this machine on the network? journalctl -u bhav; bhav token a brings broker A back"
+        => "journalctl -u bhav",
     TOKEN_MISSING_A "broker_a_token_missing" Degraded
         "Broker A has no token; the public provider serves instead, slower"
-        => "log in at the link, then run: bhav token a",
+        => "log in at the link, then run: bhav token a"
+        => "bhav token a",
     TOKEN_DEAD_A "broker_a_token_dead" Degraded
         "Broker A's token is dead; the public provider serves instead, slower"
-        => "log in at the link, then run: bhav token a (tokens end at 06:00 IST each day)",
+        => "log in at the link, then run: bhav token a (tokens end at 06:00 IST each day)"
+        => "bhav token a",
     TOKEN_TAKEN_A "broker_a_new_token" Degraded
         "Broker A's token has just been given; its first prices are on the way"
         => "ask again in a few seconds",
     TOKEN_ENDING_A "broker_a_token_ending" Note
         "Broker A's token ends in less than an hour"
-        => "after 06:00 IST log in at the link, then run: bhav token a",
+        => "after 06:00 IST log in at the link, then run: bhav token a"
+        => "bhav token a",
     SESSION_ENDED_B "broker_b_session_ended" Note
         "Broker B's shared session has ended; users' own syncs do not need it"
-        => "if you use it: log in at the link, then run: bhav token b",
+        => "if you use it: log in at the link, then run: bhav token b"
+        => "bhav token b",
     SESSION_ENDING_B "broker_b_session_ending" Note
         "Broker B's shared session ends in less than an hour"
-        => "after midnight IST log in at the link, then run: bhav token b",
+        => "after midnight IST log in at the link, then run: bhav token b"
+        => "bhav token b",
     BROKER_A_OFF "broker_a_off" Note
         "Broker A is not set up; the public provider serves alone, slower"
         => "for real-time prices: BROKERA_API_KEY, BROKERA_API_SECRET, restart, bhav token a",
@@ -137,7 +178,8 @@ diagnoses! {
         => "nothing: prices never go back; with broker A again they are fresh at once",
     TIME_APART "exchange_time_apart" Degraded
         "This machine's clock is {} the times in the prices, which are not shown as fresh"
-        => "timedatectl: set the clock right, let NTP keep it; if it is right, the feed is late",
+        => "timedatectl: set the clock right, let NTP keep it; if it is right, the feed is late"
+        => "timedatectl",
     // The store and other files on disk.
     STORE_FULL "store_full" Degraded
         "The disk is full: accounts and portfolios are read, not written"
@@ -153,10 +195,12 @@ diagnoses! {
         => "find it (fuser on bhav.sqlite) and end it, or wait for its backup to finish",
     STORE_UNAVAILABLE "store_unavailable" Degraded
         "The database cannot be used ({})"
-        => "journalctl -u bhav names the reason; put the file back, or bhav restore BACKUP",
+        => "journalctl -u bhav names the reason; put the file back, or bhav restore BACKUP"
+        => "journalctl -u bhav",
     STORE_STUCK "store_stuck" Degraded
         "Writes to the database do not end: what is read is served, every change is refused"
-        => "is the synchronous standby gone, the disk slow, a lock held? journalctl -u bhav",
+        => "is the synchronous standby gone, the disk slow, a lock held? journalctl -u bhav"
+        => "journalctl -u bhav",
     SIGNING_KEY_LOST "signing_key_lost" Degraded
         "The file with the signing key, jwt.key, is {}: the next start ends every login"
         => "put the file back before the next start, or leave it so if every login is to end",
@@ -182,22 +226,27 @@ diagnoses! {
     // The rest.
     CALENDAR_UNKNOWN "calendar_unknown" Degraded
         "Today is not in the calendar: the phase is a guess by weekday, and no close is official"
-        => "bhav calendar says what is missing; give the exchange's list as BHAV_CALENDAR_FILE",
+        => "bhav calendar says what is missing; give the exchange's list as BHAV_CALENDAR_FILE"
+        => "bhav calendar",
     CALENDAR_ENDS "calendar_ends" Note
         "The calendar does not know: {}; no close of such a date is official"
         => "give the exchange's next list as BHAV_CALENDAR_FILE, or install a newer version",
     RELOAD_REFUSED "reload_refused" Degraded
         "A reload was refused at {}: what was changed since is not in force"
-        => "bhav config check names what is wrong; then: systemctl reload bhav",
+        => "bhav config check names what is wrong; then: systemctl reload bhav"
+        => "bhav config check",
     BACKUP_FAILED "backup_failed" Note
         "The last backup failed; the last good one: {}"
-        => "journalctl -u bhav-backup says why; then: systemctl start bhav-backup",
+        => "journalctl -u bhav-backup says why; then: systemctl start bhav-backup"
+        => "journalctl -u bhav-backup",
     BACKUP_OLD "backup_old" Note
         "The last good backup was made {}"
-        => "systemctl list-timers bhav-backup.timer; one now: systemctl start bhav-backup",
+        => "systemctl list-timers bhav-backup.timer; one now: systemctl start bhav-backup"
+        => "systemctl start bhav-backup",
     BACKUP_NONE "backup_none" Note
         "No backup has been made yet"
-        => "one each evening: systemctl enable --now bhav-backup.timer; now: start bhav-backup",
+        => "one each evening: systemctl enable --now bhav-backup.timer; now: start bhav-backup"
+        => "systemctl enable --now bhav-backup.timer",
     INSTRUMENTS_FAIL "instruments_fail" Note
         "The day's list of instruments could not be fetched or is not believed; the last one serves"
         => "it is asked for again by itself; market.instruments_failure in health has the cause",
@@ -218,10 +267,12 @@ diagnoses! {
         => "if it grows: a slow broker, a slow disk, or too many requests; see the log",
     LOG_LOST "log_lost" Note
         "The log is not read, or not fast enough: {}"
-        => "systemctl restart bhav gives it a new reader; is systemd-journald well, its disk full?",
+        => "systemctl restart bhav gives it a new reader; is systemd-journald well, its disk full?"
+        => "systemctl restart bhav",
     CLOCK_OFF "clock_off" Degraded
         "The service's clock and this machine's differ by {}"
-        => "is NTP running? timedatectl; BHAV_NOW must not be set in service",
+        => "is NTP running? timedatectl; BHAV_NOW must not be set in service"
+        => "timedatectl",
     CLOCK_SET "clock_set" Note
         "The service's clock was set (BHAV_NOW, demo), {} from this machine's"
         => "fine for a demo; never set it in service",
@@ -255,6 +306,8 @@ mod tests {
                 assert!(text.is_ascii() && !text.contains("  "), "{}", row.name);
             }
             assert!(row.cause.starts_with(char::is_uppercase), "{}", row.name);
+            // What can be copied is what one reads.
+            assert!(row.command.is_none_or(|command| row.cure.contains(command)), "{}", row.name);
             assert_eq!(TABLE.iter().filter(|other| other.name == row.name).count(), 1);
         }
     }

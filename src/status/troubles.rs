@@ -1,19 +1,19 @@
-//! Finds what is wrong in what the service reported, each with its row of the table of diagnoses.
-//! Pure.
+//! Finds what is wrong in the health document, each with its row of the table of diagnoses. The
+//! service does so for its own document, once a second on the thread `warm`, and `bhav status` for
+//! that of an older service. Pure.
 
-use std::path::Path;
+use std::borrow::Cow;
+use std::collections::HashMap;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
-use crate::base::{Broker, Source, clock};
-use crate::cli::diagnoses::{Severity, Trouble};
-use crate::cli::operator::{STATE_DIR, span};
-use crate::cli::status::report::{BackupFacts, ServiceReport, TokenFacts, backed_up};
-use crate::cli::{diagnoses, token};
-use crate::config::Config;
-use crate::views::health::{Feed, Health, HealthClock, HealthLog, LaneReport};
+use crate::base::span::span;
+use crate::base::{Broker, ByBroker, Source, clock};
+use crate::status::diagnoses;
+use crate::status::diagnoses::Trouble;
+use crate::views::health::{Feed, Health, HealthClock, HealthLog, HealthTrouble, LaneReport};
 use crate::views::states::{
-    CacheBackend, ExposedReason, FeedState, KeyState, ServiceState, WarmerState,
+    CacheBackend, ExposedReason, FeedState, KeyState, ServiceState, Severity, WarmerState,
 };
 use crate::views::values::Instant;
 
@@ -25,35 +25,51 @@ const BACKUP_OLD_S: i64 = 26 * 3_600;
 /// response takes a moment.
 const CLOCK_OFF_MAX_S: i64 = 3;
 
+/// A broker's token of the day.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct TokenSeen {
+    pub is_set: bool,
+    pub is_valid: bool,
+    /// Of a valid one.
+    pub left_s: Option<i64>,
+}
+
+impl TokenSeen {
+    /// Whether one was set that is no longer good.
+    fn is_dead(self) -> bool {
+        self.is_set && !self.is_valid
+    }
+}
+
+/// What is known beside the health document.
+pub(crate) struct Beside {
+    pub tokens: ByBroker<TokenSeen>,
+    /// By the service's clock and by the machine's, at the same moment.
+    pub service_now: Option<Timestamp>,
+    pub machine_now: Timestamp,
+    /// Whether a timer makes backups, as that of the package does.
+    pub has_backup_timer: bool,
+}
+
 /// Everything that is wrong, the worst first.
-pub(super) fn find_troubles(
-    report: &ServiceReport,
-    tokens: &[TokenFacts],
-    config: &Config,
-) -> Vec<Trouble> {
-    let health = &report.health;
+pub(crate) fn find_troubles(health: &Health, beside: &Beside) -> Vec<Trouble> {
     let mut found: Vec<Trouble> = time_apart(&health.clock).into_iter().collect();
     let clock_explains = !found.is_empty();
-    let mut feeds = feeds(&health.feeds.broker_a, &health.feeds.public);
-    if tokens.iter().any(|token| token.broker == "a" && token.state == "valid") {
-        // The token was given after the health report was made, at most a second ago.
-        let old = ["broker_a_token_missing", "broker_a_token_dead"];
-        for trouble in feeds.iter_mut().filter(|trouble| old.contains(&trouble.name)) {
-            *trouble = diagnoses::TOKEN_TAKEN_A.trouble("");
-        }
-    }
-    found.extend(feeds.into_iter().filter(|trouble| {
-        // A wrong clock explains these, and their cures would mislead.
-        let silent = ["feeds_dead", "broker_a_fails", "broker_a_mute", "public_fails"];
-        !(clock_explains && silent.contains(&trouble.name))
-    }));
+    found.extend(feeds(&health.feeds.broker_a, &health.feeds.public).into_iter().filter(
+        |trouble| {
+            // A wrong clock explains these, and their cures would mislead.
+            let silent = ["feeds_dead", "broker_a_fails", "broker_a_mute", "public_fails"];
+            !(clock_explains && silent.contains(&&*trouble.name))
+        },
+    ));
     let database = health.database;
     let key = health.signing_key;
     found.extend(diagnoses::of_store(database).map(|row| row.trouble(database.as_str())));
     if matches!(key, KeyState::Missing | KeyState::Changed) {
         found.push(diagnoses::SIGNING_KEY_LOST.trouble(key.as_str()));
     }
-    found.extend(logins(tokens, &found));
+    found.extend(logins(&beside.tokens));
+    by_tokens_of_now(&mut found, &beside.tokens);
     found.extend(caches(health));
     if !health.market.calendar_known {
         found.push(diagnoses::CALENDAR_UNKNOWN.trouble(""));
@@ -66,7 +82,7 @@ pub(super) fn find_troubles(
             .as_ref()
             .map(|reload| diagnoses::RELOAD_REFUSED.trouble(&minute(reload.refused_ist))),
     );
-    found.extend(backup_trouble(report, config));
+    found.extend(backup_trouble(health, beside));
     found.extend(health.admin_listener.as_ref().map(|listener| {
         // Show the cause only; the diagnosis says what to do.
         let cause = listener.failure.split([',', ';']).next();
@@ -84,7 +100,7 @@ pub(super) fn find_troubles(
     }
     found.extend(health.lanes.iter().filter_map(lane));
     found.extend(log(&health.log));
-    found.extend(clock(report));
+    found.extend(clock_trouble(health, beside));
     let explained = found.iter().any(|trouble| trouble.severity >= Severity::Degraded);
     if health.status != ServiceState::Ok && !explained {
         let is_down = health.status == ServiceState::Down;
@@ -92,12 +108,29 @@ pub(super) fn find_troubles(
         let row = diagnoses::UNEXPLAINED.trouble(health.status.as_str());
         found.push(Trouble { severity, ..row });
     }
-    for trouble in &mut found {
-        trouble.login_url = link(trouble.name, config);
-    }
-    // A stable sort keeps the order above among equals: feeds first.
-    found.sort_by_key(|trouble| std::cmp::Reverse(trouble.severity));
+    sort(&mut found);
     found
+}
+
+/// The worst first. A stable sort keeps the order of equals, which is feeds first.
+pub(crate) fn sort(found: &mut [Trouble]) {
+    found.sort_by_key(|trouble| std::cmp::Reverse(trouble.severity));
+}
+
+/// Puts right what a token tells that was given or refused after the report was made, at most a
+/// second ago.
+pub(crate) fn by_tokens_of_now(found: &mut Vec<Trouble>, tokens: &ByBroker<TokenSeen>) {
+    let token = tokens[Broker::A];
+    let old = ["broker_a_token_missing", "broker_a_token_dead"];
+    let is_old = |trouble: &Trouble| old.contains(&&*trouble.name);
+    if token.is_valid {
+        for trouble in found.iter_mut().filter(|trouble| is_old(trouble)) {
+            *trouble = diagnoses::TOKEN_TAKEN_A.trouble("");
+        }
+    }
+    if token.is_dead() && !found.iter().any(|trouble| trouble.name == "broker_a_token_dead") {
+        found.push(diagnoses::TOKEN_DEAD_A.trouble(""));
+    }
 }
 
 /// Connections to other machines that are not protected, and what the shared server refuses.
@@ -143,8 +176,9 @@ fn snapshot_old(health: &Health) -> Trouble {
             let at = as_of.0 + SignedDuration::from_secs(delay.0.into());
             let clock = clock::zoned(at).strftime("%H:%M");
             let minutes = (delay.0 + 30) / 60;
-            diagnoses::SNAPSHOT_WAITS
-                .trouble(&format!("it is {minutes} min behind, so at about {clock}"))
+            let detail = format!("it is {minutes} min behind, so at about {clock}");
+            let until_ist = Some(Instant(at));
+            Trouble { until_ist, ..diagnoses::SNAPSHOT_WAITS.trouble(&detail) }
         }
         _ => diagnoses::SNAPSHOT_OLD.trouble(""),
     }
@@ -152,17 +186,18 @@ fn snapshot_old(health: &Health) -> Trouble {
 
 /// The trouble of an old, failed or missing backup. A missing one is reported only for the
 /// package's installation, which has a timer.
-fn backup_trouble(report: &ServiceReport, config: &Config) -> Option<Trouble> {
-    let Some(backup) = &report.health.backup else {
-        let expected = config.state_dir == Path::new(STATE_DIR);
-        return expected.then(|| diagnoses::BACKUP_NONE.trouble(""));
+fn backup_trouble(health: &Health, beside: &Beside) -> Option<Trouble> {
+    let Some(backup) = &health.backup else {
+        return beside.has_backup_timer.then(|| diagnoses::BACKUP_NONE.trouble(""));
     };
-    let BackupFacts { age_s, failed, .. } = backed_up(backup, report.here_now);
+    // Backups are dated by the machine's clock, whatever the service's reads.
+    let age_s = |at: Instant| beside.machine_now.duration_since(at.0).as_secs().max(0);
+    let age_s = backup.succeeded_ist.map(age_s);
     let when = match age_s {
         Some(age_s) => format!("{} ago", span(age_s.unsigned_abs())),
         None => "never".to_owned(),
     };
-    if failed {
+    if backup.failed {
         return Some(diagnoses::BACKUP_FAILED.trouble(&when));
     }
     (age_s? > BACKUP_OLD_S).then(|| diagnoses::BACKUP_OLD.trouble(&when))
@@ -175,7 +210,7 @@ fn fails(feed: &Feed) -> bool {
 }
 
 /// A feed's state in words.
-pub(super) fn in_words(state: FeedState) -> &'static str {
+pub(crate) fn in_words(state: FeedState) -> &'static str {
     match state {
         FeedState::Mute => "prices stand still",
         FeedState::Stale => "prices are old",
@@ -219,23 +254,19 @@ fn feeds(broker_a: &Feed, public: &Feed) -> Vec<Trouble> {
     found
 }
 
-/// Tokens about to expire, and ended sessions, which the health report does not contain.
-fn logins(tokens: &[TokenFacts], found: &[Trouble]) -> Vec<Trouble> {
-    let mut more = Vec::new();
-    for token in tokens {
+/// Tokens about to expire, and an ended session of broker B, which no feed needs.
+fn logins(tokens: &ByBroker<TokenSeen>) -> Vec<Trouble> {
+    let mut found = Vec::new();
+    for (broker, token) in tokens.iter() {
         let ending = token.left_s.is_some_and(|left_s| left_s < ENDING_S);
-        more.extend(match (token.broker, token.state) {
-            ("a", "valid") if ending => Some(diagnoses::TOKEN_ENDING_A.trouble("")),
-            ("b", "valid") if ending => Some(diagnoses::SESSION_ENDING_B.trouble("")),
-            ("b", "dead") => Some(diagnoses::SESSION_ENDED_B.trouble("")),
-            // The token was refused after the health report was made, at most a second ago.
-            ("a", "dead") if found.iter().all(|known| known.name != "broker_a_token_dead") => {
-                Some(diagnoses::TOKEN_DEAD_A.trouble(""))
-            }
-            _ => None,
+        found.extend(match broker {
+            Broker::A if ending => Some(diagnoses::TOKEN_ENDING_A.trouble("")),
+            Broker::B if ending => Some(diagnoses::SESSION_ENDING_B.trouble("")),
+            Broker::B if token.is_dead() => Some(diagnoses::SESSION_ENDED_B.trouble("")),
+            Broker::A | Broker::B => None,
         });
     }
-    more
+    found
 }
 
 fn lane(lane: &LaneReport) -> Option<Trouble> {
@@ -260,30 +291,65 @@ fn time_apart(clock: &HealthClock) -> Option<Trouble> {
     Some(diagnoses::TIME_APART.trouble(&seen))
 }
 
-fn clock(report: &ServiceReport) -> Option<Trouble> {
-    let off_s = report.service_now?.duration_since(report.here_now).as_secs();
+/// The service's clock beside the machine's.
+pub(crate) fn clock_trouble(health: &Health, beside: &Beside) -> Option<Trouble> {
+    let off_s = beside.service_now?.duration_since(beside.machine_now).as_secs();
     if off_s.abs() <= CLOCK_OFF_MAX_S {
         return None;
     }
-    let set = report.health.clock.set.0;
+    let set = health.clock.set.0;
     let row = if set { &diagnoses::CLOCK_SET } else { &diagnoses::CLOCK_OFF };
     let sign = if off_s < 0 { "-" } else { "+" };
     Some(row.trouble(&format!("{sign}{}", span(off_s.unsigned_abs()))))
 }
 
 /// `2026-11-20 15:30`.
-pub(super) fn minute(at: Instant) -> String {
+pub(crate) fn minute(at: Instant) -> String {
     clock::zoned(at.0).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
-/// The login page, if logging in is the cure of this trouble.
-fn link(name: &str, config: &Config) -> Option<String> {
-    let is_of = |broker: &Broker| {
-        let ends = ["_token", "_session"];
-        name.strip_prefix(broker.label())
-            .is_some_and(|rest| ends.iter().any(|e| rest.starts_with(e)))
-    };
-    let broker = Broker::ALL.into_iter().find(is_of)?;
-    let own = config.own_app(broker);
-    Some(token::page(broker, own.url, own.api_key.as_ref()))
+/// Since when each trouble lasts, by its name.
+#[derive(Default)]
+pub(super) struct Since(HashMap<Cow<'static, str>, Timestamp>);
+
+impl Since {
+    /// The troubles of now with their beginnings. What is over is forgotten.
+    pub(super) fn dated(&mut self, found: Vec<Trouble>, now: Timestamp) -> Vec<HealthTrouble> {
+        let begins = |trouble: &Trouble| {
+            let begin = self.0.get(&trouble.name).copied().unwrap_or(now);
+            (trouble.name.clone(), begin)
+        };
+        self.0 = found.iter().map(begins).collect();
+        let dated = found.into_iter().map(|trouble| HealthTrouble {
+            since_ist: Instant(self.0.get(&trouble.name).copied().unwrap_or(now)),
+            until_ist: trouble.until_ist,
+            name: trouble.name,
+            severity: trouble.severity,
+            cause: trouble.cause,
+            cure: trouble.cure,
+            command: trouble.command,
+        });
+        dated.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::diagnoses::Diagnosis;
+
+    #[test]
+    fn a_trouble_that_lasts_keeps_its_beginning_and_one_that_comes_again_begins_anew() {
+        let at = |minute: i64| Timestamp::from_second(1_795_000_000 + 60 * minute).unwrap();
+        let mut since = Since::default();
+        let mut begins = |minute: i64, rows: &[&Diagnosis]| -> Vec<Timestamp> {
+            let found = rows.iter().map(|row| row.trouble("x")).collect();
+            since.dated(found, at(minute)).iter().map(|told| told.since_ist.0).collect()
+        };
+        let rows = [&diagnoses::FEEDS_DEAD, &diagnoses::STORE_FULL];
+        assert_eq!(begins(0, &rows[..1]), [at(0)]);
+        assert_eq!(begins(1, &rows), [at(0), at(1)]);
+        assert_eq!(begins(2, &rows[1..]), [at(1)]);
+        assert_eq!(begins(3, &rows), [at(3), at(1)]);
+    }
 }
