@@ -1,5 +1,5 @@
 // The frame: which page is shown, who is logged in, and what stands around every page.
-import { askSession, onSession, session } from './data/api.js';
+import { askSession, forgetUser, onSession, session } from './data/api.js';
 import * as live from './data/live.js';
 import { attr, button, h, put, say, skeleton } from './parts/view.js';
 import { start as startPlaces } from './places.js';
@@ -17,6 +17,9 @@ const PAGES = {
   '/trend': 'trend',
   '/signals': 'signals',
   '/journal': 'journal',
+  '/trades': 'trades',
+  '/gains': 'gains',
+  '/integrity': 'integrity',
   '/account': 'account',
   '/status': 'status',
   '/api': 'api',
@@ -24,7 +27,21 @@ const PAGES = {
 /** The page of a symbol has it in its path. */
 const SYMBOLS = '/s/';
 const nameOf = (path) => (path.startsWith(SYMBOLS) ? 'symbol' : PAGES[path]);
-const PRIVATE = ['portfolio', 'sync', 'trend', 'journal', 'account'];
+/** Pages with a style sheet of their own. */
+const STYLED = [
+  'market',
+  'symbol',
+  'trend',
+  'signals',
+  'status',
+  'sync',
+  'account',
+  'api',
+  'trades',
+  'gains',
+  'integrity',
+];
+const PRIVATE = ['portfolio', 'sync', 'trend', 'journal', 'trades', 'gains', 'integrity', 'account'];
 
 /** @type {(id: string) => any} */
 const byId = (id) => document.getElementById(id);
@@ -80,8 +97,11 @@ async function renderPage(moved, backTo) {
     return;
   }
   shownPath = path;
+  const own = needsLogin ? 'login' : name;
+  const sheet = STYLED.includes(own) ? styled(own) : null;
   /** @type {Page | null} */
-  const page = name ? await import(`./pages/${needsLogin ? 'login' : name}.js`).catch(() => null) : missing;
+  const page = name ? await import(`./pages/${own}.js`).catch(() => null) : missing;
+  await sheet?.catch(() => {});
   if (mine !== turn) return;
   leave?.();
   leave = undefined;
@@ -99,6 +119,23 @@ async function renderPage(moved, backTo) {
   places.arrive(backTo);
   if (!moved) return;
   main.focus({ preventScroll: true });
+}
+
+/** @type {Map<string, Promise<unknown>>} */
+const sheets = new Map();
+/** The rules of a page, before those of all pages, which hold over them. @param {string} name @param {string} [media] */
+function styled(name, media) {
+  const known = sheets.get(name);
+  if (known) return known;
+  const link = h('link', { rel: 'stylesheet', href: new URL(`./sheets/${name}.css`, import.meta.url).href, media });
+  const loaded = new Promise((resolve, reject) => {
+    link.onload = resolve;
+    link.onerror = reject;
+  });
+  sheets.set(name, loaded);
+  loaded.catch(() => sheets.delete(name));
+  document.querySelector('link[rel=stylesheet]')?.before(link);
+  return loaded;
 }
 
 /** The heading of a private page, and why it waits. */
@@ -149,8 +186,22 @@ function onClick(event) {
   else go(to);
 }
 
+// Who logs in or out in one tab does so in all of them.
+const tabs = new BroadcastChannel('session');
+/** Whom this tab and the others know. @type {number | null | undefined} */
+let told;
+tabs.onmessage = ({ data }) => {
+  told = data;
+  if (data === null) forgetUser();
+  askSession().catch(() => {});
+};
+
 function onSessionChange() {
   const user = session.user?.id ?? null;
+  if (session.known && user !== told) {
+    if (told !== undefined) tabs.postMessage(user);
+    told = user;
+  }
   const isNew = session.known && session.web !== null && session.web !== ownVersion;
   const update = byId('update');
   const words = session.in_front ? text.problem.inFront : isNew ? text.app.newVersion : '';
@@ -216,6 +267,9 @@ findSession();
 // They are not waited for: the page comes first.
 addEventListener('load', () => {
   import('./offline.js').catch(() => {});
+  styled('print', 'print').catch(() => {});
+  const notice = byId('notice');
+  if (notice) import('./notice.js').then(({ start }) => start(notice), () => {});
   import('./reasons.js').then(
     ({ start }) => start(byId('reason')),
     () => {},

@@ -22,10 +22,11 @@ export const text = {
   retried: 'It is tried again by itself.',
   app: {
     again: 'Try again',
+    close: 'Close this notice',
     reload: 'Reload',
     missing: 'There is no such page',
     missingWhy: 'The address may be mistyped, or the page is of an older version.',
-    titles: { watch: 'Watch', portfolio: 'Portfolio', sync: 'Sync', trend: 'Trend', journal: 'Journal', account: 'Account' },
+    titles: { watch: 'Watch', portfolio: 'Portfolio', sync: 'Sync', trend: 'Trend', journal: 'Journal', trades: 'Trades', gains: 'Gains', integrity: 'Integrity', account: 'Account' },
     away: 'The service does not answer. It is tried again by itself.',
     toMarket: 'To the market',
     notLoaded: 'This page could not be loaded',

@@ -10,6 +10,7 @@ use std::sync::{LazyLock, OnceLock};
 use crate::base::settings;
 use crate::http::document::coding::content_tag;
 use crate::http::{CachePolicy, Variants};
+use crate::web::assets::{ASSETS, Asset, CSS, INDEX, JS, WORKER};
 
 /// Permissions of the pages: load from here, connect to here, and nothing else. Scripts cannot turn
 /// text into markup or code. The one Trusted Types policy that can be made, once, is that of
@@ -59,6 +60,9 @@ const PAGES: &[&str] = &[
     "/trend",
     "/signals",
     "/journal",
+    "/trades",
+    "/gains",
+    "/integrity",
     "/account",
     "/status",
     "/api",
@@ -106,12 +110,22 @@ impl Site {
         &SITE
     }
 
-    /// The same site with a notice on every page. A process has one such text, the first.
-    pub(crate) fn with_notice(notice: &str) -> &'static Self {
+    /// The same site of a demo, whose login page offers these accounts. A process has one such
+    /// list, the first.
+    pub(crate) fn of_demo(guests: &[Guest]) -> &'static Self {
+        static SITE: OnceLock<Site> = OnceLock::new();
+        SITE.get_or_init(|| Site::new(&listed(guests)))
+    }
+
+    /// The same site of a demo for strangers, with a notice on every page. A process has one such
+    /// text, the first.
+    pub(crate) fn of_public_demo(notice: &str, guests: &[Guest]) -> &'static Self {
         static SITE: OnceLock<Site> = OnceLock::new();
         SITE.get_or_init(|| {
-            let text = notice.replace('&', "&amp;").replace('<', "&lt;");
-            Site::new(&format!("<div class=\"banner notice\"><p>{text}</p></div>\n"))
+            let text = escaped(notice);
+            let notice =
+                format!("<div class=\"banner notice\" id=\"notice\"><p>{text}</p></div>\n");
+            Site::new(&format!("{notice}{}", listed(guests)))
         })
     }
 
@@ -144,7 +158,7 @@ impl Site {
     /// The file at a path; `None` if there is none.
     pub(crate) fn find(&self, path: &[u8]) -> Option<&File> {
         let path = std::str::from_utf8(path).ok()?;
-        if PAGES.contains(&path) || path.strip_prefix(SYMBOLS_PATH).is_some_and(is_symbol) {
+        if is_page(path) {
             return Some(&self.index);
         }
         if path == WORKER_PATH {
@@ -163,6 +177,43 @@ impl Site {
         let is_for_people = !programs.iter().any(|prefix| path.starts_with(prefix));
         is_for_people.then_some(&self.missing)
     }
+}
+
+/// The page that a path names with a slash too many at its end; `None` if it names none.
+pub(crate) fn page_without_slash(path: &[u8]) -> Option<&str> {
+    let path = std::str::from_utf8(path).ok()?.strip_suffix('/')?;
+    (path != "/" && is_page(path)).then_some(path)
+}
+
+fn is_page(path: &str) -> bool {
+    PAGES.contains(&path) || path.strip_prefix(SYMBOLS_PATH).is_some_and(is_symbol)
+}
+
+/// An account that every visitor of a demo may enter. Its password is no secret.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Guest {
+    pub name: &'static str,
+    pub email: &'static str,
+    pub password: &'static str,
+    /// What is to be seen in it.
+    pub about: &'static str,
+}
+
+/// The accounts for the page's script.
+fn listed(guests: &[Guest]) -> String {
+    let rows = guests.iter().map(|guest| {
+        let [name, email, password, about] =
+            [guest.name, guest.email, guest.password, guest.about].map(escaped);
+        format!(
+            "<li data-name=\"{name}\" data-email=\"{email}\" data-password=\"{password}\">\
+             {about}</li>"
+        )
+    });
+    format!("<ul id=\"guests\" hidden>{}</ul>\n", rows.collect::<String>())
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
 }
 
 /// Whether it can stand for a symbol in a path: one segment of visible ASCII.
@@ -254,74 +305,6 @@ fn version() -> String {
     version.truncate(VERSION_DIGITS);
     version
 }
-
-// ---- Assets
-//
-// The table of embedded files. A test compares it with the folder `web`.
-
-const CSS: &str = "text/css; charset=utf-8";
-const JS: &str = "text/javascript; charset=utf-8";
-const PNG: &str = "image/png";
-const MANIFEST: &str = "application/manifest+json";
-const SVG: &str = "image/svg+xml";
-
-/// An embedded file.
-pub(super) struct Asset {
-    /// Its path in the folder `web`.
-    pub(super) name: &'static str,
-    pub(super) bytes: &'static [u8],
-}
-
-impl Asset {
-    /// By the end of its name.
-    pub(super) fn content_type(&self) -> &'static str {
-        match self.name.rsplit('.').next() {
-            Some("css") => CSS,
-            Some("png") => PNG,
-            Some("svg") => SVG,
-            Some("webmanifest") => MANIFEST,
-            _ => JS,
-        }
-    }
-}
-
-/// The document of every page. In it `%V%` stands for the version, and `%NOTICE%` for markup that a
-/// public demo has on every page.
-pub(super) const INDEX: &str = include_str!("../../web/index.html");
-
-/// The service worker; `%V%` as in the document.
-pub(super) const WORKER: &str = include_str!("../../web/worker.js");
-
-macro_rules! assets {
-    ($($name:literal,)*) => {
-        &[$(Asset { name: $name, bytes: include_bytes!(concat!("../../web/", $name)) },)*]
-    };
-}
-
-/// All files that the pages load.
-pub(super) const ASSETS: &[Asset] = assets! {
-    "app.js", "app.webmanifest", "charts/candle-chart.js", "charts/candles.js", "charts/chart.js",
-    "charts/reliability.js", "charts/spark.js", "charts/trend-chart.js", "data/api.js",
-    "data/axis-format.js", "data/csv.js", "data/estimate.js", "data/format.js", "data/live.js",
-    "data/no-prices.js", "data/prefs.js", "data/ratio-format.js", "data/trend.js",
-    "data/watchlists.js", "find.js", "icon-192.png", "icon-512.png", "icon-maskable.png",
-    "icon.svg", "offline.js", "pages/account.js", "pages/api.js", "pages/journal.js",
-    "pages/login.js", "pages/market.js", "pages/portfolio.js", "pages/signals.js",
-    "pages/status.js", "pages/symbol.js", "pages/sync.js", "pages/trend.js", "pages/watch.js",
-    "parts/allocation.js", "parts/appearance.js", "parts/columns.js", "parts/combobox.js",
-    "parts/dialog.js", "parts/figure-list.js", "parts/figures.js", "parts/first-steps.js",
-    "parts/form.js", "parts/held.js", "parts/holding-parts.js", "parts/holdings-tab.js",
-    "parts/holdings.js", "parts/journal-form.js", "parts/keys.js", "parts/lists.js",
-    "parts/menu.js", "parts/positions.js", "parts/reorder.js", "parts/report.js",
-    "parts/signal-table.js", "parts/star.js", "parts/table.js", "parts/trend-table.js",
-    "parts/view.js", "parts/watch-table.js", "places.js", "reasons.js", "strip.js", "style.css",
-    "text.js", "text/account.js", "text/allocation.js", "text/api.js", "text/candles.js",
-    "text/chart.js", "text/estimate.js", "text/find.js", "text/first-steps.js", "text/held.js",
-    "text/holding-parts.js", "text/journal.js", "text/keys.js", "text/lists.js", "text/login.js",
-    "text/market.js", "text/no-prices.js", "text/portfolio.js", "text/positions.js",
-    "text/signals.js", "text/status.js", "text/symbol.js", "text/sync.js", "text/trend.js",
-    "text/watch.js", "theme.js",
-};
 
 // ---- Settings
 //
