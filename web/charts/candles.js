@@ -1,8 +1,9 @@
 // The candles of a symbol: ranges, a cursor, and the same as a table.
 import { call, withQuery } from '../data/api.js';
-import { UNKNOWN, count, day, price } from '../data/format.js';
-import { figure, simulated } from '../parts/figures.js';
-import { csvButton, table } from '../parts/table.js';
+import { count, day, isoDay, price, quantity } from '../data/format.js';
+import * as live from '../data/live.js';
+import { awaited, soonMs } from '../parts/awaited.js';
+import { secret, simulated } from '../parts/figures.js';
 import { attr, button, h, memo, pieces, put, skeleton } from '../parts/view.js';
 import { text } from '../text.js';
 import { candles as t } from '../text/candles.js';
@@ -19,22 +20,31 @@ const RANGES = [
 ];
 
 const YEAR = 250;
-const PRICES = /** @type {const} */ (['open', 'high', 'low', 'close']);
+/** A day's candle comes in the evening. */
+const EVERY_MS = 600_000;
 
 /** @typedef {Answer<'/api/market/candles'>} Candles */
 /** @typedef {Candles['candles'][number]} Candle */
 /** @typedef {ReturnType<typeof lay>} Nodes */
-/** @typedef {{ days: number, answer: Candles | null, last: number | null }} State */
+/** @typedef {ReturnType<typeof import('../parts/candle-table.js').candleTable>} CandleTable */
+/** One's own trade, by its day. @typedef {{ date: string, side: string, quantity: number | null }} Own */
+/**
+ * The session that still runs, by its quote; its first price is not known of every source.
+ * @typedef {{ open: number | null, volume: null, change: number | null, isRunning: boolean }} Unfinished
+ * @typedef {Pick<Candle, 'date' | 'high' | 'low' | 'close'> & Unfinished} Running
+ */
+/** @typedef {{ days: number, answer: Candles | null, quote: any, table: CandleTable | null, own: Own[] }} State */
 
 /**
- * `loaded` is told the candles of a year, newest last; the returned `last` draws the price of now.
+ * `loaded` is told the candles of a year, newest last, and `unknown` that no list has the symbol; the returned `now`
+ * draws the price of now, and its session as the last candle.
  * @param {Element} into
  * @param {string} symbol
- * @param {(list: Candle[]) => void} loaded
+ * @param {{ loaded: (list: Candle[]) => void, unknown: () => void }} told
  */
-export function showCandles(into, symbol, loaded = () => {}) {
+export function showCandles(into, symbol, { loaded, unknown }) {
   /** @type {State} */
-  const state = { days: 128, answer: null, last: null };
+  const state = { days: 128, answer: null, quote: null, table: null, own: [] };
   let isOver = false;
   /** @type {(() => void) | void} */
   let end;
@@ -45,12 +55,22 @@ export function showCandles(into, symbol, loaded = () => {}) {
   };
   const load = async () => {
     try {
-      state.answer = await call(withQuery('/api/market/candles', { symbol, days: RANGES[RANGES.length - 1][1] }));
-      if (isOver) return;
-      loaded(state.answer.candles.slice(-YEAR));
-      draw();
+      const answer = await call(withQuery('/api/market/candles', { symbol, days: RANGES[RANGES.length - 1][1] }));
+      if (isOver) return undefined;
+      const isNew = JSON.stringify(answer) !== JSON.stringify(state.answer);
+      state.answer = answer;
+      loaded(answer.candles.slice(-YEAR));
+      if (isNew) draw();
+      return soonMs(answer);
     } catch (problem) {
-      if (!isOver) drawProblem(nodes, problem, load);
+      if (isOver || state.answer) return undefined;
+      if (problem.code === 'candles_not_found') {
+        unknown();
+        put(nodes.picture, h('p', { class: 'empty' }, t.notListed));
+        return undefined;
+      }
+      put(nodes.picture, h('p', { class: 'empty' }, problem.message, ' ', text.retried));
+      throw problem;
     }
   };
   const choose = (/** @type {number} */ n) => {
@@ -58,55 +78,62 @@ export function showCandles(into, symbol, loaded = () => {}) {
     nodes.ranges.forEach((range, at) => attr(range, 'aria-pressed', String(RANGES[at][1] === n)));
     draw();
   };
-  const nodes = lay(into, symbol, choose);
+  const openTable = async () => {
+    if (!nodes.asTable.open || state.table) return;
+    const { candleTable } = await import('../parts/candle-table.js');
+    if (state.table || !state.answer) return;
+    state.table = candleTable(symbol);
+    nodes.asTable.append(...state.table.nodes);
+    state.table.update(state.answer.candles.slice(-state.days));
+  };
+  const nodes = lay(into, choose, openTable);
   choose(state.days);
-  load();
+  const fetched = live.repeat(load, EVERY_MS);
   return {
-    /** The price of now: its line moves with it, where it has moved enough to be seen. @param {number | null} now */
-    last(now) {
-      const before = state.last;
-      if (now === null || now === before) return;
-      if (before !== null && Math.abs(now - before) <= Math.abs(now) * 0.0005) return;
-      state.last = now;
+    /** The price of now: its line and its candle move with it, where that can be seen. @param {any} quote */
+    now(quote) {
+      if (quote === null || !hasMoved(state.quote, quote)) return;
+      state.quote = quote;
       // A cursor that somebody moves is not taken away.
       if (!nodes.picture.matches(':hover, :focus-within')) draw();
     },
+    /** One's own trades, which the chart marks. @param {Own[]} own */
+    marks(own) {
+      if (JSON.stringify(own) === JSON.stringify(state.own)) return;
+      state.own = own;
+      draw();
+    },
     end: () => {
       isOver = true;
+      fetched.stop();
       end?.();
     },
   };
 }
 
-/** Lays out the chart. @param {Element} into @param {string} symbol @param {(days: number) => void} choose */
-function lay(into, symbol, choose) {
+/** Whether a figure of the session moved by more than a twentieth of a percent, which is about a pixel. @param {any} before @param {any} now */
+const hasMoved = (before, now) =>
+  !before ||
+  ['last_price', 'day_low', 'day_high', 'day_open'].some((name) => {
+    const [was, is] = [before[name] ?? 0, now[name] ?? 0];
+    return Math.abs(is - was) > Math.abs(is) * 0.0005;
+  });
+
+/** The session of the quote as a candle, if it is later than those that are stored. @param {any} quote @param {Candle[]} list @returns {Running | null} */
+export function runningOf(quote, list) {
+  if (!quote || quote.day_low == null || quote.day_high == null || list.length === 0) return null;
+  const date = isoDay(Date.parse(quote.as_of));
+  if (date <= list[list.length - 1].date) return null;
+  const { day_open: open = null, day_high: high, day_low: low, last_price: close, change } = quote;
+  return { date, open, high, low, close, volume: null, change, isRunning: true };
+}
+
+/** Lays out the chart. @param {Element} into @param {(days: number) => void} choose @param {() => void} openTable */
+function lay(into, choose, openTable) {
   const picture = h('div', { class: 'picture' }, skeleton(7));
   const readout = h('p', { class: 'readout', role: 'status' }, '\u00a0');
   const marks = h('span', { class: 'marks' });
-  const rows = table({
-    name: 'candles',
-    caption: t.caption(symbol),
-    plain: true,
-    key: (candle) => candle.date,
-    sorted: '-date',
-    columns: [
-      { of: 'date', label: t.date, show: (c) => day(c.date) },
-      ...PRICES.map((name) => figure(name, t[name], price, { sort: undefined })),
-      figure(
-        'volume',
-        t.volume,
-        (/** @type {number} */ value) => (value ? count(value) : { text: UNKNOWN, why: t.untraded }),
-        { rank: 2 },
-      ),
-    ],
-  });
-  const asTable = h(
-    'details',
-    { hidden: true },
-    h('summary', null, t.asTable),
-    csvButton(rows.filed, `${symbol.replace(':', '-')}.csv`),
-    rows.node,
-  );
+  const asTable = h('details', { hidden: true, ontoggle: openTable }, h('summary', null, t.asTable));
   const ranges = RANGES.map(([label, n]) => button(label, () => choose(n), { 'aria-pressed': 'false' }));
   put(
     into,
@@ -120,7 +147,7 @@ function lay(into, symbol, choose) {
     picture,
     asTable,
   );
-  return { picture, readout, marks, rows, asTable, ranges };
+  return { picture, readout, marks, asTable, ranges };
 }
 
 /**
@@ -130,7 +157,7 @@ function lay(into, symbol, choose) {
  * @param {State} state
  * @param {Candles} answer
  */
-function drawCandles({ picture, readout, marks, rows, asTable }, symbol, { days, last }, answer) {
+function drawCandles({ picture, readout, marks, asTable }, symbol, { days, quote, table, own }, answer) {
   const list = answer.candles.slice(-days);
   const { simulated: isSimulated, suspect } = answer;
   memo(marks, [isSimulated, suspect], () =>
@@ -141,43 +168,37 @@ function drawCandles({ picture, readout, marks, rows, asTable }, symbol, { days,
     ),
   );
   asTable.hidden = list.length === 0;
-  if (list.length === 0) {
-    put(picture, h('p', { class: 'empty' }, t.none));
+  const waits = awaited(answer, 'candles', t.notStored);
+  if (waits) {
+    put(picture, waits, answer.state === 'loading' && skeleton(5));
     return undefined;
   }
-  rows.update(list);
+  table?.update(list);
   const newest = list[list.length - 1];
-  const sentence = t.sentence(symbol, count(list.length), day(list[0].date), day(newest.date), price(newest.close));
+  const last = quote?.last_price ?? null;
+  const running = runningOf(quote, list);
+  const drawn = running ? [...list, running] : list;
+  const stored = t.sentence(symbol, count(list.length), day(list[0].date), day(newest.date), price(newest.close));
+  const sentence = running ? `${stored}; ${t.running}: ${price(running.low)} – ${price(running.high)}` : stored;
   return explore(picture, {
     label: t.keys,
-    count: list.length,
-    told: (at) => drawReadout(readout, list[at]),
-    draw: (width) => ({ ...chart(list, { last, width }), sentence }),
+    count: drawn.length,
+    told: (at) => drawReadout(readout, drawn[at], own),
+    draw: (width) => ({ ...chart(drawn, { last, width, own }), sentence }),
   });
 }
 
-/** What a candle says. @param {Element} readout @param {Candle} c */
-function drawReadout(readout, c) {
-  const words = t.readout(day(c.date), price(c.open), price(c.high), price(c.low), price(c.close));
+/** What a candle says. @param {Element} readout @param {Candle | Running} c @param {Own[]} own */
+function drawReadout(readout, c, own) {
+  const isRunning = 'isRunning' in c;
+  const words = t.readout(day(c.date), c.open === null ? '–' : price(c.open), price(c.high), price(c.low));
+  if (isRunning) words[0] = `${words[0]}, ${t.running}`;
+  words.push((isRunning ? t.readLast : t.readClose)(price(c.close)));
   // An index has no volume.
   if (c.volume) words.push(t.readVolume(count(c.volume)));
+  for (const { side, quantity: n } of own.filter(({ date }) => date === c.date)) words.push(t.own(side, secret(quantity)(n)));
   put(
     readout,
     words.map((its) => h('span', null, its, ' ')),
-  );
-}
-
-/** @param {Nodes} nodes @param {any} problem @param {() => void} again */
-function drawProblem({ picture }, problem, again) {
-  const isMissing = problem.code === 'candles_not_found';
-  put(
-    picture,
-    h(
-      'p',
-      { class: 'empty' },
-      isMissing ? t.notStored : problem.message,
-      ' ',
-      !isMissing && button(text.app.again, again, { class: 'link' }),
-    ),
   );
 }

@@ -16,7 +16,9 @@ import { days, extent, grid, path, plane, ticks } from './chart.js';
 export function trend(points, { view, against: index, hidden, width }) {
   const height = width < 500 ? 280 : 340;
   const shown = points.map((p) => (view === 'pnl' ? p.total_pnl : p.total_current_value));
-  const against = points.map((p) => (view === 'pnl' ? 0 : p.total_invested));
+  // What it cost is far from what the days before were worth: beside an estimate it would flatten the line.
+  const isEstimated = points.some((p) => p.source === 'estimate');
+  const against = points.map((p) => (view === 'pnl' ? 0 : isEstimated ? null : p.total_invested));
   const range = extent([...shown, ...against, ...index]) ?? { low: 0, high: 1 };
   const on = plane({ width, height, y: range, points: points.length });
   // Points before this one are an estimate, which leads up to it.
@@ -60,7 +62,9 @@ export function trend(points, { view, against: index, hidden, width }) {
       ),
       ...(view === 'pnl'
         ? signedArea(area, on)
-        : [s('path', { class: 'area', d: area }), s('path', { class: 'line cost', d: path(against, on, begins) })]),
+        : isEstimated
+          ? []
+          : [s('path', { class: 'area', d: area }), s('path', { class: 'line cost', d: path(against, on, begins) })]),
       index.some(isKnown) && s('path', { class: 'line index', d: path(index, on, begins) }),
       real > 0 && s('path', { class: 'line estimate', d: path(shown.slice(0, real + 1), on) }),
       s('path', {

@@ -4,6 +4,7 @@ import { call, serverNow, session, withQuery } from '../data/api.js';
 import { moments, percent, price, signedPrice, time } from '../data/format.js';
 import * as live from '../data/live.js';
 import { onAppearance } from '../data/prefs.js';
+import { awaited, soonMs } from '../parts/awaited.js';
 import { ageMark, isOpen, known, movedLarge, simulated } from '../parts/figures.js';
 import { button, h, memo, pieces, put, say, skeleton } from '../parts/view.js';
 import { text } from '../text.js';
@@ -39,41 +40,68 @@ export function show({ main, path, announce }) {
     waits.delete(what);
     if (!waits.size && !held.isConnected) put(nodes.rest, held, signals, written);
   };
-  const candles = showCandles(nodes.chart, symbol, (list) => {
-    const low = Math.min(...list.map((c) => c.low));
-    const high = Math.max(...list.map((c) => c.high));
-    if (list.length) put(nodes.year, pieces([{ text: t.yearOf(price(low), price(high)), title: t.yearNote }]));
+  const candles = showCandles(nodes.chart, symbol, {
+    loaded: (list) => (showStar(), drawYear(nodes, list)),
+    unknown: () => {
+      // The first list of a new service has large shares alone: what has a price is there all the same.
+      isUnlisted = true;
+      drawQuote();
+    },
   });
   live.follow([symbol]);
   const ends = [onAppearance(() => own.now())];
   let isOver = false;
-  import('../parts/star.js').then(
-    ({ star }) => isOver || ends.push(star(nodes.mark, symbol, announce)),
-    () => {},
-  );
+  let isUnlisted = false;
+  /** What is there can be watched. */
+  const showStar = once(() => {
+    import('../parts/star.js').then(
+      ({ star }) => isOver || ends.push(star(nodes.mark, symbol, announce)),
+      () => {},
+    );
+  });
+  const leave = once(() => {
+    isOver = true;
+    candles.end();
+    named.stop();
+    listed.stop();
+    own.stop();
+    for (const end of ends) end();
+  });
   const drawQuote = () => {
     const quote = live.valueOf(`quote ${symbol}`);
-    if (!quote) return;
+    if (!quote || isOver) return;
+    if (quote.unavailable && isUnlisted) {
+      leave();
+      put(main, h('h1', null, t.unknown), h('p', null, t.unlisted(symbol)));
+      return;
+    }
+    if (!quote.unavailable) showStar();
     drawPrice(nodes, quote);
-    candles.last(quote.unavailable ? null : quote.last_price);
+    candles.now(quote.unavailable ? null : quote);
   };
+  const named = live.repeat(() => drawName(nodes, symbol), 600_000);
   const listed = live.repeat(async () => {
-    await drawSignals(signals, symbol);
+    const againMs = await drawSignals(signals, symbol);
     came('signals');
+    return againMs;
   }, 300_000);
   const own = live.repeat(async () => {
-    if (session.user) await (await import('../parts/held.js')).showHeld(held, written, symbol);
+    if (session.user) candles.marks(await (await import('../parts/held.js')).showHeld(held, written, symbol));
     else put(held, h('h2', { id: 'held' }, t.held), h('p', { class: 'muted' }, session.known && t.logIn));
     written.hidden = !session.user;
     came('held');
   }, 30_000);
   ends.push(live.on('quotes', drawQuote), live.on('tick', drawQuote));
+  return leave;
+}
+
+/** Does it the first time only. @param {() => void} run */
+function once(run) {
+  let isDone = false;
   return () => {
-    isOver = true;
-    candles.end();
-    listed.stop();
-    own.stop();
-    for (const end of ends) end();
+    if (isDone) return;
+    isDone = true;
+    run();
   };
 }
 
@@ -105,14 +133,25 @@ function lay(main, symbol) {
     nodes.chart,
     nodes.rest,
   );
-  call(withQuery('/api/market/search', { q: ticker })).then(
-    ({ instruments }) => {
-      const own = instruments.find((one) => one.symbol === symbol);
-      if (own?.name) say(name, `${exchange} · ${own.name}`);
-    },
-    () => {},
-  );
-  return nodes;
+  return { ...nodes, name };
+}
+
+/** What a year of candles says. @param {Nodes} nodes @param {{ low: number, high: number, volume: number }[]} list */
+function drawYear({ held, year }, list) {
+  if (list.length === 0) return;
+  // An index has no volume, and nobody holds it itself.
+  held.hidden = list.every(({ volume }) => !volume);
+  const low = Math.min(...list.map((c) => c.low));
+  const high = Math.max(...list.map((c) => c.high));
+  put(year, pieces([{ text: t.yearOf(price(low), price(high)), title: t.yearNote }]));
+}
+
+/** The name in the list of instruments, whose first one has large shares alone. @param {Nodes} nodes @param {string} symbol */
+async function drawName({ name }, symbol) {
+  const [exchange, ticker] = symbol.split(':');
+  const { instruments } = await call(withQuery('/api/market/search', { q: ticker }));
+  const own = instruments.find((one) => one.symbol === symbol);
+  if (own?.name) say(name, `${exchange} · ${own.name}`);
 }
 
 /** @param {Nodes} nodes @param {any} quote */
@@ -131,19 +170,18 @@ function drawPrice({ level, moved, state, today }, quote) {
 
 /** @param {HTMLElement} signals @param {string} symbol */
 async function drawSignals(signals, symbol) {
-  const list = await call(withQuery('/api/signals', { symbol })).catch((problem) => {
-    if (problem.code === 'signals_not_ready' || problem.status === 400) return null;
-    throw problem;
-  });
+  const list = await call(withQuery('/api/signals', { symbol }));
   // Most symbols have none: then their table is not loaded.
-  const tables = list?.signals.length ? await import('../parts/signal-table.js') : null;
+  const tables = list.signals.length ? await import('../parts/signal-table.js') : null;
   memo(signals, list, () =>
     put(
       signals,
       h('header', null, h('h2', { id: 'signals' }, t.signals), h('a', { href: '/signals' }, t.allSignals)),
-      list && tables ? signalsOf(list, tables) : h('p', { class: 'muted' }, t.noSignals),
+      awaited(list, 'signals', t.noSignals) ??
+        (tables ? signalsOf(list, tables) : h('p', { class: 'muted' }, t.noSignals)),
     ),
   );
+  return soonMs(list);
 }
 
 /** @param {Answer<'/api/signals'>} list @param {typeof import('../parts/signal-table.js')} tables */

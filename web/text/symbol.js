@@ -19,5 +19,6 @@ export const symbol = {
   noSignals: 'No signal of the last date. Signals are made of the shares of the NIFTY 50.',
   allSignals: 'All signals →',
   unknown: 'There is no such symbol',
+  unlisted: (s) => `No list of instruments has ${s}, and no source has a price of it.`,
   unknownWhy: (s) => `${s} is not a symbol: it has the form NSE:INFY or BSE:SENSEX.`,
 };
