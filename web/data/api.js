@@ -11,13 +11,13 @@ function wordsOf(status) {
 }
 
 /**
- * Whether a login page came in place of an answer: the API sends nobody elsewhere, and says everything in JSON. A proxy
- * that cannot reach the service has a status of its own.
+ * Whether a login page came in place of an answer: the API sends nobody elsewhere, and says everything in JSON or CSV. A
+ * proxy that cannot reach the service has a status of its own.
  */
 function isInFront(answer) {
   if (answer.type === 'opaqueredirect') return true;
-  const isJson = answer.headers.get('content-type')?.includes('json') ?? false;
-  return !isJson && ((answer.ok && answer.status !== 204) || [401, 403, 407, 511].includes(answer.status));
+  const isOurs = /json|csv/.test(answer.headers.get('content-type') ?? '');
+  return !isOurs && ((answer.ok && answer.status !== 204) || [401, 403, 407, 511].includes(answer.status));
 }
 
 /** An answer that is not a success, or none at all (status 0). */
@@ -29,6 +29,8 @@ export class Problem extends Error {
     this.code = body?.code ?? (status === 0 ? 'offline' : 'unknown');
     /** @type {{ field: string, message: string }[]} */
     this.errors = body?.errors ?? [];
+    /** The first lines of a file that is not understood. @type {string[] | undefined} */
+    this.seen = body?.seen;
     /** Seconds after which another attempt makes sense. */
     this.retryS = retryS;
   }
@@ -63,7 +65,8 @@ function readClock(answer) {
  * @returns {Promise<Answer<Path>>}
  */
 export async function call(path, options = {}) {
-  const { method = 'GET', body, ifMatch, signal, timeoutMs = 30_000, accept = [], raw = false } = options;
+  const { method = 'GET', body, ifMatch, signal, timeoutMs = 30_000, accept = [], raw = false, tagged } = options;
+  const isFile = body instanceof Blob;
   const asked = performance.now();
   const late = AbortSignal.timeout(timeoutMs);
   let answer;
@@ -72,10 +75,11 @@ export async function call(path, options = {}) {
     answer = await fetch(path, {
       method,
       headers: {
-        ...(body !== undefined && { 'Content-Type': 'application/json' }),
+        ...(body !== undefined && { 'Content-Type': isFile ? 'application/octet-stream' : 'application/json' }),
         ...(ifMatch && { 'If-Match': `"${ifMatch}"` }),
       },
-      body: body === undefined ? undefined : JSON.stringify(body),
+      // A file goes as it is, from the disk and not through memory.
+      body: isFile ? body : JSON.stringify(body),
       // Nothing of a user lies in the browser's cache; public documents are revalidated.
       cache: isPrivate(path) ? 'no-store' : 'no-cache',
       // To a login page, which may be of another site: it would look like no connection.
@@ -94,11 +98,12 @@ export async function call(path, options = {}) {
   if (inFront) throw new Problem(answer.status, answered, null);
   // After a machine slept, an answer that waited with it says nothing about now.
   if (performance.now() - asked < 5_000) readClock(answer);
+  tagged?.(answer.headers.get('etag'));
   if (answer.ok || accept.includes(answer.status)) return answered;
   const retry = Number(answer.headers.get('retry-after'));
   const problem = new Problem(answer.status, answered, retry > 0 ? retry : null);
   const ended = ['token_missing', 'token_invalid', 'account_disabled'].includes(problem.code);
-  if (ended && session.user) setSession({ ...session, user: null, expires_at: null });
+  if (ended) forgetUser();
   throw problem;
 }
 
@@ -106,6 +111,7 @@ function isPrivate(path) {
   return (
     path.startsWith('/api/auth') ||
     path.startsWith('/api/journal') ||
+    path.startsWith('/api/trades') ||
     path.startsWith('/api/watchlists') ||
     (path.startsWith('/api/portfolio') && !path.startsWith('/api/portfolio/live-prices'))
   );
@@ -148,6 +154,11 @@ function setSession(next) {
   const before = JSON.stringify(session);
   session = next;
   if (JSON.stringify(next) !== before) for (const changed of watchers) changed();
+}
+
+/** The login has ended, here or in another tab. */
+export function forgetUser() {
+  if (session.user) setSession({ ...session, user: null, expires_at: null });
 }
 
 /** Asks who is logged in: always answered 200, so that a guest's visit is no error. */

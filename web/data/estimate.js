@@ -18,7 +18,8 @@ export async function sharesWithCloses() {
   /** @type {Map<string, Share>} */
   const shares = new Map();
   for (const each of holdings) {
-    if (!isKnown(each.current_value)) continue;
+    // What no list of instruments names has no candles either.
+    if (!isKnown(each.current_value) || each.unresolved) continue;
     const symbol = `${each.exchange}:${each.tradingsymbol}`;
     const share = shares.get(symbol) ?? { symbol, quantity: 0, value: 0, candles: [] };
     share.quantity += each.quantity;

@@ -205,19 +205,24 @@ export function start() {
   });
 }
 
-/** Repeats `task` while the tab is looked at; after a failure sooner, with growing pauses. */
+/**
+ * Repeats `task` while the tab is looked at; after a failure sooner, with growing pauses. What is being made is asked for
+ * again after the time that the task returns.
+ */
 export function repeat(task, everyMs) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
   let turn = 0;
   let failures = 0;
+  /** @type {number | void} */
+  let nextMs;
   const run = async (wanted) => {
     if (turn < 0) return;
     const mine = ++turn;
     clearTimeout(timer);
     if (wanted || failures || (document.visibilityState !== 'hidden' && !frozen)) {
       try {
-        await task();
+        nextMs = await task();
         failures = 0;
       } catch {
         failures += 1;
@@ -225,7 +230,7 @@ export function repeat(task, everyMs) {
     }
     if (mine !== turn) return;
     const soon = 2_000 * 2 ** Math.min(failures, 4);
-    timer = setTimeout(() => run(false), failures ? Math.min(everyMs, soon) : everyMs);
+    timer = setTimeout(() => run(false), failures ? Math.min(everyMs, soon) : (nextMs ?? everyMs));
   };
   const onVisible = () => {
     if (document.visibilityState !== 'hidden') run(false);

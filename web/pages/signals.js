@@ -1,8 +1,10 @@
 // The signals of the last published date, and how all earlier ones did.
 import { call, withQuery } from '../data/api.js';
-import { count, day, minute } from '../data/format.js';
+import { count, day } from '../data/format.js';
 import * as live from '../data/live.js';
+import { learnNames } from '../data/names.js';
 import { share } from '../data/ratio-format.js';
+import { awaited, soonMs } from '../parts/awaited.js';
 import { figureList } from '../parts/figure-list.js';
 import { figure, simulated } from '../parts/figures.js';
 import { signalTable, signalWords, simulatedMark, sorted } from '../parts/signal-table.js';
@@ -33,7 +35,10 @@ export function show({ main }) {
   const fetched = live.repeat(async () => {
     try {
       const list = await call(withQuery('/api/signals', chosen));
+      await learnNames(list.signals.map(({ symbol }) => symbol));
       listed = list.signals;
+      nodes.about.classList.remove('waiting');
+      if (drawAwaited(nodes, list)) return soonMs(list);
       drawWords(nodes, list);
       if (!chosen.symbol) fillPatterns(pattern, listed);
       draw();
@@ -46,6 +51,7 @@ export function show({ main }) {
     } finally {
       record.hidden = false;
     }
+    return undefined;
   }, 60_000);
   const recorded = live.repeat(async () => {
     const answer = await call('/api/signals/record');
@@ -78,10 +84,8 @@ function lay(main, listed, reload) {
   const counted = h('p', { class: 'muted', role: 'status' }, '\u00a0');
   const below = signalTable(t.restCaption, [], { name: 'below' });
   const restWords = h('summary', null);
-  const running = signalTable(t.provisionalCaption, [], { name: 'provisional' });
-  const runningWords = h('p', { class: 'muted' });
   const nodes = {
-    about: h('p', { class: 'lead about' }, '\u00a0'),
+    about: h('p', { class: 'lead about waiting' }, '\u00a0'),
     words: h('div', { class: 'words' }),
     direction: h(
       'select',
@@ -102,17 +106,8 @@ function lay(main, listed, reload) {
     below,
     restWords,
     rest: h('details', { class: 'below' }, restWords, below.node),
-    running,
-    runningWords,
-    provisional: h(
-      'section',
-      { class: 'provisional', hidden: true },
-      h('h2', null, t.provisional),
-      runningWords,
-      running.node,
-    ),
     // It comes after the list, which it would otherwise be pushed down by.
-    record: h('section', { 'aria-labelledby': 'record', hidden: true }, h('h2', { id: 'record' }, t.record)),
+    record: h('section', { 'aria-labelledby': 'record', hidden: true }, h('h2', { id: 'record' }, t.record), skeleton(8)),
   };
   put(
     main,
@@ -120,7 +115,6 @@ function lay(main, listed, reload) {
     nodes.about,
     filtersOf(nodes, listed, reload),
     nodes.place,
-    nodes.provisional,
     nodes.words,
     nodes.record,
   );
@@ -147,30 +141,26 @@ const filtersOf = ({ symbol, direction, pattern }, listed, reload) =>
     csvButton(() => signalTable(t.caption, listed(), { name: 'file' }).filed(), 'signals.csv'),
   );
 
-/** The signals of the chosen pattern: a share's each, the rest below, and those of the day that runs. @param {Nodes} nodes @param {any[]} listed */
+/** The signals of the chosen pattern: a share's each, and the rest below. @param {Nodes} nodes @param {any[]} listed */
 function drawList(nodes, listed) {
   const { pattern, grouped, place, rest } = nodes;
   const rows = listed.filter((row) => !pattern.value || row.pattern === pattern.value);
-  const done = rows.filter((row) => !row.provisional);
-  const open = rows.filter((row) => row.provisional);
-  const { grouped: shares, rest: others } = sorted(done);
-  say(nodes.counted, done.length ? t.counted(shares.length, done.length) : t.noneMatch);
+  const { grouped: shares, rest: others } = sorted(rows);
+  say(nodes.counted, rows.length ? t.counted(shares.length, rows.length) : t.noneMatch);
   if (!grouped.node.isConnected) put(place, grouped.node, rest);
   grouped.node.querySelector('table').hidden = shares.length === 0;
   grouped.update(shares);
   rest.hidden = others.length === 0;
   say(nodes.restWords, t.rest(others.length));
   nodes.below.update(others);
-  nodes.provisional.hidden = open.length === 0;
-  nodes.running.update(open);
 }
 
 /** What the list is of, and what it means. @param {Nodes} nodes @param {Listed} list */
-function drawWords({ about, words, runningWords }, list) {
+function drawWords({ about, words }, list) {
   memo(about, [list.as_of, list.signals.length], () =>
     put(
       about,
-      t.of(day(list.as_of), list.horizon_sessions),
+      t.of(day(list.as_of ?? ''), list.horizon_sessions),
       ' ',
       h('a', { href: '#record' }, t.toRecord),
       ' ',
@@ -178,16 +168,19 @@ function drawWords({ about, words, runningWords }, list) {
     ),
   );
   memo(words, [list.meaning, list.disclaimer], () => put(words, signalWords(list)));
-  if (list.provisional_at) say(runningWords, t.provisionalOf(minute(list.provisional_at)));
+}
+
+/** Says where a list is that is not there. @param {Nodes} nodes @param {Listed} list */
+function drawAwaited({ place, words }, list) {
+  const waits = awaited(list, 'signals', t.none);
+  if (!waits) return false;
+  memo(place, [list.state, list.detail, list.progress], () => put(place, waits));
+  memo(words, [list.meaning, list.disclaimer], () => put(words, signalWords(list)));
+  return true;
 }
 
 /** Says why there is no list; whether that is all there is to it. @param {Nodes} nodes @param {any} problem */
-function drawProblem({ about, place, counted }, problem) {
-  if (problem.code === 'signals_not_ready') {
-    say(about, t.none);
-    put(place);
-    return true;
-  }
+function drawProblem({ place, counted }, problem) {
   if (problem.status === 400) {
     say(counted, problem.message);
     return true;

@@ -1,5 +1,6 @@
 // Signals as every page shows them: a row for each share, and how far its best one is above the base rate.
 import { count, day } from '../data/format.js';
+import { nameOf } from '../data/names.js';
 import { points, share } from '../data/ratio-format.js';
 import { text } from '../text.js';
 import { signals as t } from '../text/signals.js';
@@ -10,7 +11,9 @@ import { h, pathOf, pieces } from './view.js';
 /** How far the chance is from what all shares did, of one. */
 const above = (row) => row.confidence - row.base_rate;
 
-const kindOf = (row) => (above(row) > 0 ? 'strong' : 'muted');
+/** A twentieth of a point. */
+const LEAST = 0.0005;
+const kindOf = (row) => (above(row) >= LEAST ? 'strong' : 'muted');
 
 /** Rows that begin with a share; those of one share alone leave it out. */
 function columnsOf({ isOfOne = false } = {}) {
@@ -19,7 +22,12 @@ function columnsOf({ isOfOne = false } = {}) {
       of: 'symbol',
       label: t.symbol,
       at: 'a',
-      show: (row) => [{ text: row.symbol, kind: 'symbol', href: pathOf(row.symbol) }, ...marks(row)],
+      show: (row) => [
+        { text: row.symbol, kind: 'symbol', href: pathOf(row.symbol) },
+        ...marks(row),
+        ' ',
+        { text: nameOf(row.symbol) ?? '\u00a0', kind: 'company' },
+      ],
     },
     {
       of: 'pattern',
@@ -68,7 +76,6 @@ function columnsOf({ isOfOne = false } = {}) {
 function marks(row) {
   const bits = [];
   if (row.conflict) bits.push(' ', { text: t.conflict, kind: 'mark note', why: t.conflictWhy });
-  if (row.provisional) bits.push(' ', { text: t.provisionalMark, kind: 'mark delayed' });
   if (row.isMixed) bits.push(' ', { text: text.simulated, kind: 'mark simulated' });
   return bits;
 }
@@ -82,7 +89,10 @@ const marked = (list) =>
 
 /** Signals above their base rate, the best of each share with the share's others; and those below it. */
 export function sorted(list) {
-  const [likelier, rest] = [list.filter((row) => above(row) > 0), list.filter((row) => above(row) <= 0)];
+  // What is shown as 0.0 points is no more than usual.
+  const isLikelier = (row) => above(row) >= LEAST;
+  const likelier = list.filter(isLikelier);
+  const rest = list.filter((row) => !isLikelier(row));
   const best = [...likelier].sort((a, b) => above(b) - above(a));
   const shares = [...new Set(best.map((row) => row.symbol))];
   return {
@@ -137,7 +147,7 @@ const othersOf = (row) =>
 
 /** The few best for a first look, and of how many shares there are any. */
 export function bestSignals(list, most) {
-  const { grouped } = sorted(list.filter((row) => !row.provisional && !row.conflict));
+  const { grouped } = sorted(list.filter((row) => !row.conflict));
   const best = grouped.slice(0, most).map(({ others: _, ...row }) => row);
   return {
     table: signalTable(t.caption, best, { name: 'best', isFixed: true }),

@@ -3,7 +3,7 @@ import { plural } from '../text.js';
 export const signals = {
   title: 'Signals',
   caption: 'Signals of the last published date',
-  none: 'No signals yet. The first list comes after a trading day’s close.',
+  none: 'There are no signals, and none are on their way.',
   of: (at, n) => `Based on closing prices of ${at}. Checked after ${n} trading days.`,
   symbol: 'Share',
   pattern: 'Pattern',
@@ -11,15 +11,15 @@ export const signals = {
   both: 'Both directions',
   allPatterns: 'All patterns',
   above: 'Against usual',
-  aboveHint: 'How much likelier than on any day, in points; the rest is the market’s own drift',
+  aboveHint: 'How much likelier than on any day, in points; the rest is the market’s drift',
   confidence: 'Chance',
   confidenceHint:
-    'Estimated chance that the close after the horizon has moved this way; beside it what it is on any day',
+    'Estimated chance that the close after the horizon has moved this way; beside it that of any day',
   ofBase: (rate) => `usual ${rate}`,
   hitRate: 'Was right',
-  hitRateHint: 'Share of this pattern’s past signals that moved this way',
+  hitRateHint: 'Share of its past signals that moved this way',
   past: (hits, all) => `${hits} of ${all}`,
-  neverSeen: 'This pattern was never seen before',
+  neverSeen: 'Never seen before',
   dates: 'Past dates',
   datesHint: 'Dates of the last two years with this pattern',
   baseRate: 'Usual',
@@ -28,10 +28,6 @@ export const signals = {
   conflictWhy: 'Another signal of this share and date says the opposite',
   more: (n) => `+${n} more`,
   noOthers: 'No other signal of this share is above the usual chance.',
-  provisionalMark: 'Provisional',
-  provisional: 'Today so far, provisional',
-  provisionalCaption: 'Provisional signals',
-  provisionalOf: (at) => `From unfinished candles at ${at}: each may vanish until the close.`,
   counted: (shares, all) =>
     `${plural(shares, 'share', 'shares')} with a signal above the usual chance, of ${plural(all, 'signal', 'signals')} in all`,
   rest: (n) => `${plural(n, 'signal', 'signals')} at or below the usual chance`,
@@ -56,4 +52,7 @@ export const signals = {
   note: 'Note',
   tooFew: 'Too few to tell',
   range: (from, to) => (from === '–' ? `up to ${to}` : to === '–' ? `over ${from}` : `${from} to ${to}`),
+  aboveUsual: (n) =>
+    `${n} ${n === 1 ? 'share has' : 'shares have'} a pattern after which it went the same way more often than else; the three best:`,
+  noneAbove: 'No pattern of this date makes a move likelier than on any day.',
 };
