@@ -1,14 +1,13 @@
 // The market at a glance: three indices, the sectors, the shares that move most, and the best signals.
 import { call, serverNow } from '../data/api.js';
-import { day, heat, moments, percent, price, signedPrice, time } from '../data/format.js';
+import { heat, moments, percent, price, signedPrice, time } from '../data/format.js';
 import * as live from '../data/live.js';
-import { ageMark, change, movedLarge, simulated } from '../parts/figures.js';
-import { bestSignals, signalWords, simulatedMark } from '../parts/signal-table.js';
-import { table } from '../parts/table.js';
-import { attr, h, keyed, memo, pathOf, pieces, put, s, say, skeleton } from '../parts/view.js';
+import { soonMs } from '../parts/awaited.js';
+import { ageMark, movedLarge } from '../parts/figures.js';
+import { showMovers } from '../parts/movers.js';
+import { attr, button, h, keyed, memo, pathOf, pieces, put, s, say, skeleton } from '../parts/view.js';
 import { text } from '../text.js';
 import { market as t } from '../text/market.js';
-import { signals as signalText } from '../text/signals.js';
 
 export const title = t.title;
 
@@ -18,23 +17,24 @@ const INDICES = [
   { key: 'index2', name: 'SENSEX', symbol: 'BSE:SENSEX' },
 ];
 
-/** Prices that nobody asked for lately are there some seconds after the first look. */
-const MOVERS_MS = 8_000;
-
 /** @param {Context} context */
 export function show({ main }) {
   const cards = INDICES.map(makeCard);
   const sectors = h('ul', { class: 'tiles' });
+  const sectorMark = h('span', null);
   const shares = showMovers();
   const signals = h('div', { class: 'signals-box' }, skeleton(6));
-  lay(main, { cards, sectors, shares, signals });
-  const drawSectors = sectorsIn(sectors);
+  lay(main, { cards, sectors, sectorMark, shares, signals });
+  const drawSectors = sectorsIn(sectors, shares);
   live.follow(INDICES.map(({ symbol }) => symbol).sort());
   const draw = () => {
     const snapshot = live.valueOf('snapshot');
     if (!snapshot) return;
     cards.forEach(({ draw: drawCard }) => drawCard(snapshot));
     drawSectors(snapshot.sectors);
+    const { as_of_ist: asOf, stale, delay_s: delay } = snapshot.market;
+    const bits = ageMark({ as_of: asOf, stale, delay_s: delay });
+    memo(sectorMark, bits, () => put(sectorMark, pieces(bits)));
   };
   const ends = [live.on('snapshot', draw), live.on('tick', draw), live.on('quotes', draw)];
   // Without any price the bar above says why; what waits would wait for ever.
@@ -45,15 +45,14 @@ export function show({ main }) {
   );
 
   const fetched = live.repeat(async () => {
-    const list = await call('/api/signals').catch((problem) => {
-      if (problem.code === 'signals_not_ready') return null;
-      throw problem;
-    });
-    memo(signals, list, () => put(signals, signalsOf(list)));
+    const list = await call('/api/signals');
+    await (await import('../parts/best-signals.js')).showBest(signals, list);
+    return soonMs(list);
   }, 60_000);
   return () => {
     fetched.stop();
     shares.end();
+    for (const { end } of cards) end();
     for (const end of ends) end();
   };
 }
@@ -61,9 +60,9 @@ export function show({ main }) {
 /**
  * Lays out the page.
  * @param {HTMLElement} main
- * @param {{ cards: { node: Node }[], sectors: Node, shares: { node: Node }, signals: Node }} parts
+ * @param {{ cards: { node: Node }[], sectors: Node, sectorMark: Node, shares: { node: Node }, signals: Node }} parts
  */
-function lay(main, { cards, sectors, shares, signals }) {
+function lay(main, { cards, sectors, sectorMark, shares, signals }) {
   main.className = 'market';
   put(
     main,
@@ -79,7 +78,7 @@ function lay(main, { cards, sectors, shares, signals }) {
       h(
         'header',
         null,
-        h('h2', { id: 'sectors' }, t.sectors),
+        h('h2', { id: 'sectors' }, t.sectors, sectorMark),
         h(
           'span',
           { class: 'legend', 'aria-hidden': 'true' },
@@ -99,17 +98,39 @@ function lay(main, { cards, sectors, shares, signals }) {
 }
 
 /** @typedef {{ symbol: string, name: string, change_pct: number | null }} Sector */
+/** @typedef {ReturnType<typeof showMovers>} Movers */
 
-/** Tiles that wait; returns what draws sectors into them. @param {Element} node */
-function sectorsIn(node) {
+/**
+ * Tiles that wait; returns what draws sectors into them. A tile opens its shares below it.
+ * @param {Element} node
+ * @param {Movers} movers
+ */
+function sectorsIn(node, movers) {
   const kept = new Map();
   /** The sectors in the order of the first look: tiles that change places cannot be read. @type {string[] | null} */
   let order = null;
+  /** @type {Sector[]} */
+  let shown = [];
+  /** The one that is open, with what ends it. @type {{ symbol: string, node: HTMLElement, end: () => void } | null} */
+  let open = null;
   put(
     node,
     Array.from({ length: 12 }, () => h('li', null, h('span', { class: 'tile waiting', 'aria-hidden': 'true' }))),
   );
-  return (/** @type {Sector[]} */ sectors) => {
+  /** @param {Sector} sector */
+  const toggle = (sector) => {
+    const isClosing = open?.symbol === sector.symbol;
+    open?.end();
+    open = null;
+    if (!isClosing) {
+      const place = h('li', { class: 'opened' }, skeleton(3));
+      open = { symbol: sector.symbol, node: place, end: movers.open(place, ({ sectorShares }) => sectorShares(sector)) };
+    }
+    draw(shown);
+  };
+  /** @param {Sector[]} sectors */
+  const draw = (sectors) => {
+    shown = sectors;
     if (!order) {
       node.replaceChildren();
       order = [...sectors]
@@ -117,85 +138,24 @@ function sectorsIn(node) {
         .map(({ symbol }) => symbol);
     }
     const place = (/** @type {Sector} */ sector) => order?.indexOf(sector.symbol) ?? 0;
+    const tiles = [...sectors].sort((a, b) => place(a) - place(b));
     keyed(
       node,
       kept,
-      [...sectors].sort((a, b) => place(a) - place(b)),
-      (sector) => sector.symbol,
-      makeTile,
-      (handle, sector) => handle(sector),
-    );
-  };
-}
-
-/** How many shares rise and fall, and which most, of those that the service has a price of. */
-function showMovers() {
-  const words = h('p', { class: 'breadth waiting' }, '\u00a0');
-  const bar = h('progress', { class: 'breadth', 'aria-hidden': 'true' });
-  const sides = ['gainers', 'losers'].map((name) =>
-    table({
-      name,
-      caption: t[name],
-      plain: true,
-      isFixed: true,
-      key: (row) => row.symbol,
-      columns: [
-        {
-          of: 'symbol',
-          label: t[name],
-          wide: true,
-          show: (row) => [
-            { text: row.symbol.split(':')[1], kind: 'symbol', href: pathOf(row.symbol) },
-            { text: row.name ?? '\u00a0', kind: 'company' },
-          ],
-        },
-        {
-          of: 'last_price',
-          label: t.last,
-          number: true,
-          live: true,
-          show: (row) => [price(row.last_price), ...ageMark(row)],
-        },
-        change('change_pct', t.change, percent, text.noClose, { live: true }),
-      ],
-    }),
-  );
-  const halves = h(
-    'div',
-    { class: 'halves', hidden: true },
-    sides.map((side) => side.node),
-  );
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let again;
-  let early = 0;
-  const fetched = live.repeat(async () => {
-    const list = await call('/api/market/movers');
-    // What is missing was asked for just now.
-    if (list.priced < list.shares && (early += 1) <= 4) again = setTimeout(() => fetched.now(), 1_500);
-    words.classList.remove('waiting');
-    const isSimulated = [...list.gainers, ...list.losers].some((row) => row.simulated);
-    const said = list.priced ? t.breadth(list.advances, list.declines, list.unchanged) : t.noMovers;
-    memo(words, [said, list.priced, list.shares, isSimulated], () =>
-      put(
-        words,
-        said,
-        ' ',
-        h('span', { class: 'muted' }, t.ofShares(list.priced, list.shares)),
-        ' ',
-        simulated(isSimulated),
+      tiles.flatMap((sector) =>
+        sector.symbol === open?.symbol
+          ? [
+              { sector, below: null },
+              { sector, below: open.node },
+            ]
+          : [{ sector, below: null }],
       ),
+      ({ sector, below }) => (below ? `${sector.symbol} opened` : sector.symbol),
+      ({ sector, below }) => (below ? { node: below, handle: null } : makeTile(sector, toggle)),
+      (handle, { sector }) => handle?.(sector, sector.symbol === open?.symbol),
     );
-    bar.hidden = halves.hidden = !list.priced;
-    bar.max = list.priced || 1;
-    bar.value = list.advances + list.unchanged / 2;
-    sides[0].update(list.gainers);
-    sides[1].update(list.losers);
-  }, MOVERS_MS);
-  const end = () => {
-    clearTimeout(again);
-    fetched.stop();
   };
-  return { node: h('div', { class: 'movers-box' }, words, bar, halves), end };
+  return draw;
 }
 
 function makeCard({ key, name, symbol }) {
@@ -216,11 +176,16 @@ function makeCard({ key, name, symbol }) {
     state,
     range.node,
   );
-  /** The month comes after the price; without it the card is whole. */
+  /** The month comes after the price, as soon as its candles are there; without it the card is whole. */
   const month = async () => {
-    drawSpark = await (await import('../charts/spark.js')).spark(spark, symbol);
+    if (drawSpark) return undefined;
+    const its = await (await import('../charts/spark.js')).spark(spark, symbol);
+    drawSpark = its.draw;
     drawSpark?.(live.valueOf('snapshot')[`${key}_price`]);
+    return its.againMs;
   };
+  /** @type {ReturnType<typeof live.repeat> | undefined} */
+  let months;
   const draw = (snapshot) => {
     const { market } = snapshot;
     const own = snapshot[`${key}_stale`] !== undefined;
@@ -238,7 +203,7 @@ function makeCard({ key, name, symbol }) {
     // Points come with the quote, which may be of another moment than the snapshot: only if both are of the same price.
     const points = quote?.change != null && quote.last_price === now ? `${signedPrice(quote.change)} ` : '';
     memo(node, [now, moved, points, bits], () => {
-      if (level.classList.contains('waiting')) month().catch(() => {});
+      months ??= live.repeat(month, 600_000);
       level.classList.remove('waiting');
       drawSpark?.(now);
       say(level, price(now));
@@ -255,7 +220,7 @@ function makeCard({ key, name, symbol }) {
     level.classList.remove('waiting');
     say(level, '–');
   };
-  return { node, draw, rest };
+  return { node, draw, rest, end: () => months?.stop() };
 }
 
 /** The day's low and high, with a line between them on which a dot stands for the price. */
@@ -283,40 +248,15 @@ function showRange() {
   return { node, draw };
 }
 
-function makeTile(sector) {
+/** @param {Sector} sector @param {(sector: Sector) => void} toggle */
+function makeTile(sector, toggle) {
   const change = h('span', { class: 'moved' });
-  const tile = h(
-    'a',
-    { class: 'tile', href: pathOf(sector.symbol) },
-    h('span', { class: 'name' }, sector.name),
-    change,
-  );
-  const draw = (next) => {
+  const tile = button([h('span', { class: 'name' }, sector.name), change], () => toggle(sector), { class: 'tile' });
+  /** @type {(next: Sector, isOpened: boolean) => void} */
+  const draw = (next, isOpened) => {
     attr(tile, 'data-heat', heat(next.change_pct));
+    attr(tile, 'aria-expanded', String(isOpened));
     say(change, next.change_pct === null ? t.noQuote : percent(next.change_pct));
   };
   return { node: h('li', null, tile), handle: draw };
-}
-
-const BEST = 3;
-
-/** the document of `/api/signals`, null before there is one */
-function signalsOf(list) {
-  if (!list) return h('p', { class: 'empty' }, signalText.none);
-  const best = bestSignals(list.signals, BEST);
-  return h(
-    'div',
-    null,
-    h(
-      'p',
-      null,
-      best.count ? t.above(best.shares) : t.noneAbove,
-      ' ',
-      h('span', { class: 'muted' }, signalText.of(day(list.as_of), list.horizon_sessions)),
-      ' ',
-      simulatedMark(list.signals),
-    ),
-    best.count > 0 && best.table.node,
-    signalWords(list),
-  );
 }

@@ -1,6 +1,7 @@
 // The watch lists with their prices: those of the account, or of who is not logged in the one of this browser.
 import { session } from '../data/api.js';
 import * as live from '../data/live.js';
+import { learn, learnNames } from '../data/names.js';
 import * as watched from '../data/watchlists.js';
 import { combobox } from '../parts/combobox.js';
 import { simulated } from '../parts/figures.js';
@@ -16,8 +17,6 @@ export const title = t.title;
 /** Another tab or device may have changed the lists; they are read when the tab is looked at, too. */
 const EVERY_MS = 300_000;
 
-/** Names that were learnt from searches in this visit. @type {Map<string, string | null>} */
-const names = new Map();
 /** The list that is shown, as long as the tab is open. @type {number | string | undefined} */
 let chosen;
 
@@ -32,12 +31,13 @@ const symbols = () => list().symbols;
 export function show({ main, announce }) {
   const nodes = lay(main, {
     choose: (symbol, name) => {
-      names.set(symbol, name);
+      learn(symbol, name);
       acts.add(symbol);
     },
     moveBy: (symbol, by) => acts.moveBy(symbol, by),
     remove: (symbol) => acts.remove(symbol),
   });
+  let isOver = false;
   /** @type {Tools | null} */
   let tools = null;
   const draw = () => drawRows(nodes);
@@ -48,6 +48,7 @@ export function show({ main, announce }) {
     // A fixed order lets streams with the same list share the work.
     live.follow([...symbols()].sort());
     draw();
+    learnNames(symbols()).then((isAny) => isAny && !isOver && draw());
   };
   /** @param {number | string} key */
   const choose = (key) => {
@@ -63,7 +64,6 @@ export function show({ main, announce }) {
     if (!nodes.body.isConnected) put(nodes.place, nodes.body);
     refresh();
   };
-  let isOver = false;
   if (!session.user) {
     watched.readOwn();
     begin();
@@ -108,7 +108,7 @@ function lay(main, act) {
   const problem = problemPlace();
   const search = combobox({ name: 'search', placeholder: t.search, choose: act.choose });
   search.input.id = 'search';
-  const shown = watchTable(note, names, act);
+  const shown = watchTable(note, act);
   const empty = h('p', { class: 'empty', hidden: true }, t.none);
   const tabs = h('div', { class: 'tabs', role: 'group', 'aria-label': t.lists });
   const tools = h('span', { class: 'row-actions' });

@@ -1,6 +1,7 @@
 // The rows of a watch list: their prices, and what moves a symbol up and down or takes it away.
 import { serverNow } from '../data/api.js';
 import { moments, percent, price, signedPrice, time } from '../data/format.js';
+import { nameOf } from '../data/names.js';
 import { text } from '../text.js';
 import { watch as t } from '../text/watch.js';
 import { ageMark, change as changeColumn, isOpen } from './figures.js';
@@ -13,10 +14,9 @@ const LIVE = { live: true };
 
 /**
  * @param {Node} lead
- * @param {Map<string, string | null>} names
  * @param {{ moveBy: (symbol: string, by: number) => void, remove: (symbol: string) => void }} acts
  */
-export function watchTable(lead, names, acts) {
+export function watchTable(lead, acts) {
   return table({
     name: 'watch',
     caption: t.caption,
@@ -28,11 +28,11 @@ export function watchTable(lead, names, acts) {
         label: t.symbol,
         wide: true,
         at: 'a',
-        show: (row) => {
-          const name = names.get(row.symbol);
-          const link = { text: row.symbol, kind: 'symbol', href: pathOf(row.symbol) };
-          return name ? [link, ' ', { text: name, kind: 'muted' }] : [link];
-        },
+        show: ({ symbol }) => [
+          { text: symbol, kind: 'symbol', href: pathOf(symbol) },
+          ' ',
+          { text: nameOf(symbol) ?? '\u00a0', kind: 'company' },
+        ],
       },
       ...priceColumns(),
       {
