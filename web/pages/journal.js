@@ -1,5 +1,6 @@
 // The user's own notes of trades: by days, filtered, with what closed pairs came to.
 import { call, withQuery } from '../data/api.js';
+import { take } from '../data/begun-entry.js';
 import { count, day, direction, price, quantity, rupees, signedRupees } from '../data/format.js';
 import * as live from '../data/live.js';
 import { onAppearance } from '../data/prefs.js';
@@ -70,7 +71,9 @@ export function show({ main, announce }) {
     }
   }, 600_000);
   const left = form?.unsaved();
+  const begun = take();
   if (left) edit(nodes, left.entry, reload);
+  else if (begun) edit(nodes, undefined, reload, begun);
   const end = onAppearance(() => {
     draw();
     if (state.summed) drawSums(nodes, state, state.summed);
@@ -226,8 +229,14 @@ function drawSums({ status, sums }, { chosen }, { count: all, summary: sum }) {
   put(sums, figureList(figures));
 }
 
-/** Opens the form, empty or with an entry. @param {Nodes} nodes @param {Entry | undefined} entry @param {() => void} reload */
-async function edit(nodes, entry, reload) {
+/**
+ * Opens the form: empty, with an entry, or with what was begun elsewhere.
+ * @param {Nodes} nodes
+ * @param {Entry | undefined} entry
+ * @param {() => void} reload
+ * @param {{ [name: string]: string }} [begun]
+ */
+async function edit(nodes, entry, reload, begun) {
   const { place, add } = nodes;
   try {
     form ??= await import('../parts/journal-form.js');
@@ -243,7 +252,7 @@ async function edit(nodes, entry, reload) {
     close();
     reload();
   };
-  put(place, form.entryForm(entry ?? null, { done, close }));
+  put(place, form.entryForm(entry ?? null, { done, close }, begun));
   place.querySelector('input')?.focus();
 }
 

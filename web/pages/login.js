@@ -1,8 +1,8 @@
 // Log in or create an account. On a private page it stands in that page's place.
 import { Problem, askSession, call, onSession, session } from '../data/api.js';
 import { appearance } from '../parts/appearance.js';
-import { field, onSubmit, problemPlace } from '../parts/form.js';
-import { button, h, put, say } from '../parts/view.js';
+import { attempt, field, onSubmit, problemPlace } from '../parts/form.js';
+import { attr, button, h, put, say } from '../parts/view.js';
 import { login as t } from '../text/login.js';
 
 export const title = t.title;
@@ -76,13 +76,52 @@ function drawForm(main, { path, isNew, go, change }) {
     main,
     h('h1', null, isNew ? t.toCreate : t.logIn),
     path !== '/login' && h('p', { class: 'lead' }, t.needed),
+    !isNew && guestsOf(() => path === '/login' && go('/portfolio')),
     session.refused && h('p', { class: 'problem', role: 'alert' }, session.refused),
     // On a private page the frame draws that page now; from here the portfolio is next.
     formOf(isNew, () => path === '/login' && go('/portfolio')),
     otherOf(isNew, change),
     !isNew && h('p', { class: 'muted' }, t.forgot),
-    path === '/login' && appearance(),
+    ['/login', '/account'].includes(path) && appearance(),
   );
+}
+
+/** How long a demo's account may still be in the making, and how often it is tried. */
+const MADE_WITHIN_MS = 15_000;
+const TRY_MS = 500;
+
+/** A demo has accounts that everybody may enter: one press, and nothing to type. @param {() => void} done */
+function guestsOf(done) {
+  const guests = /** @type {HTMLElement[]} */ ([...document.querySelectorAll('#guests li')]);
+  if (guests.length === 0) return null;
+  const problem = problemPlace();
+  /** @param {HTMLElement} guest @param {Element} opener */
+  const enter = (guest, opener) =>
+    attempt([], problem, async () => {
+      if (opener.getAttribute('aria-busy')) return;
+      attr(opener, 'aria-busy', 'true');
+      await enterOnceMade(guest.dataset, performance.now() + MADE_WITHIN_MS).finally(() =>
+        attr(opener, 'aria-busy', null),
+      );
+      done();
+    });
+  const entries = guests.map((guest) => {
+    const opener = button(t.lookAround(guest.dataset.name ?? ''), () => enter(guest, opener), { class: 'primary' });
+    return h('p', null, opener, ' ', h('span', { class: 'muted' }, guest.textContent));
+  });
+  return h('section', { class: 'guests', 'aria-label': t.guests }, entries, h('p', { class: 'muted' }, t.madeUp), problem);
+}
+
+/** @param {DOMStringMap} account @param {number} late when it is tried no more */
+async function enterOnceMade({ email = '', password = '' }, late) {
+  for (;;) {
+    try {
+      return await logIn(email, password);
+    } catch (refused) {
+      if (refused.status !== 401 || refused.code === 'login_not_kept' || performance.now() > late) throw refused;
+    }
+    await new Promise((resolve) => setTimeout(resolve, TRY_MS));
+  }
 }
 
 /** @param {boolean} isNew @param {() => void} done */

@@ -54,7 +54,6 @@ export function show({ main, path, announce }) {
   drawLogin();
   lay(main, nodes, which, loginPage, drawLogin);
   const leaveTabs = shareCode(nodes, which, brought);
-  if (brought) key.input.focus();
 
   /** Neither the page nor the browser keeps them. */
   const empty = () => {
@@ -109,6 +108,8 @@ function nodesOf(which, brought, abort) {
     code,
     fields: [key, secret, code],
     came: h('p', { class: 'good', role: 'status' }, brought && t.codeCame),
+    // Whose login began in another tab reads this first.
+    back: h('p', { class: 'lead good', role: 'status', hidden: true }),
     problem: problemPlace(),
     waiting: h('p', { class: 'muted', role: 'status' }),
     result: h('section', { 'aria-live': 'polite' }),
@@ -169,6 +170,7 @@ function lay(main, nodes, which, loginPage, drawLogin) {
     main,
     h('p', { class: 'back' }, h('a', { href: '/portfolio' }, t.back)),
     h('h1', null, t.sync[which]),
+    nodes.back,
     lead,
     form,
     result,
@@ -224,7 +226,7 @@ function addressOf(which) {
  * @param {Which} which
  * @param {string} brought
  */
-function shareCode({ login, form, code, came }, which, brought) {
+function shareCode({ login, form, code, came, back, submit }, which, brought) {
   let openedMs = -Infinity;
   for (const kind of ['click', 'auxclick'])
     login.addEventListener(kind, () => {
@@ -237,10 +239,15 @@ function shareCode({ login, form, code, came }, which, brought) {
     code.input.value = data;
     say(came, t.codeCame);
     taken.postMessage('');
+    // Whoever comes back to this tab sees what is next.
+    submit.classList.add('large');
+    submit.scrollIntoView({ block: 'center' });
   };
   // Who comes back in a new tab is told that the first one has it all.
   taken.onmessage = () => {
-    if (brought && form.isConnected) say(came, `${t.codeCame} ${t.goBack}`);
+    if (!brought || !form.isConnected) return;
+    say(back, t.goBack);
+    back.hidden = false;
   };
   if (brought) tabs.postMessage(brought);
   return () => {

@@ -19,9 +19,11 @@ export const unsaved = () => draft;
  * The form for an entry, or with null for a new one.
  * @param {any} entry
  * @param {{ done: () => void, close: () => void }} then
+ * @param {{ [name: string]: string }} [begun] what a new one is filled with
  */
-export function entryForm(entry, then) {
+export function entryForm(entry, then, begun) {
   const id = entry?.id ?? null;
+  if (begun) draft = { entry: null, values: begun };
   const fields = fieldsOf(entry, draft && (draft.entry?.id ?? null) === id ? draft.values : {});
   const problem = problemPlace();
   const form = h(

@@ -1,5 +1,9 @@
 export const login = {
   title: 'Log in',
+  guests: 'Accounts of the demo',
+  /** @param {string} name */
+  lookAround: (name) => `Look around as ${name}`,
+  madeUp: 'Everything in them is simulated. Or make an account of your own below.',
   logIn: 'Log in',
   email: 'E-mail',
   password: 'Password',

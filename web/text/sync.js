@@ -43,6 +43,16 @@ export const report = {
   /** @param {string} a @param {string} r @param {string} c */
   changes: (a, r, c) => `${a} new, ${r} gone, ${c} changed.`,
   /** @param {number} n */
+  trades: (n) => `${plural(n, 'trade is', 'trades are')} new to the ledger.`,
+  tradesFailed: {
+    broker_failed: 'The broker did not answer for all trades. The next sync asks again.',
+    held_back: 'A limit of calls held the trades back. The next sync asks again.',
+    late: 'The trades took too long. The next sync asks again.',
+    account_differs: 'The trades are not added: this account’s files are of another client of the broker.',
+    ledger_full: 'The trades are not added: the ledger is full.',
+    ledger_unavailable: 'The trades are not added: the ledger was busy. The next sync asks again.',
+  },
+  /** @param {number} n */
   more: (n) => `and ${n} more`,
   quantityChanged: 'quantity changed',
   /** @param {string} a @param {string} b */
@@ -67,6 +77,7 @@ export const report = {
   ours: 'Ours',
   difference: 'Difference',
   same: 'They agree to the paisa.',
+  notKnown: 'not known',
   whys: {
     no_broker_figure: 'This broker gives no figure of its own.',
     rounding: 'The difference is rounding.',
