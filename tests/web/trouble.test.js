@@ -128,6 +128,34 @@ test('without any price the pages say since when and why, and lead to the status
   await context.close();
 });
 
+test('the status says what is wrong, since when and what to do, the worst first, and shows the last day', async () => {
+  const health = await (await fetch(`${stage.demo.base}/api/health`)).json();
+  const { page, context, faults } = await open(stage.browser);
+  const at = (minutes) => new Date(Date.parse(health.market.as_of_ist) - minutes * 60_000).toISOString();
+  await page.route('**/api/health', (route) => route.fulfill({ json: {
+    ...health, status: 'degraded',
+    troubles: [
+      { name: 'broker_a_token_dead', severity: 'degraded', cause: 'Broker A\u2019s token is dead', cure: 'log in, then run: bhav token a (each day)', command: 'bhav token a', since_ist: at(30), until_ist: at(-15) },
+      { name: 'clock_set', severity: 'note', cause: 'The clock was set', cure: 'fine for a demo', since_ist: at(60) },
+    ],
+    day: { piece_s: 300, ends_ist: at(0), service: 'ooodd', prices: 'ooooo', broker_a: 'oooxx', public: '-----', database: 'ooooo' },
+  } }));
+  await page.goto(`${stage.demo.base}/status`);
+  const wrong = page.locator('.wrong').first();
+  await wrong.getByText('Broker A\u2019s token is dead').waitFor();
+  assert.match(await wrong.innerText(), /since .* · probably until .*\s+log in, then run: bhav token a \(each day\)/);
+  await wrong.getByRole('button', { name: 'Copy: bhav token a' }).waitFor();
+  assert.match(await page.locator('.wrong').nth(1).innerText(), /Worth knowing[^]*The clock was set/);
+  await page.getByText('Works with restrictions').waitFor();
+  const bars = page.locator('.day-rows > div');
+  assert.deepEqual(await bars.locator('dd').allInnerTexts(), [
+    '10 min with restrictions', 'good for 25 min', '10 min down', 'not in use', 'good for 25 min',
+  ]);
+  assert.deepEqual(await bars.nth(2).locator('rect').evaluateAll((all) => all.map((one) => one.getAttribute('x'))), ['283', '286']);
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
 // The last one: it breaks broker A.
 test('the lines that the demo prints lead to stale prices on the page', async () => {
   const printed = [...stage.demo.log().matchAll(/curl -s -d '(\{.*\})' (http:\S+)/g)];

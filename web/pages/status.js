@@ -1,21 +1,27 @@
-// How the service is: each part in words, and for each bad one what to do.
+// How the service is: what is wrong and what to do, as `bhav status` says it, the last day, and each part in words.
 import { Problem, call, serverNow } from '../data/api.js';
 import { UNKNOWN, count, day, moments, span } from '../data/format.js';
 import * as live from '../data/live.js';
+import { lastDay } from '../parts/last-day.js';
+import { troublesOf, worstOf } from '../parts/troubles.js';
 import { h, memo, put, skeleton } from '../parts/view.js';
 import { text } from '../text.js';
 import { status as t } from '../text/status.js';
 
 export const title = t.title;
 
-const GOOD = new Set(['ok', 'kept', 'given', 'sqlite', 'valkey', 'redis', 'valid', 'refused', 'relayed']);
+const GOOD = new Set(['ok', 'kept', 'given', 'sqlite', 'valkey', 'redis', 'valid', 'counted', 'relayed']);
 /** Neither good nor bad: nobody has set it up, or it has its time later. */
-const NEUTRAL = new Set(['off', 'paused', 'standby', 'never_set', 'never', 'unknown', 'none']);
+const NEUTRAL = new Set([
+  ...['off', 'paused', 'standby', 'never_set', 'never', 'unknown', 'none', 'connecting', 'subscribing'],
+]);
 const STARTING_S = 60;
+/** Of the states of a service, the best first. */
+const WORSE = ['ok', 'degraded', 'down'];
 
 /** @param {Context} context */
 export function show({ main }) {
-  const head = h('div', { class: 'health' }, skeleton(1));
+  const head = h('div', { class: 'health waiting' }, skeleton(1));
   const body = h('div', null, skeleton(12));
   put(main, h('h1', null, t.title), head, body);
   const fetched = live.repeat(async () => {
@@ -28,42 +34,58 @@ export function show({ main }) {
       call('/brokera/status').catch(() => null),
       call('/brokerb/status').catch(() => null),
     ]).catch((failed) => {
+      head.classList.remove('waiting');
       put(head, h('p', { class: 'state-line bad' }, h('b', null, '● ', t.unreachable)));
       memo(body, null, () => put(body, h('p', null, t.unreachableWhy)));
       throw failed;
     });
+    head.classList.remove('waiting');
     put(head, headOf(health));
-    memo(body, rowsOf(health, a, b), (rows) => put(body, sections(rows)));
+    const { troubles = [], day: states } = health;
+    memo(body, { troubles, states, rows: rowsOf(health, a, b) }, (shown) =>
+      put(body, troublesOf(shown.troubles), lastDay(shown.states), sections(shown.rows)),
+    );
   }, 15_000);
-  return fetched.stop;
+  // The bar above says at once when prices become stale; this page must not contradict it until its next look.
+  let wasStale = live.valueOf('snapshot')?.market.stale;
+  const end = live.on('snapshot', ({ market }) => {
+    if (wasStale !== undefined && market.stale !== wasStale) fetched.now();
+    wasStale = market.stale;
+  });
+  return () => {
+    fetched.stop();
+    end();
+  };
 }
 
 /** @param {any} health */
 function headOf(health) {
-  const kind = health.status === 'ok' ? 'good' : health.status === 'down' ? 'bad' : 'warn';
+  const isStale = health.market.stale || live.valueOf('snapshot')?.market.stale;
+  const all = [health.status, isStale ? 'degraded' : 'ok', worstOf(health.troubles ?? [])];
+  const status = all.reduce((one, other) => (WORSE.indexOf(other) > WORSE.indexOf(one) ? other : one));
+  const kind = status === 'ok' ? 'good' : status === 'down' ? 'bad' : 'warn';
   return h(
     'p',
     { class: `state-line ${kind}` },
-    h('b', null, '● ', t.states[health.status] ?? health.status),
+    h('b', null, '● ', t.states[status] ?? status),
     h('span', null, t.about(health.version, span(health.uptime_s))),
   );
 }
 
-/** @typedef {{ name: string, state: string, more: string, kind: 'fine-row' | 'neutral' | 'bad', cure: string }} Row */
+/** @typedef {{ name: string, state: string, more: string, kind: 'fine-row' | 'neutral' | 'bad' }} Row */
 
-/** @type {(name: string, state: string, more?: string, bad?: boolean, cure?: string) => Row} */
-const row = (name, state, more = '', bad = !GOOD.has(state) && !NEUTRAL.has(state), cure = '') => ({
+/** @type {(name: string, state: string, more?: string, bad?: boolean) => Row} */
+const row = (name, state, more = '', bad = !GOOD.has(state) && !NEUTRAL.has(state)) => ({
   name,
   state: t.words[state] ?? state,
   more,
   kind: bad ? 'bad' : NEUTRAL.has(state) ? 'neutral' : 'fine-row',
-  cure: bad ? cure || t.cures[state] || text.retried : '',
 });
 
 /** Every part, in groups. @param {any} health @param {any} a @param {any} b @returns {[string, Row[]][]} */
 const rowsOf = (health, a, b) => [
   [t.prices, pricesOf(health)],
-  [t.logins, [tokenOf(t.tokenA, a, t.loginA), tokenOf(t.tokenB, b, t.loginB)]],
+  [t.logins, [tokenOf(t.tokenA, a), tokenOf(t.tokenB, b)]],
   [t.day, dayOf(health)],
   [t.inside, insideOf(health)],
 ];
@@ -88,7 +110,6 @@ function pricesOf({ feeds, warmers, market, uptime_s: upS }) {
             t.ticker,
             ticker.state === 'speaking' ? 'ok' : ticker.state,
             [t.subscribed(ticker.subscribed), ticker.failure].filter(Boolean).join(' · '),
-            false,
           ),
         ]
       : []),
@@ -110,12 +131,12 @@ const feedOf = (name, feed) =>
       .join(' · '),
   );
 
-/** @param {string} name @param {any} token @param {string} cure */
-function tokenOf(name, token, cure) {
+/** @param {string} name @param {any} token */
+function tokenOf(name, token) {
   if (!token) return row(name, 'unknown', '', false);
   const until = token.expires_at ? t.until(moments(token.expires_at, serverNow())) : '';
   const state = token.valid ? 'valid' : token.initialized ? 'ended' : 'never_set';
-  return row(name, state, until, token.initialized && !token.valid, cure);
+  return row(name, state, until, token.initialized && !token.valid);
 }
 
 /** What comes once a day. @param {any} health */
@@ -140,7 +161,7 @@ function insideOf({ database, cache_l1: l1, cache_l2: l2, lanes, backup, clock }
     row(t.database, database, '', database !== 'ok'),
     row(t.l1, 'ok', t.entries(count(l1.size)), false),
     row(t.l2, l2.backend, l2.errors ? t.errors(count(l2.errors)) : '', l2.errors > 0),
-    row(t.lanes, refused ? 'refused' : 'ok', busy, false),
+    row(t.lanes, refused ? 'counted' : 'ok', busy, false),
     row(
       t.backup,
       backup?.failed ? 'failing' : kept ? 'ok' : 'never',
@@ -161,23 +182,26 @@ const sections = (groups) =>
         'section',
         { class: 'panel' },
         h('h2', null, name),
+        listOf(rows),
+      ),
+    ),
+  );
+
+/** @param {Row[]} rows */
+const listOf = (rows) =>
+  h(
+    'dl',
+    { class: 'rows' },
+    rows.map(({ name: label, state, more, kind }) =>
+      h(
+        'div',
+        { class: kind },
+        h('dt', null, label),
         h(
-          'dl',
-          { class: 'rows' },
-          rows.map(({ name: label, state, more, kind, cure }) =>
-            h(
-              'div',
-              { class: kind },
-              h('dt', null, label),
-              h(
-                'dd',
-                null,
-                h('b', null, kind === 'bad' ? '⚠ ' : '● ', state),
-                more && h('span', { class: 'muted' }, ` ${more}`),
-                cure && h('p', { class: 'cure' }, cure),
-              ),
-            ),
-          ),
+          'dd',
+          null,
+          h('b', null, kind === 'bad' ? '⚠ ' : '● ', state),
+          more && h('span', { class: 'muted' }, ` ${more}`),
         ),
       ),
     ),
