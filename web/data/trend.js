@@ -47,3 +47,21 @@ export function rebased(points, candles) {
     return (base.value / base.close) * close;
   });
 }
+
+/**
+ * How the value and an index have changed since the last run began, each as a part of what it was. `null` where the run
+ * is of one day, or the index has no closes by then.
+ * @param {Drawn[]} points
+ * @param {Close[]} candles
+ */
+export function changes(points, candles) {
+  const all = runs(points);
+  const run = all[all.length - 1];
+  if (!run || run.length < 2) return null;
+  const first = points[run[0]];
+  const last = points[run[run.length - 1]];
+  const [from, to] = closesAt([first, last], candles);
+  const [was, is] = [first.total_current_value, last.total_current_value];
+  if (!from || !to || !isKnown(was) || !isKnown(is) || was <= 0) return null;
+  return { since: first.date, own: is / was - 1, index: to / from - 1 };
+}

@@ -3,11 +3,14 @@ import { explore } from '../charts/chart.js';
 import { trend as chart } from '../charts/trend-chart.js';
 import { call, serverNow, withQuery } from '../data/api.js';
 import { axisRupees } from '../data/axis-format.js';
-import { day, isKnown, isoDay, rupees, shortDay, signedRupees } from '../data/format.js';
+import { day, isKnown, isoDay, shortDay } from '../data/format.js';
 import * as live from '../data/live.js';
 import { amountsHidden, keep, kept, onAppearance } from '../data/prefs.js';
-import { rebased, runs } from '../data/trend.js';
+import { signedShare } from '../data/ratio-format.js';
+import { changes, rebased, runs } from '../data/trend.js';
+import { soonMs } from '../parts/awaited.js';
 import { moved, secret } from '../parts/figures.js';
+import { drawReadout, how, signedMoney, summary } from '../parts/trend-point.js';
 import { attr, button, h, memo, pieces, put, say, skeleton } from '../parts/view.js';
 import { text } from '../text.js';
 import { trend as t } from '../text/trend.js';
@@ -26,7 +29,10 @@ export const title = t.title;
  * @property {View} view
  * @property {Answer<'/api/portfolio/pnl'> | null} answer
  * @property {{ date: string, close: number }[]} index daily candles of the benchmark; none where none are stored
+ * @property {boolean} isIndexRead whether the benchmark was asked for, whatever came
+ * @property {boolean} isDrawn
  * @property {boolean} isEstimated
+ * @property {boolean} isChosen whether somebody has chosen what is shown; else a new account sees the days before it
  * @property {Estimate & { shares: Share[] } | null} past there once it is asked for
  * @property {PointTable | null} table there once it is opened
  */
@@ -36,42 +42,52 @@ const BENCHMARK = 'NSE:NIFTY 50';
 const VIEWS = /** @type {const} */ (['pnl', 'value']);
 /** Days of each range, in the order of their names; the year until now has as many as it has. */
 const daysOf = [() => 7, () => 30, () => 91, sinceNewYear, () => 365];
-const money = secret(rupees);
-const signedMoney = secret(signedRupees);
+const LONGEST = daysOf.length - 1;
+/** Until there are as many points, about a month of sessions, a line says little by itself. */
+const YOUNG_POINTS = 20;
 
 /** @param {Context} context */
 export function show({ main }) {
   /** @type {State} */
   const state = {
     range: 1,
-    view: kept('trend view') === 'value' ? 'value' : 'pnl',
+    view: /** @type {View | null} */ (kept('trend view')) ?? 'pnl',
     answer: null,
     index: [],
     isEstimated: kept('trend estimate') === 'yes',
+    isChosen: kept('trend view') !== null,
     past: null,
+    isIndexRead: false,
+    isDrawn: false,
     table: null,
   };
   /** What ends the picture that is shown. @type {(() => void) | void} */
   let end;
   const draw = () => {
-    if (!state.answer) return;
+    // At first all of it comes at once: what comes by itself would push down the rest.
+    const isWhole = state.isIndexRead && (state.past || !state.isEstimated);
+    if (!state.answer || !(state.isDrawn || isWhole)) return;
+    state.isDrawn = true;
     end?.();
     end = drawAnswer(nodes, state, state.answer);
   };
   const nodes = lay(main, {
     range: (at) => {
       state.range = at;
+      state.isChosen = true;
       mark(nodes, state);
       fetched.now();
     },
     view: (name) => {
       state.view = name;
+      state.isChosen = true;
       keep('trend view', name);
       mark(nodes, state);
       draw();
     },
     estimate: () => {
       state.isEstimated = !state.isEstimated;
+      state.isChosen = true;
       keep('trend estimate', state.isEstimated ? 'yes' : null);
       mark(nodes, state);
       readPast(nodes, state, draw);
@@ -84,23 +100,43 @@ export function show({ main }) {
     const answer = await call(`/api/portfolio/pnl?days=${daysOf[asked]()}`);
     if (asked !== state.range) return;
     state.answer = answer;
+    if (isYoung(state, answer.trend)) beginLong(nodes, state, draw);
     draw();
   }, 300_000);
   mark(nodes, state);
   readPast(nodes, state, draw);
   const stop = onAppearance(draw);
-  call(withQuery('/api/market/candles', { symbol: BENCHMARK, days: 300 })).then(
-    ({ candles }) => {
-      state.index = candles;
-      draw();
-    },
-    () => {},
-  );
+  const benchmark = live.repeat(() => readIndex(state, draw), 600_000);
   return () => {
     fetched.stop();
+    benchmark.stop();
     stop();
     end?.();
   };
+}
+
+/** @param {State} state @param {() => void} draw */
+async function readIndex(state, draw) {
+  const { length } = state.index;
+  try {
+    const answer = await call(withQuery('/api/market/candles', { symbol: BENCHMARK, days: 300 }));
+    state.index = answer.candles;
+    return soonMs(answer);
+  } finally {
+    const isFirst = !state.isIndexRead;
+    state.isIndexRead = true;
+    if (isFirst || state.index.length !== length) draw();
+  }
+}
+
+/** Whether an account is so young that its line begins with what its shares were worth before. @param {State} state @param {Point[]} points */
+const isYoung = ({ isChosen }, points) => !isChosen && points.length > 0 && points.length < YOUNG_POINTS;
+
+/** @param {Nodes} nodes @param {State} state @param {() => void} draw */
+function beginLong(nodes, state, draw) {
+  Object.assign(state, { view: 'value', range: LONGEST, isEstimated: true, isChosen: true });
+  mark(nodes, state);
+  readPast(nodes, state, draw);
 }
 
 /** Reads what the estimate is made of, once. @param {Nodes} nodes @param {State} state @param {() => void} draw */
@@ -113,6 +149,7 @@ async function readPast(nodes, state, draw) {
   } catch {
     state.isEstimated = false;
     mark(nodes, state);
+    draw();
     say(nodes.sentence, t.notRead);
   }
 }
@@ -127,8 +164,8 @@ function lay(main, act) {
     ranges: t.ranges.map((name, at) => button(name, () => act.range(at))),
     views: VIEWS.map((name) => button(t.views[name], () => act.view(name))),
     estimate: button(t.estimate, act.estimate),
-    estimates: h('div', { class: 'tabs small', hidden: true }),
-    week: h('p', { class: 'lead week' }, '\u00a0'),
+    estimates: h('div', { class: 'tabs small no-print', hidden: true }),
+    week: h('p', { class: 'lead week waiting' }, '\u00a0'),
     sentence: h('p', { class: 'muted sentence', role: 'status' }, '\u00a0'),
     empty: h('div', { hidden: true }),
     readout: h('p', { class: 'readout' }, '\u00a0'),
@@ -145,7 +182,6 @@ function lay(main, act) {
       { class: 'title-row no-print' },
       h('div', { class: 'tabs small', role: 'group', 'aria-label': t.view }, nodes.views),
       h('div', { class: 'tabs small', role: 'group', 'aria-label': t.range }, nodes.ranges),
-      nodes.estimates,
     ),
     nodes.week,
     nodes.sentence,
@@ -153,6 +189,7 @@ function lay(main, act) {
     nodes.readout,
     nodes.picture,
     nodes.legend,
+    nodes.estimates,
     h('details', { class: 'muted' }, h('summary', null, t.about), h('p', null, t.what)),
     nodes.asTable,
   );
@@ -169,6 +206,7 @@ function mark({ estimate, ranges, views }, { isEstimated, range, view }) {
 /** Draws all of it; returns what ends the picture. @param {Nodes} nodes @param {State} state @param {Answer<'/api/portfolio/pnl'>} answer */
 function drawAnswer(nodes, state, { trend: points, week }) {
   const isEmpty = points.length === 0;
+  nodes.week.classList.remove('waiting');
   nodes.empty.hidden = !isEmpty;
   for (const part of [nodes.week, nodes.picture, nodes.readout, nodes.legend, nodes.asTable]) part.hidden = isEmpty;
   if (isEmpty) {
@@ -177,7 +215,8 @@ function drawAnswer(nodes, state, { trend: points, week }) {
   }
   const estimated = estimateOf(nodes, state, points);
   const words = summary(points, state.view);
-  say(nodes.sentence, [words, basisOf(nodes, state, estimated, points[0])].filter(Boolean).join(' '));
+  const beside = comparison(state, estimated, points);
+  say(nodes.sentence, [beside, words, basisOf(nodes, state, estimated, points[0])].filter(Boolean).join(' '));
   drawWeek(nodes.week, week);
   state.table?.update(points);
   return drawPicture(nodes, state, { points, estimated, words });
@@ -206,6 +245,12 @@ function estimateOf({ estimates }, { range, view, index, isEstimated, past }, po
   const dates = index.map(({ date }) => date).filter((date) => date >= from && date < points[0].date);
   estimates.hidden = view !== 'value' || dates.length < 2 || !isKnown(points[0].total_current_value);
   return !estimates.hidden && isEstimated && past ? past.estimated(past.shares, dates, points[0]) : null;
+}
+
+/** The change in percent beside the index's, over the days in which nothing came or went. @param {State} state @param {Estimated | null} estimated @param {Point[]} points */
+function comparison({ view, index }, estimated, points) {
+  const both = view === 'value' ? changes([...(estimated?.points ?? []), ...points], index) : null;
+  return both ? t.besideIndex(day(both.since), signedShare(both.own), signedShare(both.index)) : '';
 }
 
 /** What the estimate stands on. @param {Nodes} nodes @param {State} state @param {Estimated | null} estimated @param {Point} first */
@@ -265,17 +310,6 @@ function drawPicture({ picture, legend, readout }, { view, index, past }, { poin
   });
 }
 
-/** What is at a point. @param {HTMLElement} node @param {Point} p */
-function drawReadout(node, p) {
-  const bits = t.readout(day(p.date), money(p.total_current_value), money(p.total_invested), signedMoney(p.total_pnl));
-  const plain = how(p).map((bit) => (typeof bit === 'string' ? bit : { ...bit, why: undefined }));
-  put(
-    node,
-    bits.map((its) => h('span', null, its, ' ')),
-    h('span', { class: 'muted' }, pieces(plain)),
-  );
-}
-
 /** @param {Nodes} nodes @param {State} state */
 async function openTable({ asTable }, state) {
   if (!asTable.open || state.table) return;
@@ -295,36 +329,4 @@ function sinceNewYear() {
   const now = serverNow();
   const [year] = isoDay(now).split('-');
   return Math.min(365, Math.max(1, Math.ceil((now - Date.parse(`${year}-01-01T00:00:00+05:30`)) / DAY_MS)));
-}
-
-/** How a point came about. @param {Point} p @returns {Bit[]} */
-function how(p) {
-  /** @type {Bit[]} */
-  const bits = [p.source === 'sync' ? `● ${t.sync}` : p.source === 'close' ? `· ${t.close}` : p.source];
-  if (p.left_out) bits.push(', ', { text: t.leftOut(p.left_out), kind: 'muted' });
-  if (p.carried) bits.push(', ', { text: t.carried(p.carried), kind: 'muted' });
-  if (p.discrepancies)
-    bits.push(', ', { text: t.discrepancies(p.discrepancies), kind: 'muted', why: t.discrepancyWhy });
-  if (p.suspect) bits.push(' ', { text: `⚠ ${t.suspect}`, kind: 'mark delayed', why: t.suspectWhy });
-  return bits;
-}
-
-/** What the picture shows, in a sentence. @param {Point[]} points @param {View} view */
-function summary(points, view) {
-  const first = points[0];
-  const last = points[points.length - 1];
-  if (points.length === 1)
-    return t.one(view === 'pnl' ? signedMoney(first.total_pnl) : money(first.total_current_value), day(first.date));
-  if (view === 'pnl')
-    return t.pnlFrom(signedMoney(first.total_pnl), day(first.date), signedMoney(last.total_pnl), day(last.date));
-  const known = points.filter((p) => isKnown(p.total_current_value));
-  const low = known.reduce((least, p) => (p.total_current_value < least.total_current_value ? p : least), known[0]);
-  return t.valueFrom(
-    money(first.total_current_value),
-    day(first.date),
-    money(last.total_current_value),
-    day(last.date),
-    money(low.total_current_value),
-    day(low.date),
-  );
 }

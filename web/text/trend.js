@@ -65,7 +65,9 @@ export const trend = {
   none: 'No points yet. The first comes with a sync, the next with each trading day’s close.',
   toPortfolio: 'To the portfolio',
   /** @param {string} v @param {string} d */
-  one: (v, d) => `${v} on ${d}; a line needs a second day.`,
+  one: (v, d) => `${v} on ${d}, the first day that is known.`,
+  /** @param {string} since @param {string} own @param {string} index */
+  besideIndex: (since, own, index) => `Since ${since}: you ${own}, NIFTY 50 ${index}.`,
   /** @param {string[]} w */
   pnlFrom: (...w) => `P&L was ${w[0]} on ${w[1]} and is ${w[2]} on ${w[3]}.`,
   /** @param {string[]} w */
