@@ -1,5 +1,5 @@
 // One portfolio from both brokers: totals, holdings merged by ISIN or by broker, positions.
-import { call, serverNow, session } from '../data/api.js';
+import { call, serverNow, session, withQuery } from '../data/api.js';
 import { arrow, day, direction, isKnown, isoDay, moments, percent, rupees, signedRupees } from '../data/format.js';
 import * as live from '../data/live.js';
 import { kept, onAppearance } from '../data/prefs.js';
@@ -13,21 +13,21 @@ export const title = t.title;
 
 /** The service asks the feeds for what was just synced; what it leaves out until then says little. */
 const SETTLING_MS = 15_000;
-const EVERY_MS = 10_000;
-/** Prices come each second; the totals are asked for at most this often. */
-const MOVED_MS = 3_000;
-const TABS = /** @type {const} */ (['holdings', 'positions', 'allocation']);
+/** How often it is asked for what has moved: a large portfolio more seldom, so that an hour costs some MB at most. */
+const EVERY_MS = 3_000;
+const EVERY_ROW_MS = 70;
+const TABS = /** @type {const} */ (['holdings', 'positions', 'allocation', 'returns']);
 /** @typedef {typeof TABS[number]} Tab */
 
 /** @typedef {Answer<'/api/portfolio/holdings'>} Holdings */
 /** @typedef {Holdings['summary']} Summary */
 /** @typedef {ReturnType<typeof lay>} Nodes */
-/** @typedef {{ by: 'isin' | 'broker', only: string, answer: Holdings | null }} State */
+/** @typedef {{ by: 'isin' | 'broker', only: string, answer: Holdings | null, tag: string | null, morning: (() => void) | null }} State */
 
 /** @param {Context} context */
 export function show({ main }) {
   /** @type {State} */
-  const state = { by: kept('portfolio view') === 'broker' ? 'broker' : 'isin', only: '', answer: null };
+  const state = { by: kept('portfolio view') === 'broker' ? 'broker' : 'isin', only: '', answer: null, tag: null, morning: null };
   const nodes = lay(main, (name) => tab.choose(name));
   const tab = chooser(nodes, state);
   const draw = () => {
@@ -41,20 +41,20 @@ export function show({ main }) {
       tab.draw(answer);
     });
     say(nodes.synced, timesOf(summary));
+    state.morning?.();
     if (isEmpty) tab.showSteps();
     else tab.show(answer);
   };
-  let askedMs = -MOVED_MS;
   const fetched = live.repeat(async () => {
-    askedMs = performance.now();
+    const isFirst = !state.answer;
     state.answer = await readHoldings(nodes, state);
-    follow(state.answer);
+    // What is to be done opens with the first drawing: later it would push down the rest.
+    if (isFirst && oldOf(state.answer.summary).length) await openMorning(nodes, state);
     draw();
+    return Math.max(EVERY_MS, EVERY_ROW_MS * state.answer.holdings.length);
   }, EVERY_MS);
-  const onMoved = () => {
-    if (state.answer && performance.now() - askedMs > MOVED_MS) fetched.now();
-  };
-  const ends = [live.on('quotes', onMoved), live.on('tick', draw), onAppearance(draw)];
+  nodes.times.addEventListener('toggle', () => nodes.times.open && openMorning(nodes, state));
+  const ends = [live.on('tick', draw), onAppearance(draw)];
   return () => {
     fetched.stop();
     tab.end();
@@ -63,11 +63,18 @@ export function show({ main }) {
 }
 
 /** @param {Nodes} nodes @param {State} state */
-async function readHoldings({ problem, body }, { answer }) {
+async function readHoldings({ problem, body }, state) {
+  const { answer, tag } = state;
   try {
-    const holdings = await call('/api/portfolio/holdings?live=true');
+    /** @param {string | null} its */
+    const tagged = (its) => {
+      state.tag = its;
+    };
+    const path = withQuery('/api/portfolio/holdings', { live: true, since: answer && tag });
+    const holdings = await call(path, { tagged });
     problem.hidden = true;
-    return holdings;
+    // A first answer is whole: nothing is there to put it into.
+    return answer ? (await import('../data/moved.js')).withMoved(answer, holdings) : holdings;
   } catch (failed) {
     problem.hidden = !session.user;
     say(problem, t.notRead(failed.message));
@@ -88,7 +95,9 @@ function lay(main, choose) {
   const hero = h('div', { class: 'hero' }, worth, today);
   const totals = h('dl', { class: 'totals' }, waiting(), waiting(), waiting());
   const notes = h('p', { class: 'notes' });
-  const synced = h('p', { class: 'muted synced' });
+  const synced = h('summary', { class: 'muted' });
+  const morning = h('ul', null);
+  const times = h('details', { class: 'synced' }, synced, morning);
   const problem = h('p', { class: 'problem', role: 'alert', hidden: true });
   const body = h('div', null);
   const syncs = syncLinks();
@@ -99,14 +108,27 @@ function lay(main, choose) {
     hero,
     totals,
     notes,
-    synced,
+    times,
     problem,
     tabsBox,
     body,
   );
   /** What is not there before the first sync. */
-  const filled = [syncs, hero, totals, notes, synced, tabsBox];
-  return { worth, today, totals, notes, synced, problem, body, tabs, filled };
+  const filled = [syncs, hero, totals, notes, times, tabsBox];
+  return { worth, today, totals, notes, synced, times, morning, problem, body, tabs, filled };
+}
+
+/** The brokers whose last sync is of before the session that the figures are of. @param {Summary} sum */
+function oldOf({ synced, day: of }) {
+  const names = /** @type {const} */ (['a', 'b']).filter((name) => synced[name]);
+  return names.filter((name) => isoDay(Date.parse(String(synced[name]))) < (of ?? ''));
+}
+
+/** Tells the morning: what is to be synced, what came at the last close, what is stale. @param {Nodes} nodes @param {State} state */
+async function openMorning({ times, morning }, state) {
+  times.open = true;
+  const its = await import('../parts/morning.js').catch(() => null);
+  state.morning ??= (await its?.showMorning(morning, state, oldOf)) ?? null;
 }
 
 /** What stands below the totals: a tab, or before the first sync the steps to it. @param {Nodes} nodes @param {State} state */
@@ -124,6 +146,7 @@ function chooser({ body, tabs }, state) {
     steps = false;
     for (const tab of tabs) attr(tab, 'aria-pressed', String(tab.dataset.tab === name));
     if (name === 'positions') end = lazily(body, import('../parts/positions.js'), (its) => its.showPositions(body));
+    else if (name === 'returns') end = lazily(body, import('../parts/returns-tab.js'), (its) => its.showReturns(body));
     else if (name === 'allocation')
       end = lazily(body, import('../parts/allocation.js'), (its) => {
         draw = its.showAllocation(body);
@@ -176,15 +199,6 @@ function lazily(into, module, begin) {
     isOver = true;
     end?.();
   };
-}
-
-/** The stream wakes the page when the price of a large holding has moved. @param {Holdings} answer */
-function follow({ holdings }) {
-  const largest = holdings
-    .filter((one) => !one.unresolved)
-    .sort((a, b) => (b.share_pct ?? 0) - (a.share_pct ?? 0))
-    .slice(0, 50);
-  live.follow([...new Set(largest.map((one) => `${one.exchange}:${one.tradingsymbol}`))].sort());
 }
 
 const money = secret(rupees);

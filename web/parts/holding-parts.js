@@ -6,10 +6,27 @@ import { holdingParts as own } from '../text/holding-parts.js';
 import { portfolio as t } from '../text/portfolio.js';
 import { secret } from './figures.js';
 import { both, quantities } from './holdings.js';
-import { h, pieces } from './view.js';
+import { knownLots, lotHeading, lotList, readLots } from './lot-list.js';
+import { h, pieces, put, say, skeleton } from './view.js';
+
+/** What is at which broker, and the lots that the trades tell of. @param {HoldingRow} row */
+export const partsOf = (row) => h('div', null, brokersOf(row), row.isin ? lotsOf(row, row.isin) : null);
+
+/** @param {HoldingRow} row @param {string} isin */
+function lotsOf(row, isin) {
+  const box = h('div', { class: 'lots' });
+  const account = row.parts.length === 1 ? row.parts[0].broker : null;
+  /** @param {import('./lot-list.js').Lot[]} lots */
+  const draw = (lots) => put(box, lotHeading(lots), lotList(lots));
+  const before = knownLots(isin, account);
+  if (before) draw(before);
+  else put(box, lotHeading([]), skeleton(2));
+  readLots(isin, account).then(draw, ({ message }) => say(box, message));
+  return box;
+}
 
 /** @param {HoldingRow} row */
-export function partsOf(row) {
+function brokersOf(row) {
   return h(
     'ul',
     { class: 'parts' },

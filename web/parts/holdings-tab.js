@@ -140,11 +140,18 @@ function drawCount(counted, { fits, rows, state, redraw }) {
   });
 }
 
-/** What a row is made of; once it has come, it is there at once. @param {any} row */
+/** @type {typeof import('./holding-parts.js') | null} */
+let parts = null;
+
+/** What a row is made of; once the module has come, it is there at once. @param {any} row */
 function partsOf(row) {
+  if (parts) return parts.partsOf(row);
   const box = h('div', null);
   import('./holding-parts.js').then(
-    (parts) => put(box, parts.partsOf(row)),
+    (its) => {
+      parts = its;
+      put(box, its.partsOf(row));
+    },
     () => say(box, text.problem.offline),
   );
   return box;

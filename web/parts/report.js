@@ -12,6 +12,8 @@ const money = secret(rupees);
 const REASONS = t.reasons;
 /** @type {{ [reason: string]: string }} */
 const WHYS = t.whys;
+/** @type {{ [reason: string]: string }} */
+const FAILED = t.tradesFailed;
 
 /** @param {any} row */
 const name = (row) => `${row.exchange}:${row.tradingsymbol}`;
@@ -50,6 +52,7 @@ export function syncReport(report) {
     { class: 'report' },
     h('h2', { tabindex: '-1' }, t.done(report.broker.toUpperCase())),
     leadOf(report),
+    tradesOf(report.trades),
     report.broker_user && h('p', null, t.person(report.broker_user)),
     (report.warnings ?? []).map((/** @type {any} */ warning) => h('p', { class: 'problem' }, warning.detail)),
     report.unresolved_count > 0 &&
@@ -93,6 +96,12 @@ function leadOf({ changes, ...report }) {
   );
 }
 
+/** How many trades came, and what failed. @param {{ added?: number, reason?: string }} trades */
+function tradesOf({ added = 0, reason }) {
+  const failed = reason === undefined ? '' : (FAILED[reason] ?? reason);
+  return h('p', null, added > 0 ? t.trades(added) : '', ' ', failed);
+}
+
 /** What may be a split or the like, and what the broker itself doubts. @param {any[]} suspected */
 function suspectsOf(suspected) {
   const isDoubtful = (/** @type {any} */ { reason }) => reason === 'broker_discrepancy';
@@ -115,16 +124,22 @@ function suspectsOf(suspected) {
   ];
 }
 
-/** The profit by the broker and by us. @param {any} sums */
+/** The profit by the broker and by us: what is known of it, and why not all. @param {any} sums */
 const sumsOf = (sums) => [
   h('h3', null, t.reconciliation),
-  figureList([
-    [t.broker, money(sums.broker_pnl)],
-    [t.ours, money(sums.our_pnl)],
-    [t.difference, secret(signedRupees)(sums.difference)],
-  ]),
+  figuresOf(sums),
   h('p', { class: 'muted' }, sums.reason === null ? t.same : (WHYS[sums.reason] ?? sums.reason)),
 ];
+
+/** @param {any} sums */
+function figuresOf({ broker_pnl: broker, our_pnl: ours, difference }) {
+  if (broker === null && ours === null) return null;
+  return figureList([
+    [t.broker, broker === null ? t.notKnown : money(broker)],
+    [t.ours, ours === null ? t.notKnown : money(ours)],
+    [t.difference, difference === null ? t.notKnown : secret(signedRupees)(difference)],
+  ]);
+}
 
 /** @param {any} changes */
 const changesOf = ({ added_count: added, removed_count: removed, changed_count: changed, ...changes }) => [

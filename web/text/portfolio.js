@@ -11,8 +11,8 @@ export const portfolio = {
   /** @param {string} d */
   on: (d) => `On ${d}`,
   noDay: 'No holding has a price of this day and a known previous close',
-  tabs: { holdings: 'Holdings', positions: 'Positions', allocation: 'Allocation' },
-  tabsLabel: 'Holdings, positions or allocation',
+  tabs: { holdings: 'Holdings', positions: 'Positions', allocation: 'Allocation', returns: 'Returns' },
+  tabsLabel: 'Holdings, positions, allocation or returns',
   caption: 'Holdings',
   costUnknown: 'Cost not known',
   costAllKnown: 'The brokers know what every share cost.',
@@ -40,7 +40,7 @@ export const portfolio = {
   /** @param {string} n */
   shares: (n) => `${n} shares`,
   /** @param {string} at */
-  fromSync: (at) => `From the sync, ${at}`,
+  fromSync: (at) => `Synced ${at}`,
   showThem: 'Show them',
   showAll: 'Show all',
   older: 'older than today',
