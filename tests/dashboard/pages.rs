@@ -2,7 +2,7 @@
 
 use crate::support::{Answer, Client, Scene, TRADING, until};
 
-pub(super) const PAGES: [&str; 14] = [
+pub(super) const PAGES: [&str; 17] = [
     "/",
     "/watch",
     "/login",
@@ -12,6 +12,9 @@ pub(super) const PAGES: [&str; 14] = [
     "/trend",
     "/signals",
     "/journal",
+    "/trades",
+    "/gains",
+    "/integrity",
     "/account",
     "/status",
     "/api",
@@ -163,7 +166,7 @@ fn other_methods_and_other_paths_are_refused() {
         format!("{folder}/../../Cargo.toml"),
         elsewhere,
         "/assets/".into(),
-        "/portfolio/".into(),
+        "/portfolio//".into(),
         "/portfolio/sync/c".into(),
         "/return/c".into(),
         "/index.html".into(),
@@ -179,7 +182,7 @@ fn a_person_at_a_wrong_path_gets_a_page_and_a_program_a_problem() {
     let mut client = service.client();
     let document = client.get("/").text().to_owned();
     let person = "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n";
-    for path in ["/portfolio/", "/nothing", "/s/", "/index.html", "/s/a/b"] {
+    for path in ["/nothing/", "/nothing", "/s/", "/index.html", "/s/a/b"] {
         let answer = client.request("GET", path, person);
         let kind = answer.header("content-type");
         assert_eq!((answer.status, kind), (404, Some("text/html; charset=utf-8")), "{path}");
@@ -197,6 +200,28 @@ fn a_person_at_a_wrong_path_gets_a_page_and_a_program_a_problem() {
     }
     for path in ["/api/nothing", "/assets/nothing.js", "/return/c"] {
         client.request("GET", path, person).expect_problem(404, "not_found");
+    }
+}
+
+#[test]
+fn a_slash_at_the_end_of_a_page_leads_to_the_page() {
+    let (_scene, service) = Scene::trading();
+    let mut client = service.client();
+    for page in PAGES.into_iter().filter(|page| *page != "/") {
+        for query in ["", "?request_token=a%20b&status=success"] {
+            let answer = client.get(&format!("{page}/{query}"));
+            assert_eq!(answer.status, 308, "{page}");
+            assert_eq!(answer.header("location"), Some(&*format!("{page}{query}")));
+            assert!(answer.body.is_empty());
+        }
+        assert_eq!(client.request("HEAD", &format!("{page}/"), "").status, 308, "{page}");
+        client
+            .request("POST", &format!("{page}/"), "Content-Length: 0\r\n")
+            .expect_problem(405, "method_not_allowed");
+    }
+    // Elsewhere a slash names something else.
+    for path in ["/api/health/", "/worker.js/", "/portfolio//", "/s/", "//"] {
+        assert_eq!(client.get(path).status, 404, "{path}");
     }
 }
 

@@ -9,8 +9,10 @@ let state;
 const stage = scene({ BHAV_NOW: '2026-11-20T11:00:00+05:30' }, async (shared) => { state = await userOf(shared, ['a', 'b']); });
 
 const NOW = '2026-11-20T11:00:00+05:30';
+/** In the form of one, since the page asks for lots by it. */
+const isinOf = (tradingsymbol) => `INE${tradingsymbol.slice(-8).padEnd(8, '0')}1`;
 const row = (tradingsymbol, more) => ({
-  broker: 'a', exchange: 'NSE', tradingsymbol, name: null, isin: `IN${tradingsymbol}`, quantity: 100, t1_quantity: 0, pledged_quantity: 0, mtf_quantity: 0, disputed_quantity: 0,
+  broker: 'a', exchange: 'NSE', tradingsymbol, name: null, isin: isinOf(tradingsymbol), quantity: 100, t1_quantity: 0, pledged_quantity: 0, mtf_quantity: 0, disputed_quantity: 0,
   average_price: 700, known_cost: null, last_price: 812, close_price: 800, invested: 70_000, current_value: 81_200, pnl: 11_200, pnl_pct: 16, day_pnl: 1_200, day_change_pct: 1.5, share_pct: 20,
   broker_pnl: null, as_of: NOW, synced_at: NOW, source: 'broker_a', stale: false, unresolved: false, discrepancy: false, corporate_action: false, ...more,
 });
@@ -28,7 +30,7 @@ const HOLDINGS = [
 const SUMMARY = {
   total_invested: 116_500, total_current_value: 126_270, total_pnl: 9_270, total_pnl_pct: 7.96, day_pnl: 1_770, day_pnl_pct: 1.44, day: '2026-11-20', without_cost: 1, without_price: 0, without_day_price: 1, without_close: 1,
   value_without_cost: 500, pledged_only: 1, mtf_only: 0, synced_at: NOW, synced: { a: '2026-11-20T10:30:00+05:30', b: '2026-11-20T10:31:00+05:30' }, priced_from: '2026-11-19T15:35:00+05:30', priced_to: NOW,
-  merged: [{ isin: 'ININFY', tradingsymbol: 'INFY', name: 'Infosys Limited', quantity: 150, average_price: 666.67, invested: 100_000, current_value: 121_800, pnl: 21_800, pnl_pct: 21.8, day_pnl: 1_800, day_change_pct: 1.5, share_pct: 96.46, parts: INFY.map(({ broker, quantity, current_value }) => ({ broker, exchange: 'NSE', tradingsymbol: 'INFY', quantity, current_value })) }],
+  merged: [{ isin: isinOf('INFY'), tradingsymbol: 'INFY', name: 'Infosys Limited', quantity: 150, average_price: 666.67, invested: 100_000, current_value: 121_800, pnl: 21_800, pnl_pct: 21.8, day_pnl: 1_800, day_change_pct: 1.5, share_pct: 96.46, parts: INFY.map(({ broker, quantity, current_value }) => ({ broker, exchange: 'NSE', tradingsymbol: 'INFY', quantity, current_value })) }],
   allocation: {
     brokers: [{ of: 'a', current_value: 85_670, share_pct: 67.85 }, { of: 'b', current_value: 40_600, share_pct: 32.15 }],
     sectors: [{ of: 'Information Technology', current_value: 124_770, share_pct: 98.81 }, { of: null, current_value: 1_500, share_pct: 1.19 }],
@@ -143,7 +145,7 @@ test('the market says how many shares rise and fall, of how many, and which most
   await page.route('**/api/market/candles?*', (route) => route.fulfill({ json: { symbol: 'NSE:NIFTY 50', source: 'broker_a', count: 22, candles: closes } }));
   await visit(page, `${stage.demo.base}/`);
   const box = page.locator('[aria-labelledby=shares]');
-  await box.getByText('30 up, 17 down, 1 unchanged. Of 48 with a fresh price; 50 are followed.').waitFor();
+  await box.getByText('30 up, 17 down, 1 unchanged. Of 50 shares, 48 with a fresh price.').waitFor();
   const lines = (await box.locator('tbody tr').allInnerTexts()).map((words) => words.replace(/\s+/g, ' ').trim());
   assert.deepEqual([lines[0], lines[4], lines[5]], ['TCS The TCS company 106.00 +6.00 %', 'ITC The ITC company 102.00 +2.00 %', 'NTPC NTPC 98.50 Delayed 15 min −1.50 %']);
   assert.equal(await box.locator('progress.breadth').evaluate((bar) => bar.value / bar.max), 30.5 / 48);
@@ -157,7 +159,7 @@ test('the market says how many shares rise and fall, of how many, and which most
   await context.close();
   const none = await answered('**/api/market/movers', { ...movers, priced: 0, advances: 0, declines: 0, unchanged: 0, gainers: [], losers: [] });
   await visit(none.page, `${stage.demo.base}/`);
-  await none.page.getByText('There are no fresh prices of this day yet. 50 shares are followed.').waitFor();
+  await none.page.getByText('No share has a price of this day yet. Of 50 shares, 0 with a fresh price.').waitFor();
   await none.context.close();
 });
 
@@ -166,6 +168,8 @@ test('the trend answers what last week brought, and draws the index beside the v
   const trend = [point('2026-11-12', 110_000), point('2026-11-13', 111_000), point('2026-11-16', 112_000), point('2026-11-20', 123_450.5, { brokers: ['a', 'b'], holdings: 4 })];
   const { page, context, faults } = await answered('**/api/portfolio/pnl?*', { days: 30, summary: SUMMARY, week: { from: '2026-11-13', to: '2026-11-20', pnl_change: 12_450.5, changed: true }, trend });
   await page.route('**/api/market/candles?*', (route) => route.fulfill({ json: { symbol: 'NSE:NIFTY 50', source: 'broker_a', count: 3, candles: ['2026-11-12', '2026-11-13', '2026-11-19'].map((date, n) => ({ date, open: 1, high: 1, low: 1, close: 25_000 + 250 * n, volume: 0 })) } }));
+  // A short trend would begin with the value, and with an estimate of the days before.
+  await page.addInitScript(() => localStorage.setItem('trend view', 'pnl'));
   await visit(page, `${stage.demo.base}/trend`);
   await page.getByText('P&L in the week to 20 Nov 2026: +₹12,450.50 since 13 Nov.').waitFor();
   await page.getByRole('button', { name: 'not all gain' }).click();
@@ -195,6 +199,8 @@ test('days before the first point are estimated when asked for, drawn apart, and
     if (symbol !== 'NSE:NIFTY 50' && asked.length % 5 === 0) return route.fulfill({ status: 404, json: { code: 'candles_not_found', detail: 'No daily candles are stored of this symbol.' } });
     return route.fulfill({ json: { symbol, source: 'broker_a', count: dates.length, candles: dates.map((date, n) => ({ date, open: 1, high: 1, low: 1, close: 100 + n, volume: 0 })) } });
   });
+  // A short trend would begin with the value, and with an estimate of the days before.
+  await page.addInitScript(() => localStorage.setItem('trend view', 'pnl'));
   await visit(page, `${stage.demo.base}/trend`);
   await page.getByText(/^P&L was/).waitFor();
   assert.equal(await page.getByRole('button', { name: 'Estimate earlier days' }).count(), 0, 'a profit of before cannot be known');

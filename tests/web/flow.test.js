@@ -299,7 +299,7 @@ test('a report keeps costs in doubt apart from splits, and the price of an unkno
   await sync(page, stage.demo, 'b');
   await visit(page, `${stage.demo.base}/portfolio`);
   const unknown = page.getByRole('row').filter({ has: page.getByRole('button', { name: 'Unknown code' }) }).first();
-  await unknown.getByText(/From the sync, \d\d:\d\d/).waitFor();
+  await unknown.getByText(/Synced \d\d:\d\d/).waitFor();
   assert.equal(await unknown.getByText('Delayed').count(), 0);
   await context.close();
 });

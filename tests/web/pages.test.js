@@ -1,41 +1,16 @@
 // W3 to W5: every page, logged in and out: nothing refused, nothing foreign, accessible, and no
 // wider than a phone.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { test } from 'node:test';
+import { check } from './axe.js';
 import { PAGES, open, scene, userOf, visit } from './support.js';
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const RULES = ['best-practice', 'wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 const SIZES = { phone: { width: 320, height: 720 }, desk: { width: 1280, height: 900 } };
 
 /** @type {any} */
 let state;
 // Without the public provider and pushed prices, those of broker A are stale as soon as it refuses.
 const stage = scene({ BHAV_PUBLIC_ENABLED: 'false', BHAV_BROKERA_TICKER: 'false' }, async (shared) => { state = await userOf(shared, ['a', 'b']); });
-
-/** What axe could not decide, and why that is fine. */
-const UNDECIDED = new Map([
-  // Single signs such as ↑, text of a chart, and what a focus ring or a number in a circle is near:
-  // all of them have the colours of the palette, whose contrast stands in the style sheet's tokens.
-  ['color-contrast', (node) => ['nonBmp', 'imgNode', 'shortTextContent', 'pseudoContent', 'bgOverlap'].includes(node.any[0]?.data?.messageKey)],
-  // A button that shows a sign has its words in its label: there is no text to repeat.
-  ['label-content-name-mismatch', (node) => !/\p{L}/u.test(node.html.replace(/<[^>]*>/g, ''))],
-]);
-
-async function check(page, name) {
-  await page.evaluate(AXE);
-  // A price that flashes while the scheme changes keeps the colour of the other one until it ends.
-  await page.evaluate(() => Promise.all(document.getAnimations()
-    .filter(({ effect }) => effect?.getComputedTiming().endTime !== Infinity)
-    .map(({ finished }) => finished.catch(() => {}))));
-  const { violations, incomplete } = await page.evaluate((rules) => window.axe.run({ runOnly: rules }), RULES);
-  const told = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`);
-  assert.deepEqual(told, [], name);
-  const open_ = incomplete.flatMap(({ id, nodes }) => nodes.filter((node) => !UNDECIDED.get(id)?.(node)).map(({ html }) => `${id}: ${html.slice(0, 160)}`));
-  assert.deepEqual(open_, [], `${name}, undecided`);
-}
 
 /** Opens every page once and checks it in every size and scheme. */
 async function everyPage(name, { storageState, arrive = visit, prepare = async () => {}, ready = async () => {}, expected = () => false } = {}) {
@@ -94,7 +69,7 @@ test('no page is wider than its window, whether tables are tables or cards', asy
   for (const path of PAGES) {
     await visit(page, stage.demo.base + path);
     // On both sides of each width at which something is laid out anew.
-    for (const width of [360, 390, 640, 641, 800, 801, 820, 832, 833, 960, 961, 1088, 1089, 1248, 1249]) {
+    for (const width of [360, 390, 640, 641, 768, 769, 800, 801, 820, 832, 833, 960, 961, 1088, 1089, 1248, 1249]) {
       await page.setViewportSize({ width, height: 900 });
       await expectNarrow(page, `${path} at ${width} px`);
     }

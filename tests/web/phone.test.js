@@ -114,10 +114,12 @@ test('five places at the bottom, the others behind the last', async () => {
   const { page, context } = await at(PHONE);
   await visit(page, `${stage.demo.base}/`);
   const bar = page.getByRole('navigation', { name: 'Pages' });
-  assert.deepEqual((await bar.locator('a:visible, button:visible').allInnerTexts()).map((words) => words.trim()), ['Market', 'Watch', 'Portfolio', 'Journal', 'More']);
+  assert.deepEqual((await bar.locator('a:visible, button:visible').allInnerTexts()).map((words) => words.trim()), ['Market', 'Watch', 'Portfolio', 'Trend', 'More']);
   const { y, height } = await bar.boundingBox();
   assert.ok(Math.round(y + height) === PHONE.height && height <= 60, `${y} ${height}`);
   await bar.getByRole('button', { name: 'More' }).click();
+  const behind = await page.locator('#more a').allInnerTexts();
+  for (const name of ['Journal', 'Trades', 'Gains', 'Integrity']) assert.ok(behind.includes(name), String(behind));
   await page.getByRole('link', { name: 'Signals', exact: true }).click();
   await page.getByRole('heading', { name: 'Signals', level: 1 }).waitFor();
   assert.equal(await page.locator('#more').isVisible(), false);

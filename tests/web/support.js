@@ -13,11 +13,11 @@ const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 /** Machines that test are often busy. */
 export const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 60_000);
 
-export const PAGES = ['/', '/watch', '/login', '/portfolio', '/portfolio/sync/a', '/portfolio/sync/b', '/trend', '/signals', '/journal', '/account', '/status', '/api', '/s/NSE:INFY'];
+export const PAGES = ['/', '/watch', '/login', '/portfolio', '/portfolio/sync/a', '/portfolio/sync/b', '/trend', '/signals', '/journal', '/trades', '/gains', '/integrity', '/account', '/status', '/api', '/s/NSE:INFY'];
 export const PASSWORD = 'nine green parrots';
 
-/** Starts `bhav demo` with a state of its own; `settings` are variables of its environment. */
-export async function startDemo(settings = {}) {
+/** Starts `bhav demo` with a state of its own, awaited until it has signals; `settings` are variables of its environment. */
+export async function startDemo(settings = {}, { isAwaited = true } = {}) {
   const state = mkdtempSync(join(tmpdir(), 'bhav-web-'));
   const args = ['demo', '--listen', '127.0.0.1:0', '--state-dir', state];
   const process_ = spawn(PROGRAM, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...settings } });
@@ -38,8 +38,9 @@ export async function startDemo(settings = {}) {
     process_.on('exit', (code) => reject(new Error(`the demo ended with ${code}: ${said}`)));
   });
   const { base, sim, metrics } = await addresses;
-  for (const path of ['index/snapshot', 'signals', 'market/candles?symbol=NSE:RELIANCE']) {
-    await until(`the first ${path}`, async () => (await fetch(`${base}/api/${path}`)).ok);
+  if (isAwaited) await until('the first snapshot', async () => (await fetch(`${base}/api/index/snapshot`)).ok);
+  for (const path of !isAwaited ? [] : ['signals', 'market/candles?symbol=NSE:RELIANCE']) {
+    await until(`the first ${path}`, async () => (await (await fetch(`${base}/api/${path}`)).json()).state === 'ready');
   }
   const post = async (path, body, method = 'POST') => {
     const json = { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) };
@@ -70,12 +71,12 @@ export async function startDemo(settings = {}) {
   };
 }
 
-/** A demo and a browser for the tests of a file; `prepare` is run once they are there. */
-export function scene(settings = {}, prepare = async () => {}) {
+/** A demo and a browser for the tests of a file; `prepare` is run once they are there. `options` are those of `startDemo`. */
+export function scene(settings = {}, prepare = async () => {}, options = {}) {
   /** @type {{ demo: any, browser: any }} */
   const shared = { demo: null, browser: null };
   before(async () => {
-    shared.demo = await startDemo(settings);
+    shared.demo = await startDemo(settings, options);
     shared.browser = await launch();
     await prepare(shared);
   });
@@ -127,9 +128,7 @@ export async function open(browser, options = {}) {
   const hosts = new Set();
   page.on('console', (message) => {
     const isOfTest = message.text().includes('blocked by Playwright');
-    // Candles of the indices come after all others, in the first minute of a demo.
-    const isEarly = message.text().includes('404') && message.location().url.includes('/api/market/candles?');
-    if (['error', 'warning'].includes(message.type()) && !isOfTest && !isEarly) faults.push(`console: ${message.text()}`);
+    if (['error', 'warning'].includes(message.type()) && !isOfTest) faults.push(`console: ${message.text()}`);
   });
   page.on('pageerror', (error) => faults.push(`error: ${error.stack}`));
   page.on('requestfailed', (request) => {
@@ -155,8 +154,11 @@ async function documentFromFolder(route) {
   const version = /data-version="([0-9a-f]+)"/.exec(own)?.[1];
   // The simulated brokers' logins are documents too.
   if (!version) { await route.fallback(); return; }
-  await route.fulfill({ contentType: 'text/html; charset=utf-8', body: readFileSync(join(ROOT, 'web', 'index.html'), 'utf8').replaceAll('%V%', version).replace('%NOTICE%', '') });
+  await route.fulfill({ contentType: 'text/html; charset=utf-8', body: readFileSync(join(ROOT, 'web', 'index.html'), 'utf8').replaceAll('%V%', version).replace('%NOTICE%', noticeOf(own)) });
 }
+
+/** What a demo puts into its document, just before the page. @param {string} own */
+const noticeOf = (own) => /\n((?:<div class="banner notice".*\n)?(?:<ul id="guests".*\n)?)<main/.exec(own)?.[1] ?? '';
 
 /** Opens a page and waits until it has drawn itself. */
 export async function visit(page, url) {
