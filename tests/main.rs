@@ -11,6 +11,7 @@ mod dashboard;
 mod days;
 mod http;
 mod incidents;
+mod ledger;
 mod market;
 mod mcp;
 #[cfg(feature = "engines")]
