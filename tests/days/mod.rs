@@ -3,6 +3,7 @@
 //! stopped, is killed; what fails at the brokers and on the disk; what users do. The promises of
 //! the documents are checked after every step, and a day that breaks one names its seed.
 
+mod books;
 mod dates;
 pub mod day;
 mod happenings;

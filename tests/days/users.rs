@@ -10,6 +10,7 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
+use super::books::Books;
 use super::happenings::Happenings;
 use super::world::{Answer, Client, Node, World};
 
@@ -61,6 +62,8 @@ pub struct Judge {
     sells_all: bool,
     /// The date's point after the evening's run.
     pub closed: Option<String>,
+    /// What its trades ledger has to show.
+    pub books: Books,
     /// What broker A says is held.
     ordered: Held,
     pub acknowledged: u32,
@@ -89,6 +92,7 @@ impl Judge {
             has_synced: false,
             sells_all: false,
             closed: None,
+            books: Books::default(),
             ordered: Held::new(),
             acknowledged: 0,
             refused: 0,
@@ -128,16 +132,16 @@ pub fn read(world: &Rc<World>, node: &Node, seed: u64) {
 }
 
 /// The answer blames something else than the request.
-fn is_outage(status: u16) -> bool {
+pub fn is_outage(status: u16) -> bool {
     matches!(status, 429 | 500..=599)
 }
 
 /// The owner of a portfolio, on one connection.
 pub struct Account {
     world: Rc<World>,
-    judge: Rc<RefCell<Judge>>,
+    pub judge: Rc<RefCell<Judge>>,
     client: Client,
-    rng: fastrand::Rng,
+    pub rng: fastrand::Rng,
     date: Date,
 }
 
@@ -163,7 +167,7 @@ impl Account {
         loop {
             pause(self.rng.u64(300..12_000));
             let Judge { number, may_sync, has_synced, .. } = *self.judge.borrow();
-            match self.rng.u8(..8) {
+            match self.rng.u8(..10) {
                 _ if !self.is_in() => self.enter(),
                 _ if may_sync && !has_synced => self.sync_a(),
                 0 | 1 if may_sync => self.sync_a(),
@@ -171,14 +175,20 @@ impl Account {
                 3 => self.expect_notes(),
                 4 => drop(self.expect_holdings()),
                 5 => self.expect_positions(),
+                6 | 7 => self.keep_books(),
                 _ => self.write(),
             }
         }
     }
 
-    fn ask(&mut self, method: &str, target: &str, body: &str) -> Answer {
+    pub fn ask(&mut self, method: &str, target: &str, body: &str) -> Answer {
+        self.ask_with(method, target, "application/json", body)
+    }
+
+    /// With a body of this media type.
+    pub fn ask_with(&mut self, method: &str, target: &str, media: &str, body: &str) -> Answer {
         let token = self.judge.borrow().token.clone().unwrap_or_default();
-        let answer = self.client.ask(method, target, &token, body);
+        let answer = self.client.ask_with(method, target, &token, media, body);
         self.world.note(&format!("{method} {target} {}", answer.status));
         let mut judge = self.judge.borrow_mut();
         if is_outage(answer.status) {
@@ -446,6 +456,7 @@ impl Account {
             self.enter();
         }
         self.expect_notes();
+        self.expect_books();
         let holdings = self.expect_holdings().expect("the evening is quiet");
         let rows = holdings["holdings"].as_array().unwrap();
         let answer = self.ask("GET", "/api/portfolio/pnl?days=5", "");
@@ -561,7 +572,7 @@ fn symbol(row: &Value) -> String {
     format!("{}:{}", row["exchange"].as_str().unwrap(), row["tradingsymbol"].as_str().unwrap())
 }
 
-fn number(value: &Value) -> Decimal {
+pub fn number(value: &Value) -> Decimal {
     // Large numbers have an exponent.
     let text = sonic_rs::to_string(value).unwrap();
     text.parse().or_else(|_| Decimal::from_scientific(&text)).unwrap()

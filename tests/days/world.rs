@@ -15,7 +15,7 @@ use bhav::brokers::speak_to;
 use bhav::config::Config;
 use bhav::http::connection::exchange::Offline;
 use bhav::http::settings::HttpSettings;
-use bhav::http::{Request, Response, Serve};
+use bhav::http::{BodyLimits, Problem, Request, Response, Serve, Upload};
 use bhav::market::MarketSettings;
 use bhav::ops::state_lock::InstanceLock;
 use bhav::rt::moving::Parker;
@@ -167,7 +167,7 @@ impl World {
         if let Some(node) = node {
             let mut faults = Vec::new();
             let files = ReadFiles::read(&node.market, &mut faults).expect("a calendar");
-            files.put_in_force(node.api.state(), &node.warmers, &node.market);
+            files.put_in_force(node.api.state(), &node.warmers);
         }
         self.is_told.set(true);
     }
@@ -275,6 +275,22 @@ impl Serve for Shared {
     fn serve<'a>(&'a self, request: &Request<'_>, reply: &mut Response<'a>) {
         self.0.serve(request, reply);
     }
+
+    fn body_limits(&self, head: &Request<'_>, settings: &HttpSettings) -> BodyLimits {
+        self.0.body_limits(head, settings)
+    }
+
+    fn admit(&self, head: &Request<'_>) -> Result<i64, Problem> {
+        self.0.admit(head)
+    }
+
+    fn refuse_upload(&self, head: &Request<'_>, problem: &Problem, reply: &mut Response<'_>) {
+        self.0.refuse_upload(head, problem, reply);
+    }
+
+    fn serve_upload<'a>(&'a self, request: &Request<'_>, upload: Upload, reply: &mut Response<'a>) {
+        self.0.serve_upload(request, upload, reply);
+    }
 }
 
 pub struct Client(Offline<Shared>);
@@ -288,13 +304,25 @@ pub struct Answer {
 impl Client {
     /// `token` may be empty.
     pub fn ask(&mut self, method: &str, target: &str, token: &str, body: &str) -> Answer {
+        self.ask_with(method, target, token, "application/json", body)
+    }
+
+    /// With a body of this media type.
+    pub fn ask_with(
+        &mut self,
+        method: &str,
+        target: &str,
+        token: &str,
+        media: &str,
+        body: &str,
+    ) -> Answer {
         let mut request = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n");
         if !token.is_empty() {
             request += &format!("Authorization: Bearer {token}\r\n");
         }
         if method == "POST" {
             let length = body.len();
-            request += &format!("Content-Type: application/json\r\nContent-Length: {length}\r\n");
+            request += &format!("Content-Type: {media}\r\nContent-Length: {length}\r\n");
         }
         let answer = self.0.exchange(format!("{request}\r\n{body}").as_bytes());
         let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
