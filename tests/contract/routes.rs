@@ -2,15 +2,13 @@
 //! belongs into.
 //!
 //! Other tests take every row of the table by themselves: metrics, OPTIONS, preconditions, and for
-//! a GET route that needs no parameter the isolation of users, its answers as described, and its
-//! recorded reply.
+//! a GET route that needs no parameter the isolation of users and its answers as described.
 
 use bhav::api::{Access, ROUTES, Route};
 use bhav::http::Method;
 use serde_json::Value;
 
 use super::openapi::{document, needs};
-use super::recorded::{RECORDED, UNRECORDED};
 use crate::support::source::root;
 
 const OPERATIONS: &str = "src/api/openapi/operations.json";
@@ -23,7 +21,6 @@ struct Texts {
     operations: Value,
     document: Value,
     page: String,
-    recorded: String,
 }
 
 impl Texts {
@@ -33,7 +30,6 @@ impl Texts {
             operations: operations["operations"].clone(),
             document: document(),
             page: text("docs/api.md"),
-            recorded: text(RECORDED),
         }
     }
 }
@@ -87,16 +83,6 @@ fn lacking(route: &Route, texts: &Texts) -> Vec<String> {
     let is_read = route.method == Method::Get;
     let needs = needs(&texts.document, route);
     let is_plain = is_read && needs.is_empty();
-    let is_recorded = UNRECORDED.iter().any(|(path, _)| *path == route.path)
-        || ["\n", "?"]
-            .iter()
-            .any(|end| texts.recorded.contains(&format!("\nGET {}{end}", route.path)))
-        || texts.recorded.contains(&format!("\nGET {}", route.path.replace("{id}", "1")));
-    let how = match is_plain {
-        true => format!("{RECORDED} has no reply: BHAV_BLESS=1 cargo test --test main recorded"),
-        false => format!("tests/contract/recorded.rs has no request, which needs {needs:?}"),
-    };
-    note(is_read && !is_recorded, how);
     if is_read && !is_plain {
         for tests in BY_HAND {
             note(

@@ -50,7 +50,7 @@ fn an_unknown_path_is_404() {
     let (_scene, service) = service(&[]);
     let mut client = service.client();
     for path in
-        ["/portfolio/", "/api/", "/api/index/snapshot/", "/API/health", "/api/health%20", "//"]
+        ["/portfolio//", "/api//", "/api/index/snapshot/", "/API/health", "/api/health%20", "//"]
     {
         client.get(path).expect_problem(404, "not_found");
     }

@@ -22,6 +22,8 @@ const HEADERS_OF_ALL: [&str; 7] = [
     "transfer-encoding",
 ];
 
+const CSV: &str = "text/csv; charset=utf-8";
+
 /// By their schemas. Each is compiled together with every schema of the description, to which its
 /// references lead; that takes longer than the answer that it judges.
 static VALIDATORS: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
@@ -86,7 +88,7 @@ impl Checker {
         });
         if let Some(content) = content {
             let value: Value = match media {
-                Some(EVENT_STREAM) => json!(answer.text()),
+                Some(EVENT_STREAM | CSV) => json!(answer.text()),
                 _ => serde_json::from_slice(&answer.body).expect(&said),
             };
             self.valid(&content["schema"], &value, &said);

@@ -51,6 +51,10 @@ fn good(path: &str) -> Map<String, Value> {
             "name": "a", "scopes": ["market:read"], "current_password": "no",
         }),
         "/api/watchlists" => json!({"watchlists": []}),
+        "/api/trades" => json!({"confirm": "no"}),
+        "/api/trades/accounts/{id}" => json!({"person": "self"}),
+        "/api/trades/conflicts/{id}" => json!({"keep": "first"}),
+        "/api/trades/corrections/{id}" => json!({"kind": "fmv_indexed", "isin": "INE040A01034"}),
         path if path.starts_with("/api/journal") => serde_json::from_str(ENTRY).unwrap(),
         _ => panic!("{path} needs its body here"),
     };
@@ -80,7 +84,7 @@ impl Bench<'_, '_> {
         self.tried += 1;
         let answer = self.walk.send(&self.method, &target, "", &body);
         // The rest of these bodies is valid whatever the field is.
-        let is_whole = ["/api/auth/account", "/api/watchlists"].contains(&self.path);
+        let is_whole = ["/api/auth/account", "/api/watchlists", "/api/trades"].contains(&self.path);
         assert!(answer.status >= 400 || is_whole, "{}", answer.text());
         fault(&answer, self.field)
     }
@@ -224,10 +228,11 @@ fn parameters_are_kept_to_the_limits_that_are_described() {
             // Other parameters that the route needs.
             let others = match (path, name) {
                 ("/api/market/candles", "days") => "symbol=NSE:INFY&",
+                ("/api/trades/imports", "force") => "account=a&",
                 _ => "",
             };
             let mut said = |value: &str| {
-                let target = format!("{path}?{others}{name}={value}");
+                let target = format!("{path}?{others}{name}={value}").replace("{id}", "2024-25");
                 let answer = walk.send(&method, &target, "", "");
                 (answer.status, fault(&answer, name))
             };

@@ -4,6 +4,7 @@
 mod ages;
 mod answers;
 mod checker;
+mod ledger;
 mod limits;
 mod refusals;
 mod walk;

@@ -1,6 +1,7 @@
 //! A client whose answers are all checked.
 
 use super::checker::Checker;
+use crate::contract::openapi::codes::of_ledger;
 use crate::support::{Answer, Service, bearer};
 
 pub struct Walk<'a> {
@@ -28,6 +29,7 @@ impl<'a> Walk<'a> {
         match path.strip_prefix("/api/journal/") {
             Some(rest) if rest != "search" => "/api/journal/{id}".to_owned(),
             _ if path.starts_with("/api/keys/") => "/api/keys/{id}".to_owned(),
+            _ if path.starts_with("/api/trades/") => of_ledger(path).to_owned(),
             _ => path.to_owned(),
         }
     }
@@ -51,6 +53,14 @@ impl<'a> Walk<'a> {
             self.checker.valid(&schema, &value, &format!("{method} {path} {body}"));
         }
         answer
+    }
+
+    /// Sends a file of trades, and expects `status`.
+    #[track_caller]
+    pub fn upload(&mut self, status: u16, target: &str, file: &[u8]) -> Answer {
+        let answer = self.service.client().send_file(target, &self.auth, file);
+        self.checker.check("POST", &Self::path_of(target), &answer);
+        answer.with_status(status)
     }
 
     /// Same as [`send`](Self::send), and expects `status`.

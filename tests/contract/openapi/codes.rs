@@ -56,6 +56,7 @@ pub fn expect_listed(method: &str, target: &str, status: u16, body: &[u8]) {
     let path = match path.strip_prefix("/api/journal/") {
         Some(rest) if is_id(rest) => "/api/journal/{id}",
         _ if path.starts_with("/api/keys/") => "/api/keys/{id}",
+        _ if path.starts_with("/api/trades/") => of_ledger(path),
         _ => path,
     };
     let is_route = ROUTES.iter().any(|r| r.method.as_str() == method && r.path == path);
@@ -72,6 +73,21 @@ pub fn expect_listed(method: &str, target: &str, status: u16, body: &[u8]) {
     let of = |status: &str| [method, path, status, code].map(str::to_owned);
     let known = listed().contains(&of(&status.to_string())) || listed().contains(&of("default"));
     assert!(known, "the document does not list {status} {code} for {method} {path}");
+}
+
+/// The path of a route of the ledger.
+pub fn of_ledger(path: &str) -> &str {
+    const WITH_ID: [&str; 4] = ["imports", "accounts", "corrections", "conflicts"];
+    let parts: Vec<&str> = path.trim_start_matches("/api/trades/").split('/').collect();
+    let named = |name: &str| {
+        ROUTES.iter().map(|route| route.path).find(|path| path.ends_with(name)).unwrap()
+    };
+    match parts[..] {
+        [_, _, "confirm"] => named("/{id}/confirm"),
+        ["tax", _, "112a.csv"] => named("/112a.csv"),
+        [of, _] if WITH_ID.contains(&of) => named(&format!("/{of}/{{id}}")),
+        _ => path,
+    }
 }
 
 /// The string literal at the start of `text`, after blanks.
