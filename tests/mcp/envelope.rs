@@ -118,7 +118,7 @@ fn origin_key_rate_json_and_version_are_judged_in_this_order() {
 #[test]
 fn a_key_ends_at_once_and_scopes_of_writing_list_nothing() {
     let (_scene, service, login, _) = stage(|_| ());
-    let scopes = r#""journal:write","trades:write","trades:read""#;
+    let scopes = r#""journal:write","trades:write""#;
     let (id, key) = made(&service, &login, scopes, "");
     let key = bearer(&key);
     for version in VERSIONS {
@@ -268,7 +268,7 @@ fn an_unknown_method_or_tool_has_a_status_since_2026() {
             }
             assert_eq!(assistant.refusal(name, &json!({})), (method, -32_601), "{version} {name}");
         }
-        for name in ["nothing", "Quotes", "trades", "open_lots", "place_order"] {
+        for name in ["nothing", "Quotes", "trades.csv", "openLots", "place_order"] {
             let refused = assistant.refusal("tools/call", &arguments(name));
             assert_eq!(refused, (params, -32_602), "{version} {name}");
         }

@@ -5,11 +5,16 @@ use serde_json::{Value, json};
 use super::assistant::{ANSWER_BYTES_MAX, Assistant, VERSIONS};
 use super::tools::{expect_valid, schema_of};
 use crate::accounts::keys::{ALL, PASSWORD, made, scene};
+use crate::ledger::owner::confirmed;
 use crate::portfolio::close::scene_by_hand;
 use crate::support::upstream::{Asked, Said, Upstream};
-use crate::support::{TRADING, bearer, say};
+use crate::support::{Service, TRADING, bearer, say};
 
 const HOLDINGS: usize = 300;
+/// Shares that were bought and sold in one financial year.
+const SHARES: usize = 160;
+/// Purchases of one share that was sold at once: more lots of one sale than an answer can hold.
+const PURCHASES: usize = 200;
 
 /// An ISIN with its check digit.
 fn isin(number: usize) -> String {
@@ -141,4 +146,99 @@ fn long_notes_shorten_a_page_of_the_journal() {
             assert!(pages.len() > 3 && pages.iter().all(|page| page["count"] == 24));
         }
     }
+}
+
+/// The tradebook of a busy year.
+fn tradebook() -> String {
+    let mut book = "symbol,isin,trade_date,exchange,segment,series,trade_type,auction,quantity,\
+                    price,trade_id,order_id,order_execution_time\n"
+        .to_owned();
+    let mut number = 0;
+    let mut add = |share: usize, date: String, side: &str, quantity: usize| {
+        number += 1;
+        let isin = isin(share);
+        book += &format!(
+            "S{share:03},{isin},{date},NSE,EQ,EQ,{side},false,{quantity},81234.55,{number},\
+             {number},{date}T10:00:00\n"
+        );
+    };
+    for share in 1..=SHARES {
+        add(share, format!("2024-05-{:02}", 1 + share % 28), "buy", 3);
+        add(share, format!("2024-09-{:02}", 1 + share % 28), "sell", 2);
+    }
+    for purchase in 0..PURCHASES {
+        let date = format!("2024-{:02}-{:02}", 4 + purchase / 28, 1 + purchase % 28);
+        add(0, date, "buy", 1);
+    }
+    add(0, "2025-03-03".to_owned(), "sell", PURCHASES);
+    book
+}
+
+/// The whole list of a route, over its pages.
+fn of_route(service: &Service, login: &str, target: &str, list: &str) -> Vec<Value> {
+    let mut all = Vec::new();
+    let mut next = target.to_owned();
+    loop {
+        let page: Value =
+            serde_json::from_slice(&service.client().request("GET", &next, login).body).unwrap();
+        all.extend(page.pointer(list).unwrap().as_array().unwrap().iter().cloned());
+        match page["next_cursor"].as_str() {
+            Some(cursor) => next = format!("{target}&cursor={cursor}"),
+            None => return all,
+        }
+    }
+}
+
+#[test]
+fn a_busy_year_of_trades_comes_in_pages_with_the_same_totals_on_each() {
+    let (_scene, service, login) = scene(|_| ());
+    confirmed(&service, &login, "a", tradebook().as_bytes());
+    let key = bearer(&made(&service, &login, ALL, "").1);
+    for version in VERSIONS {
+        let assistant = Assistant::new(&service, &key, version);
+        for (tool, target, list) in [
+            ("trades", "/api/trades?limit=500", "/trades"),
+            ("open_lots", "/api/trades/lots?limit=90", "/lots"),
+            ("ledger_gaps", "/api/trades/reconciliation?limit=90", "/rows"),
+        ] {
+            let pages = walked(&assistant, tool, &json!({}));
+            let all = of_route(&service, &login, target, list);
+            assert!(all.len() >= SHARES && pages.len() > 1, "{tool}");
+            assert_eq!(concat(&pages, list), all, "{version} {tool}");
+        }
+        expect_gains_in_pages(&assistant, &service, &login);
+    }
+}
+
+/// What is left out is too long to be on every page, so it comes first; then the sales, of which
+/// one has more lots than an answer can hold.
+fn expect_gains_in_pages(assistant: &Assistant<'_>, service: &Service, login: &str) {
+    let target = "/api/trades/gains?fy=2024-25&limit=1000";
+    let rest = service.client().request("GET", target, login);
+    let whole: Value = serde_json::from_slice(&rest.body).unwrap();
+    let pages = walked(assistant, "realised_gains", &json!({"fy": "2024-25"}));
+    let left_out = concat(&pages, "/left_out");
+    assert!(left_out.len() > SHARES, "{}", left_out.len());
+    assert_eq!(left_out, concat(std::slice::from_ref(&whole), "/left_out"));
+    let sales = concat(&pages, "/sales");
+    let (mut cut, mut expected) = (0, concat(std::slice::from_ref(&whole), "/sales"));
+    for (sale, whole) in sales.iter().zip(&mut expected) {
+        if sale["lots"] == json!([]) {
+            assert_eq!(whole["lots"].as_array().unwrap().len(), PURCHASES);
+            whole["lots"] = json!([]);
+            cut += 1;
+        }
+    }
+    assert_eq!((sales.len(), cut), (SHARES + 1, 1));
+    assert_eq!(sales, expected);
+    for page in &pages {
+        for same in ["fy", "totals", "rules", "charges"] {
+            assert_eq!(page[same], whole[same], "{same}");
+        }
+    }
+    let count = pages.len();
+    say(&format!("MCP: gains of {} bytes in {count} pages\n", rest.body.len()));
+    // The list has become shorter than the cursor says.
+    let other = json!({"fy": "2023-24", "cursor": pages[0]["next_cursor"]});
+    assert_eq!(assistant.call("realised_gains", &other).code(), "cursor_invalid");
 }

@@ -58,7 +58,8 @@ impl Interview<'_> {
         let (mut page, mut all) = (first.clone(), Vec::new());
         loop {
             all.extend_from_slice(rows(&page, pointer));
-            let Some(cursor) = page.get("next_cursor").cloned() else { return (all, first) };
+            let cursor = page.get("next_cursor").filter(|cursor| !cursor.is_null()).cloned();
+            let Some(cursor) = cursor else { return (all, first) };
             page = self.call(tool, &json!({"cursor": cursor}));
         }
     }
@@ -85,6 +86,7 @@ pub fn are_answered_by_calls_alone(world: &World) {
     holdings(&mut interview);
     brokers(&mut interview);
     journal_and_signals(&mut interview);
+    lots_and_gains(&mut interview);
     let Interview { said, all_calls, .. } = interview;
     say(&format!("MCP: {} questions by {all_calls} calls\n{}\n", said.len(), said.join("\n")));
     assert!(said.len() >= 20, "{}", said.len());
@@ -313,4 +315,57 @@ fn journal_and_signals(to: &mut Interview<'_>) {
         "How good were signals so far?",
         format!("{} of {}", record["hits"], record["judged"]),
     );
+}
+
+fn lots_and_gains(to: &mut Interview<'_>) {
+    let (lots, _) = to.all("open_lots", "/lots");
+    let is_this_month = |lot: &&Value| lot["long_from"].as_str().unwrap().starts_with("2026-11-");
+    let turning: Vec<String> = lots.iter().filter(is_this_month).map(lot_line).collect();
+    // Today is the 19th. What was bought a year ago today is of a short term until tomorrow.
+    let expected = [
+        "60 ITC long since 2026-11-11",
+        "10 TITAN in 1 days, on 2026-11-20",
+        "5 TITAN in 10 days, on 2026-11-29",
+        "30 WIPRO long since 2026-11-19",
+    ];
+    assert_eq!(sorted(&turning), sorted(&expected));
+    to.answer("Which of my shares turn long-term this month?", turning.join(", "));
+
+    let gains = to.call("realised_gains", &json!({"fy": "2026-27"}));
+    let itc = rows(&gains, "/sales").iter().find(|sale| sale["symbol"] == "ITC").unwrap();
+    assert_eq!(number(&itc["gain"]), Decimal::from(40 * 430) - Decimal::new(40 * 4_105, 1));
+    let named = rows(&gains, "/left_out").iter().filter(|left| left["symbol"] == "ITC").count();
+    assert_eq!(itc["proved"] == json!(true), named == 0, "{gains}");
+    to.answer("What did I gain by sales this year, and is it proved?", &itc["gain"]);
+
+    let (gaps, first) = to.all("ledger_gaps", "/rows");
+    let unproved = gaps.iter().filter(|row| row["proved"] == false).count();
+    assert_eq!(first["complete"], json!(unproved == 0));
+    assert!(gaps.iter().all(|row| row["proved"] == json!(rows(row, "/reasons").is_empty())));
+    to.answer("Of how many of my shares are trades missing?", unproved);
+
+    let trades = to.call("trades", &json!({"symbol": "itc", "from": "2025-04-01"}));
+    let [sold, bought] = rows(&trades, "/trades") else { panic!("{trades}") };
+    assert_eq!((&sold["side"], &bought["side"]), (&json!("sell"), &json!("buy")));
+    to.answer("When did I last sell ITC?", &sold["date"]);
+
+    let returns = to.call("returns", &json!({}));
+    let rest: Value = serde_json::from_slice(&to.world.get("/api/trades/returns").body).unwrap();
+    assert_eq!(returns["xirr"], rest["xirr"]);
+    to.answer("What did my shares return a year?", &returns["xirr"]);
+}
+
+fn lot_line(lot: &Value) -> String {
+    let text = |name: &str| lot[name].as_str().unwrap();
+    let what = format!("{} {}", number(&lot["quantity"]).normalize(), text("symbol"));
+    match text("term") {
+        "short" => format!("{what} in {} days, on {}", lot["days_to_long"], text("long_from")),
+        _ => format!("{what} long since {}", text("long_from")),
+    }
+}
+
+fn sorted(lines: &[impl AsRef<str>]) -> Vec<&str> {
+    let mut lines: Vec<&str> = lines.iter().map(AsRef::as_ref).collect();
+    lines.sort_unstable();
+    lines
 }
