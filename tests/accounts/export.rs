@@ -2,6 +2,7 @@
 //! account of the tables says why not. It goes with the account.
 
 use crate::accounts::keys::made;
+use crate::ledger::owner::fill_ledger;
 use crate::support::{Scene, TRADING, bearer};
 use bhav::store::{Exported, FILE_NAME, Owned, TABLES};
 use rusqlite::Connection;
@@ -37,6 +38,7 @@ fn every_table_with_an_owner_is_exported_or_left_out_and_goes_with_the_account()
         format!(r#"{{"api_key":"simkeya-1","api_secret":"simsecreta","request_token":"{code}"}}"#);
     client.send_json("POST", "/api/portfolio/sync", &login, &body).with_status(200);
 
+    fill_ledger(&service, &login);
     let export = client.request("GET", "/api/portfolio/export", &login).with_status(200);
     let file = Connection::open(scene.state.path().join(FILE_NAME)).unwrap();
     let found = "SELECT name FROM pragma_table_list t WHERE schema = 'main' AND type = 'table'

@@ -20,7 +20,6 @@ use crate::support::{
 /// Short deadlines of a sync, a call and a body, so that slow paths end soon.
 const BUDGET_MS: &str = "--sync-timeout-ms=1500";
 const CALL_MS: &str = "--upstream-total-timeout-ms=2000";
-const READ_MS: &str = "--upstream-read-timeout-ms=2000";
 const BODY_MS: &str = "--http-body-timeout-ms=1500";
 /// Time after which all work of the last answer has ended and its memory is freed.
 const SETTLE_MS: u64 = 2_000;
@@ -100,12 +99,10 @@ impl World {
             &format!("--now={}", scene.clock.now()),
             &few_candles(),
             "--brokera-lane-threads=1",
-            "--upstream-breaker-failures=1000",
             "--login-attempts-per-minute=0",
             "--registration-attempts-per-minute=0",
             BUDGET_MS,
             CALL_MS,
-            READ_MS,
             BODY_MS,
         ]);
         command
