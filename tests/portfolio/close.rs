@@ -48,6 +48,7 @@ pub fn holding(symbol: &str, quantity: &str, average: Option<&str>, last: &str) 
         t1_quantity: Decimal::ZERO,
         pledged_quantity: Decimal::ZERO,
         mtf_quantity: Decimal::ZERO,
+        used_quantity: Decimal::ZERO,
         disputed_quantity: Decimal::ZERO,
         cost: average.map(|average| Cost::PerShare(decimal(average))),
         last_price: Some(decimal(last)),

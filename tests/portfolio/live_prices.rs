@@ -3,11 +3,11 @@
 
 use bhav::base::Symbol;
 use bhav::cache::pending::Class;
-use sonic_rs::JsonValueTrait;
+use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
 use super::user::{HOLDINGS, User, decimal, rows, written};
 use crate::market::figures::shortest;
-use crate::support::{Scene, until};
+use crate::support::{Answer, Scene, until};
 
 /// The case in docs/api.md: the server's token belongs to the same person, for another app.
 #[test]
@@ -40,6 +40,60 @@ fn live_holdings_have_what_nobody_asked_prices_for_fetched() {
         user.service.0.server().shared().service.state().pending.stats(Class::Held).symbols,
         0
     );
+}
+
+/// A page left open is sent what moved, and nothing of it twice.
+#[test]
+fn since_an_answer_only_rows_that_moved_are_sent_with_all_sums() {
+    let user = User::new();
+    user.service.await_instruments();
+    user.synced("a");
+    user.synced("b");
+    let live = format!("{HOLDINGS}?live=true");
+    let tag_of = |answer: &Answer| answer.header("etag").unwrap().to_owned();
+    let since = |tag: &str| user.get(&format!("{live}&since={}", tag.replace('"', "%22")));
+    let named = |row: &Value, members: &[&str]| {
+        members.iter().map(|member| row[*member].to_string()).collect::<String>()
+    };
+    let names: &dyn Fn(&Value) -> String =
+        &|row| named(row, &["broker", "exchange", "tradingsymbol", "isin"]);
+    let isins: &dyn Fn(&Value) -> String = &|row| named(row, &["isin"]);
+    // Put together from its parts, an answer is the whole of that moment.
+    until("rows that moved, and the whole of the same moment", || {
+        let before = user.get(&live);
+        let moved = since(&tag_of(&before));
+        let whole = user.get(&live);
+        let part = moved.json();
+        if tag_of(&moved) != tag_of(&whole) || part["since"].as_str().is_none() {
+            return None; // a price came in between
+        }
+        let before = before.json();
+        let whole = whole.json();
+        for (list, named) in [("holdings", names), ("merged", isins)] {
+            let of = |json: &Value| match list {
+                "merged" => json["summary"]["merged"].as_array().unwrap().to_vec(),
+                _ => json["holdings"].as_array().unwrap().to_vec(),
+            };
+            let news = of(&part);
+            let now = |row: &Value| {
+                news.iter().find(|new| named(new) == named(row)).unwrap_or(row).clone()
+            };
+            let together: Vec<Value> = of(&before).iter().map(now).collect();
+            assert_eq!(together, of(&whole), "{list}");
+        }
+        assert_eq!(part["summary"]["total_pnl"], whole["summary"]["total_pnl"]);
+        let sent = rows(&part, "holdings").len();
+        // Here all prices move. That a row which stands is not sent is tested beside `MovedRows`.
+        (sent > 0).then_some(())
+    });
+    for (query, tag) in [("live=true", "nonsense"), ("live=true", "W/\"00-br\"")] {
+        let answer = user.get(&format!("{HOLDINGS}?{query}&since={}", tag.replace('"', "%22")));
+        let json = answer.with_status(200).json();
+        assert!(json["since"].is_null() && rows(&json, "holdings").len() > 20, "{tag}");
+    }
+    for query in ["since=x", "live=false&since=x", "live=true&since=", "live=true&since=%2B"] {
+        user.get(&format!("{HOLDINGS}?{query}")).expect_problem(400, "validation_failed");
+    }
 }
 
 #[test]

@@ -271,7 +271,7 @@ fn an_unchanged_answer_is_kept_and_a_304() {
     assert_eq!(small.header("content-encoding"), Some("gzip"));
     assert!(small.body.len() * 2 < first.body.len());
     let state = user.service.0.server().shared().service.state();
-    let stats = state.portfolio.answers.stats();
+    let stats = state.portfolio.responses.stats();
     assert_eq!((stats.hits, stats.misses, stats.users), (3, 1, 1));
     assert_eq!(user.service.client().request("DELETE", DATA, &user.auth).status, 200);
     let changed = ask(&mut client, &format!("If-None-Match: {etag}\r\n"));

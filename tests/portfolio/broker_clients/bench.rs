@@ -103,6 +103,12 @@ impl Bench {
         self.control("POST", "faults", &format!(r#"{{"route":"{route}","fault":{fault}}}"#));
     }
 
+    /// Gives an account at broker B these trades in place of the seeded ones.
+    pub fn set_trades_of_b(&self, user_id: &str, rows: &str) {
+        let order = format!(r#"{{"user_id":"{user_id}","net":{rows}}}"#);
+        self.control("POST", "broker_b/trades", &order);
+    }
+
     /// Number of requests to `route`.
     pub fn asked(&self, route: &str) -> i64 {
         self.control("GET", "stats", "")["requests"][route].as_i64().unwrap_or(0)

@@ -1,7 +1,10 @@
 //! Broker A's users.
 
-use bhav::base::{Broker, Holding, PositionKind};
+use std::collections::BTreeSet;
+
+use bhav::base::{Broker, Clock, Holding, PositionKind};
 use bhav::brokers::{BrokerErrorKind, Credentials, PortfolioClient};
+use bhav::sim::SimSettings;
 
 use super::bench::{Bench, EXPIRED, FAULTS};
 
@@ -90,4 +93,39 @@ fn different_users_have_different_shares_and_apps() {
     for app in 3..13 {
         assert_eq!(of("USER01", app).len(), first.len());
     }
+}
+
+#[test]
+fn trades_of_today_come_with_the_session_of_a_sync() {
+    let bench = Bench::running(|_| {});
+    let session = bench.broker_a.sync(&bench.user_of_a("USER01")).session.unwrap();
+    let trades = session.trades(&BTreeSet::new());
+    assert!(trades.error().is_none(), "{:?}", trades.error());
+    assert_eq!((trades.count(), trades.quarters().len()), (2, 0));
+    assert_eq!(bench.asked("broker_a.trades"), 1);
+    session.end();
+}
+
+/// However often trades fail, the circuit of syncs stays closed.
+#[test]
+fn trades_that_fail_say_why_and_stop_no_sync() {
+    for (fault, answer) in FAULTS {
+        let bench = Bench::with_budget_for(*answer);
+        let session = bench.broker_a.sync(&bench.user_of_a("USER01")).session.unwrap();
+        bench.break_with("broker_a.trades", fault);
+        let trades = session.trades(&BTreeSet::new());
+        let error = trades.error().unwrap();
+        assert_eq!((error.kind, trades.count()), (*answer, 0), "{fault}: {error}");
+    }
+    let clock = Clock::manual("2026-11-20T11:00:00+05:30".parse().unwrap());
+    let bench = Bench::set(SimSettings::default(), &clock, |_| {});
+    bench.break_with("broker_a.trades", r#"{"kind":"html_5xx"}"#);
+    let session = bench.broker_a.sync(&bench.user_of_a("USER01")).session.unwrap();
+    for _ in 0..30 {
+        // A second lets the key make other calls.
+        clock.advance_ms(1_000);
+        let trades = session.trades(&BTreeSet::new());
+        assert_eq!(trades.error().unwrap().kind, BrokerErrorKind::Failed { status: 502 });
+    }
+    bench.broker_a.sync(&bench.user_of_a("USER01")).result.unwrap();
 }

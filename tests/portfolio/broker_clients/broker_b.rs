@@ -1,5 +1,6 @@
 //! Broker B's users, and the server's own session there.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bhav::base::{Broker, Clock, Holding, PositionKind};
@@ -126,4 +127,63 @@ fn both_brokers_and_the_master_fit_together() {
     assert_eq!((reliance.exchange, reliance.ticker.as_str()), ("NSE", "RELIANCE"));
     let pledged = |held: &&Holding| held.disputed_quantity == held.settled_quantity;
     assert!(of_b.iter().filter(pledged).count() >= 2, "one pledged, one not delivered");
+}
+
+/// Eight quarters a sync, from the newest, and a past one only once.
+#[test]
+fn trades_come_by_quarters_until_all_were_read() {
+    let bench = Bench::running(|_| {});
+    let session = bench.broker_b.sync(&bench.user_of_b("USER02")).session.unwrap();
+    let newest = session.trades(&BTreeSet::new());
+    assert!(newest.error().is_none(), "{:?}", newest.error());
+    assert_eq!((bench.asked("broker_b.trades"), newest.quarters().len()), (8, 7));
+    assert!(newest.count() > 0);
+    let older = session.trades(newest.quarters());
+    assert_eq!((bench.asked("broker_b.trades"), older.quarters().len()), (16, 7));
+    assert!(newest.quarters().is_disjoint(older.quarters()));
+    let lines = |name: &str| {
+        let text = String::from_utf8(bench.fetch(&format!("/files/b/USER02/{name}"))).unwrap();
+        text.lines().skip(1).filter(|line| !line.contains("BONUS")).count()
+    };
+    let filed = lines("all-transactions.csv") + lines("all-transactions-middle-year.csv");
+    assert_eq!(newest.count() + older.count(), filed, "three years are less than 15 quarters");
+}
+
+#[test]
+fn trades_that_fail_say_why_and_keep_what_came_before() {
+    for (fault, answer) in FAULTS {
+        if fault.contains("no_permission") {
+            continue;
+        }
+        let bench = Bench::with_budget_for(*answer);
+        let session = bench.broker_b.sync(&bench.user_of_b("USER02")).session.unwrap();
+        bench.break_with("broker_b.trades", fault);
+        let trades = session.trades(&BTreeSet::new());
+        let error = trades.error().unwrap();
+        // Broker B's limit belongs to the key.
+        let expected = match *answer {
+            BrokerErrorKind::RateLimited => BrokerErrorKind::KeySpent,
+            other => other,
+        };
+        let got = match error.kind {
+            BrokerErrorKind::RateLimited => BrokerErrorKind::KeySpent,
+            other => other,
+        };
+        assert_eq!(got, expected, "{fault}: {error}");
+    }
+    let bench = Bench::running(|_| {});
+    let session = bench.broker_b.sync(&bench.user_of_b("USER02")).session.unwrap();
+    // The fourth quarter from the newest has a row that cannot be read.
+    let row = |date: &str, quantity: u8| {
+        format!(
+            r#"{{"trade_date":"{date}","stock_code":"RELIND","action":"Buy",
+                "quantity":"{quantity}","average_cost":"1200"}}"#
+        )
+    };
+    let rows = format!("[{},{}]", row("05-May-2026", 3), row("05-Feb-2026", 0));
+    bench.set_trades_of_b("USER02", &rows);
+    let trades = session.trades(&BTreeSet::new());
+    assert_eq!(trades.error().unwrap().kind, BrokerErrorKind::Malformed);
+    assert_eq!(trades.count(), 1);
+    assert_eq!(trades.quarters().len(), 2, "the present quarter is never read to its end");
 }
