@@ -43,7 +43,7 @@ impl Morning {
         self.arranged(bhav(&self.flags(listen).each_ref().map(String::as_str)))
     }
 
-    pub fn flags(&self, listen: &str) -> [String; 14] {
+    pub fn flags(&self, listen: &str) -> [String; 12] {
         let [state, broker_a, public, now] = self.scene.flags(&self.state);
         [
             "serve".to_owned(),
@@ -55,8 +55,6 @@ impl Morning {
             few_candles(),
             "--brokera-quote-interval-ms=1000".to_owned(),
             "--public-batch-interval-ms=1000".to_owned(),
-            "--upstream-breaker-open-ms=200".to_owned(),
-            "--upstream-breaker-open-max-ms=400".to_owned(),
             "--admin-listen=127.0.0.1:0".to_owned(),
             // All users register from one address.
             "--login-attempts-per-minute=0".to_owned(),

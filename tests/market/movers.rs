@@ -59,7 +59,7 @@ fn what_rises_and_falls_is_counted_and_the_most_moved_are_named() {
     let answer = once("the prices", &|json| {
         let moved = rows(json, "gainers").iter().chain(rows(json, "losers"));
         let here = moved.filter(|row| row["source"] == "broker_a").count();
-        json["priced"].as_u64() == Some(8) && here == 6
+        json["priced"].as_u64() == Some(8) && here == 6 && json["stale"].is_null()
     });
     assert_eq!(answer.header("cache-control"), Some("public, no-cache"));
     let json = answer.json();
@@ -82,9 +82,13 @@ fn what_rises_and_falls_is_counted_and_the_most_moved_are_named() {
     assert_eq!(coded.header("content-encoding"), Some("gzip"));
     assert_as_live(&days, &json);
 
-    // What no source confirms any more is no price of now.
+    // What no source confirms any more is no price of now: the list stands, and says so.
+    assert!(json["stale"].is_null(), "{json:?}");
     days.scene.refuse_all();
-    let json = once("nothing fresh", &|json| json["priced"].as_u64() == Some(0)).json();
-    assert_eq!(json["shares"].as_u64(), Some(9));
-    assert!(rows(&json, "gainers").is_empty() && rows(&json, "losers").is_empty());
+    let json = once("nothing fresh", &|json| json["stale"] == true).json();
+    assert_eq!((json["shares"].as_u64(), json["priced"].as_u64()), (Some(9), Some(8)));
+    assert_eq!(symbols(&json, "gainers"), best, "the last ones of the day");
+    for row in rows(&json, "gainers").iter().chain(rows(&json, "losers")) {
+        assert_eq!(row["stale"], true, "{row:?}");
+    }
 }

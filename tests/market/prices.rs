@@ -41,8 +41,9 @@ fn a_quote_has_the_fields_of_the_contract_in_numbers_of_the_simulator() {
         assert_eq!(raw(text, "last_price"), shortest(last));
         assert_eq!(raw(text, "change"), shortest(last - previous));
         assert_eq!(raw(text, "change_pct"), percent(last, previous));
-        let range = ["day_low", "day_high"].map(|member| raw(text, member).to_owned());
-        assert_eq!(range, scene.figures(symbol, ["low", "high"]).map(shortest));
+        let session = ["day_low", "day_high", "day_open"];
+        let range = session.map(|member| raw(text, member).to_owned());
+        assert_eq!(range, scene.figures(symbol, ["low", "high", "open"]).map(shortest));
     }
     assert_eq!(quotes.len(), 4);
     for quote in answer.json()["quotes"].as_array().unwrap().iter() {
@@ -54,6 +55,7 @@ fn a_quote_has_the_fields_of_the_contract_in_numbers_of_the_simulator() {
             "change_pct",
             "day_high",
             "day_low",
+            "day_open",
             "last_price",
             "simulated",
             "source",

@@ -91,10 +91,33 @@ fn an_unchanged_result_is_a_304_and_bad_queries_are_refused() {
     let unchanged = service.client().request("GET", &target, &format!("If-None-Match: {tag}\r\n"));
     assert_eq!((unchanged.status, &*unchanged.body), (304, &b""[..]));
     let long = "A".repeat(65);
-    for query in ["", "q=", "q=%26", "q=NSE:", "q=a%0Ab", "q=a&q=b", "q=%ff", &format!("q={long}")]
-    {
+    service.get(SEARCH).expect_problem(400, "symbols_missing");
+    for query in ["q=", "q=%26", "q=NSE:", "q=a%0Ab", "q=a&q=b", "q=%ff", &format!("q={long}")] {
         let answer = service.get(&format!("{SEARCH}?{query}"));
         let problem = answer.expect_problem(400, "validation_failed");
         assert_eq!(problem["errors"][0]["field"], "q", "{query}");
     }
+}
+
+#[test]
+fn the_names_of_whole_symbols_are_told_in_their_order() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    service.await_instruments();
+    let answer =
+        service.get(&format!("{SEARCH}?symbols=NSE:TCS,BSE:SBIN,NSE:NOSUCH,NSE:NIFTY%2050"));
+    let json = answer.with_status(200).json();
+    let found = json["instruments"].as_array().unwrap().iter();
+    let named: Vec<_> = found
+        .map(|one| [&one["symbol"], &one["name"]].map(|member| member.as_str().unwrap()))
+        .collect();
+    let expected = [
+        ["NSE:TCS", "Tata Consultancy Services"],
+        ["BSE:SBIN", "State Bank of India"],
+        ["NSE:NIFTY 50", "Nifty 50"],
+    ];
+    assert_eq!(named, expected);
+    let many = format!("{SEARCH}?symbols={}", ["NSE:INFY"; 51].join(","));
+    service.get(&many).expect_problem(400, "too_many_symbols");
+    service.get(&format!("{SEARCH}?symbols=infy")).expect_problem(400, "symbol_malformed");
 }

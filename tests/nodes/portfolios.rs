@@ -49,7 +49,7 @@ fn what_one_node_writes_of_a_portfolio_the_other_shows_at_once() {
     // The cached response is used once the store has confirmed it.
     let hits = |node: &Service| {
         let state = node.0.server().shared().service.state();
-        state.portfolio.answers.stats().hits
+        state.portfolio.responses.stats().hits
     };
     let before = hits(b);
     let asked = reads(b, || (0..LOOKS).for_each(|_| assert_eq!(rows(b, &token), count)));

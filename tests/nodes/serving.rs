@@ -1,12 +1,9 @@
 //! Tests of the answers to clients of any node.
 
-use bhav::sim::SimSettings;
-use bhav::store::FILE_NAME;
 use sonic_rs::JsonValueTrait;
 
 use super::world::{World, await_same, leader_first, stop};
-use crate::signals::stage::{NINE, RECORD, SIGNALS, Stage};
-use crate::support::{Scene, TRADING, until};
+use crate::support::{TRADING, until};
 
 const EVENING: &str = "2026-11-20T20:00:00+05:30";
 
@@ -79,54 +76,5 @@ fn at_rest_a_node_that_starts_later_serves_what_the_others_serve() {
         assert_eq!(node.snapshot().body, last.body, "nothing moves any more");
     }
     assert_eq!(nodes[2].rounds(), 0);
-    stop(nodes);
-}
-
-/// A market in which a running candle gives a signal that is likely to be right.
-const TELLING_SEED: u64 = 2;
-
-#[test]
-fn signals_of_running_candles_are_the_same_at_all_until_their_leader_is_gone() {
-    let name = "signals_of_running_candles_are_the_same_at_all_until_their_leader_is_gone";
-    let settings = SimSettings { rate_limits: false, seed: TELLING_SEED, ..SimSettings::default() };
-    let Some(world) = World::of(name, Scene::with(TRADING, settings)) else { return };
-    let stage = Stage::with("2026-11-19", &NINE, TELLING_SEED);
-    stage.publish("2026-11-19");
-    let mut config = world.config();
-    config.market.universe_file = stage.config().market.universe_file;
-    config.market.signals_provisional = true;
-    let start = |name: &&str| {
-        // Each node has a store of its own here, with the session before as published.
-        let state = tempfile::tempdir().unwrap();
-        let from = stage.scene.state.path().join(FILE_NAME);
-        std::fs::copy(from, state.path().join(FILE_NAME)).unwrap();
-        world.start_in(state, name, config.clone())
-    };
-    let mut nodes = leader_first(["a", "b", "c"].iter().map(start).collect());
-    until("signals of running candles at all, and the same", || {
-        let lists: Vec<_> = nodes.iter().map(|node| node.service.get(SIGNALS)).collect();
-        let tags = || lists.iter().map(|list| list.header("etag"));
-        let shown = lists[0].text().contains("provisional_at");
-        (shown && tags().all(|tag| tag == lists[0].header("etag")))
-            .then_some(())
-            .ok_or_else(|| lists.iter().map(|list| list.text().to_owned()).collect::<String>())
-    });
-    let fresh = |json: &sonic_rs::Value| json["market"]["stale"] == false;
-    await_same("the same snapshot", &nodes.iter().collect::<Vec<_>>(), fresh);
-    for follower in &nodes[1..] {
-        let record = follower.service.get(RECORD);
-        assert_eq!(record.status, 200);
-        assert_eq!(follower.rounds(), 0);
-    }
-    // The next leader computes its own signals. Until then the old ones stay.
-    let shown = nodes[1].service.get(SIGNALS).text().to_owned();
-    nodes.remove(0).service.stop();
-    assert!(nodes[1].service.get(SIGNALS).text().contains("provisional_at"), "{shown}");
-    let nodes = leader_first(nodes);
-    until("a look of the next leader", || {
-        let list = nodes[0].service.get(SIGNALS).text().to_owned();
-        (list.contains("provisional_at") && list != shown).then_some(()).ok_or(list)
-    });
-    await_same("the next snapshot", &nodes.iter().collect::<Vec<_>>(), fresh);
     stop(nodes);
 }

@@ -81,8 +81,10 @@ fn a_leader_that_slept_past_its_lease_is_heard_by_nobody_and_loses_nothing() {
             world.end(Fault::Stop(slept), clients);
             let goes_on = Clock::system();
             look_on(clients, &mut epochs, &mut back, || goes_on.monotonic_ms() > LOOK_ON_MS);
-            if waits.join().unwrap().is_some_and(|answer| answer.status == 201) {
-                asked.push(notes);
+            // It may have been away for too long to know whose token still counts.
+            match waits.join().unwrap().map(|answer| answer.status) {
+                Some(201) => asked.push(notes),
+                other => assert_eq!(other, Some(503), "{notes}"),
             }
             let (leader, epoch) = clients.leader().unwrap();
             assert_eq!((leader != slept, epoch), (true, round + 1), "one more leader, no other");
@@ -95,7 +97,7 @@ fn a_leader_that_slept_past_its_lease_is_heard_by_nobody_and_loses_nothing() {
     let told = format!("{counts:?}, asked of the stopped: {asked:?}");
     assert_eq!(faults, [""; 0], "{told}");
     assert_eq!(back, [""; 0], "{told}");
-    assert!(acknowledged.len() > 5 && asked.len() == ROUNDS as usize, "{told}");
+    assert!(acknowledged.len() > 5 && !asked.is_empty(), "{told}");
     for kept in kept {
         let lost = acknowledged.iter().chain(&asked).filter(|notes| !kept.contains(*notes));
         assert_eq!(lost.collect::<Vec<_>>(), [""; 0], "lost: {told}");

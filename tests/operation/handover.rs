@@ -68,7 +68,7 @@ fn both_tokens_outlive_restarts_and_a_crash_and_no_file_has_them() {
             assert_eq!(now.access_token.expose_secret(), before.access_token.expose_secret());
         }
         let output = supervisor.output();
-        assert_eq!(output.matches("token kept over the restart").count(), 2, "{output}");
+        assert_eq!(output.matches("token of the day kept over the restart").count(), 2, "{output}");
     }
     supervisor.stop(&mut running);
     let calls = supervisor.scene.stats();
@@ -180,14 +180,14 @@ fn what_cannot_be_read_is_dropped_and_the_service_starts() {
     good.read_exact_at(&mut document, 0).unwrap();
     supervisor.stop(&mut running);
     let mut newer = document.clone();
-    newer[b"bhav-token".len()] = 2;
+    newer[b"bhav-token".len()] = 3;
     let (socket, mut other) = UnixStream::pair().unwrap();
     other.write_all(&document).unwrap();
     for (name, file, reason) in [
         (A, sealed(b"GARBAGE"), "not a document of ours"),
         (A, sealed(b""), "not a document of ours"),
         (A, sealed(&document[..document.len() - 1]), "damaged or cut short"),
-        (A, sealed(&newer), "written in version 2"),
+        (A, sealed(&newer), "written in version 3"),
         (A, sealed(&vec![b'x'; DOCUMENT_BYTES_MAX + 1]), "cannot be read"),
         (A, socket.into(), "cannot be read"),
         (B, sealed(&document), "of another broker"),
@@ -199,7 +199,11 @@ fn what_cannot_be_read_is_dropped_and_the_service_starts() {
         supervisor.until_kept(&[]);
         supervisor.stop(&mut running);
         let output = supervisor.output();
-        assert_eq!(output.matches("kept token not used").count(), 1, "{output}");
+        assert_eq!(
+            output.matches("token of the day that was kept is not used").count(),
+            1,
+            "{output}"
+        );
         assert!(output.contains(reason) && !output.contains("GARBAGE"), "{reason}: {output}");
     }
 }
@@ -213,5 +217,5 @@ fn what_the_supervisor_does_not_hear_costs_one_line_and_no_login() {
     supervisor.until_prices_of("broker_a");
     supervisor.stop(&mut running);
     let output = supervisor.output();
-    assert_eq!(output.matches("token not kept for a restart").count(), 1, "{output}");
+    assert_eq!(output.matches("token of the day not kept for a restart").count(), 1, "{output}");
 }

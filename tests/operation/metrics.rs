@@ -191,10 +191,10 @@ fn clients_cannot_raise_the_number_of_series() {
     assert_eq!(names(&Scrape::of(&service)), few);
     // All routes in all classes together stay below this, so a scraper's storage is bounded.
     // The three routes of API keys raised it from 3,400, movers, `/mcp` and the two of watch lists
-    // from 3,700.
+    // from 3,700, those of the ledger from 3,900.
     let others = few.iter().filter(|name| !name.contains("route=")).count();
     let most = others + (ROUTES.len() + 2) * 4 * 19;
-    assert!(most < 3_900, "{most} series");
+    assert!(most < 5_500, "{most} series");
 }
 
 #[test]

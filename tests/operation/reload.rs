@@ -11,7 +11,8 @@ use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 use super::supervised::Ear;
 use crate::support::scrape::Scrape;
 use crate::support::{
-    Answer, Client, PRICES, Program, SNAPSHOT, Scene, Signal, TRADING, UNIVERSE, bhav, until,
+    Answer, Client, PRICES, Program, SNAPSHOT, Scene, Signal, TRADING, UNIVERSE, bearer, bhav,
+    until,
 };
 
 const ONE: &str = "the first key of thirty-two bytes or more";
@@ -392,35 +393,6 @@ fn a_security_master_that_was_cut_short_is_refused_and_a_longer_one_taken() {
 }
 
 #[test]
-fn signals_of_running_candles_come_and_go_with_their_switch() {
-    let universe = "BHAV_UNIVERSE_FILE=@universe\nBROKERA_API_KEY_FILE=@key\n\
-        BROKERA_ACCESS_TOKEN_FILE=@token\n";
-    let on = format!("{universe}BHAV_SIGNALS_PROVISIONAL=true\n");
-    let shares = "NSE:INFY\nNSE:TCS\nNSE:ITC\nNSE:SBIN\nNSE:LT\nNSE:WIPRO\n";
-    let files = [("universe", shares), ("key", "simkeya"), ("token", "simtokena")];
-    let mut subject = Subject::start(&files, &on);
-    let list = "/api/signals?provisional=true";
-    until("some of them", || {
-        let answer = subject.client.get(list);
-        (answer.status == 200 && answer.json()["count"].as_u64() > Some(0)).then_some(())
-    });
-    subject.reload_well(universe);
-    assert!(subject.logged("message=reloaded").contains("BHAV_SIGNALS_PROVISIONAL"));
-    until("none of them", || {
-        let answer = subject.client.get(list);
-        (answer.json()["count"].as_u64() == Some(0)).then_some(())
-    });
-    // Filters use the new list a moment before the complete one is published.
-    until("none in the whole list", || {
-        !subject.client.get("/api/signals").text().contains("provisional")
-    });
-    subject.reload_well(&on);
-    until("some of them again", || {
-        (subject.client.get(list).json()["count"].as_u64() > Some(0)).then_some(())
-    });
-}
-
-#[test]
 fn the_ticker_is_switched_on_limited_moved_and_switched_off() {
     let on = |subject: &Subject, more: &str| {
         let url = subject.scene.sim.broker_a_ticker_url();
@@ -457,4 +429,58 @@ fn the_ticker_is_switched_on_limited_moved_and_switched_off() {
     subject.until_health("no ticker", |health| ticker(health).is_null());
     until("no connection", || subject.scene.stats()["ticker_connections"] == 0);
     subject.until_market("prices by calls", |market| market["stale"] == false);
+}
+
+const OLD_LOT: &str = "symbol,isin,trade_date,exchange,segment,series,trade_type,auction,quantity,\
+    price,trade_id,order_id,order_execution_time\n\
+    INFY,INE009A01021,2016-03-03,NSE,EQ,EQ,buy,false,10,500,1,1,2016-03-03T10:00:00\n\
+    INFY,INE009A01021,2025-08-01,NSE,EQ,EQ,sell,false,10,1500,2,2,2025-08-01T10:00:00\n";
+
+/// The only part's value of 31 January 2018, its cost, the reasons that cut it, and the tag.
+fn part(client: &mut Client, auth: &str) -> (String, String, String, String) {
+    let answer = client.request("GET", "/api/trades/gains?fy=2025-26", auth).with_status(200);
+    let tag = answer.header("etag").unwrap().to_owned();
+    let gains = answer.json();
+    let lot = &gains["sales"][0]["lots"][0];
+    let written = |name: &str| sonic_rs::to_string(&lot[name]).unwrap();
+    (written("fmv"), written("cost_considered"), written("reasons"), tag)
+}
+
+#[test]
+fn prices_of_2018_are_taken_by_a_reload_and_no_older_gain_is_shown() {
+    let mut subject = Subject::start(&KEY_FILES, KEYS);
+    let answer = subject.client.send_json("POST", "/api/auth/register", "", LOGIN);
+    let auth = bearer(&answer.with_status(201).field("access_token"));
+    let client = &mut subject.client;
+    let sent = client.send_file("/api/trades/imports?account=x", &auth, OLD_LOT.as_bytes());
+    let import = sent.with_status(201).json()["id"].as_i64().unwrap();
+    let confirm = format!("/api/trades/imports/{import}/confirm");
+    client.request("POST", &confirm, &auth).with_status(200);
+    let (fmv, _, reasons, before) = part(client, &auth);
+    assert_eq!(fmv, "null");
+    assert!(reasons.contains("fmv_missing"), "{reasons}");
+
+    subject.write("fmv.csv", "isin,price\nINE009A01021,1180.50\n");
+    let lines = format!("{KEYS}BHAV_FMV_FILE=@fmv.csv\n");
+    subject.reload_well(&lines);
+    let (fmv, considered, reasons, with_list) = part(&mut subject.client, &auth);
+    assert_eq!((fmv.as_str(), considered.as_str()), ("11805", "11805"));
+    assert!(!reasons.contains("fmv_missing"), "{reasons}");
+    assert_ne!(with_list, before);
+    // The path stays, and what the file says changes.
+    subject.write("fmv.csv", "isin,price\nINE009A01021,1000\n");
+    subject.reload_well(&lines);
+    assert_eq!(part(&mut subject.client, &auth).0, "10000");
+    subject.write("fmv.csv", "isin,price\nINE009A01021,1180.50\n");
+    subject.reload_well(&lines);
+    assert_eq!(part(&mut subject.client, &auth).3, with_list, "the same prices, the same document");
+    // A bad file is told of, and the prices before it stay.
+    subject.write("fmv.csv", "isin,price\nINE009A01021,much\n");
+    subject.reload(&lines);
+    assert!(subject.logged("reload refused").contains("fmv.csv:2:"));
+    assert_eq!(part(&mut subject.client, &auth).0, "11805");
+    let said = r#"{"kind":"fmv","isin":"INE009A01021","price":1300}"#;
+    let target = "/api/trades/corrections/of-2018";
+    subject.client.send_json("PUT", target, &auth, said).with_status(200);
+    assert_eq!(part(&mut subject.client, &auth).0, "13000", "what the person says comes first");
 }

@@ -2,6 +2,7 @@
 
 use crate::market::figures::number;
 use crate::support::{Client, PRICES, Program, SNAPSHOT, Scene, TRADING, serve, until};
+use sonic_rs::JsonValueTrait;
 
 fn one(symbol: &str) -> Vec<String> {
     vec![symbol.to_owned()]
@@ -11,7 +12,10 @@ fn one(symbol: &str) -> Vec<String> {
 fn after_a_stop_the_last_snapshot_and_quotes_are_there_at_once() {
     let (scene, service) = Scene::trading();
     service.await_instruments();
-    service.fresh_snapshot();
+    // Its signals are made of candles, which nobody gives once both feeds are dead.
+    service.snapshot_where("fresh and with the day's list", |json| {
+        json["market"]["stale"] == false && json["signals_as_of"].is_str()
+    });
     assert_eq!(service.prices("NSE:INFY,NSE:M%26M").quoted().len(), 2);
     scene.refuse_all();
     let last = service.snapshot_where("stale", |json| json["market"]["stale"] == true);

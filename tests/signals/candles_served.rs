@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::stage::{FIVE, Stage};
+use super::stage::{FIVE, SIGNALS, Stage};
 use crate::support::scrape::Scrape;
 use crate::support::{Answer, Service, bearer};
 use bhav::base::{Candle, Symbol};
@@ -49,7 +49,7 @@ fn the_newest_stored_candles_are_served_to_the_last_digit() {
         let all = await_candles(&stage, &service, &format!("symbol={query}&days=600"), ON_FRIDAY);
         let stored = stage.candles(symbol, FRIDAY);
         let head = |count: usize| {
-            let about = r#""source":"broker_a","simulated":true"#;
+            let about = r#""state":"ready","source":"broker_a","simulated":true"#;
             format!(r#"{{"symbol":"{symbol}",{about},"count":{count},"candles":["#)
         };
         assert_eq!(all.text(), format!("{}{}]}}", head(stored.len()), written(&stored)));
@@ -142,7 +142,8 @@ fn shares_whose_histories_have_nine_bad_candles_are_counted_until_they_have_cand
     stage.health_where("the refused ones to be counted", &service, |json| {
         json["signals"]["failed"].as_u64() == Some(5)
     });
-    service.get(&target).expect_problem(404, "candles_not_found");
+    let waits = service.get(&target);
+    assert_eq!((waits.status, &waits.json()["state"]), (200, &"loading".into()));
     await_candles(&stage, &service, "symbol=NSE:INFY", ON_FRIDAY);
     stage.health_where("none that fails", &service, |json| {
         json["signals"]["failed"].as_u64() == Some(0)
@@ -200,10 +201,8 @@ fn symbols_without_candles_and_bad_queries_are_refused() {
     let stage = Stage::on(ON_FRIDAY);
     stage.scene.refuse_all();
     let service = stage.start();
-    for symbol in ["NSE:INFY", "BSE:NOSUCH"] {
-        let answer = service.get(&format!("{CANDLES}?symbol={symbol}"));
-        answer.expect_problem(404, "candles_not_found");
-    }
+    let unlisted = service.get(&format!("{CANDLES}?symbol=BSE:NOSUCH"));
+    unlisted.expect_problem(404, "candles_not_found");
     for (query, field) in [
         ("", "symbol"),
         ("symbol=INFY", "symbol"),
@@ -266,4 +265,40 @@ fn candles_are_compressed_once_for_who_accepts_it() {
     assert_eq!(of("evictions_total", "candles_compressed"), 0.0);
     assert!(of("hits_total", "candles") >= 11.0 && of("misses_total", "candles") >= 1.0);
     assert!(of("entries", "candles") >= 1.0);
+}
+
+/// What is being made, what cannot be made, and what is not there are three things.
+#[test]
+fn a_list_and_candles_that_are_not_there_say_why() {
+    let stage = Stage::on(ON_FRIDAY);
+    let of = |service: &Service, symbol: &str| service.get(&format!("{CANDLES}?symbol={symbol}"));
+    let is = |answer: Answer, state: &str| {
+        let json = answer.json();
+        (answer.status == 200 && json["state"] == state).then_some(json)
+    };
+    // Broker A gives the candles of three shares a second.
+    let service = stage.start();
+    let counted = stage.step_until("a list of which something is there", || {
+        let list = is(service.get(SIGNALS), "loading")?;
+        let done = list["progress"]["done"].as_u64()?;
+        (done > 0).then_some(list)
+    });
+    assert_eq!(counted["progress"]["of"].as_u64(), Some(5));
+    assert!(counted["as_of"].is_null() && counted["meaning"].as_str().is_some());
+    stage.await_signals(&service, ON_FRIDAY);
+    assert!(is(service.get(SIGNALS), "ready").is_some());
+    stage.step_until("candles", || is(of(&service, "NSE:INFY"), "ready"));
+    // Listed, and neither searched nor held.
+    assert!(is(of(&service, "NSE:SBIN"), "none").is_some());
+    service.stop();
+
+    let stage = Stage::on(ON_FRIDAY);
+    stage.scene.refuse_all();
+    let service = stage.start();
+    let list =
+        stage.step_until("a list that cannot be made", || is(service.get(SIGNALS), "unreachable"));
+    assert!(list["detail"].as_str().unwrap().contains("the public provider does not answer"));
+    let infy = is(of(&service, "NSE:INFY"), "unreachable").unwrap();
+    assert!(infy["source"].is_null() && infy["candles"].as_array().unwrap().is_empty());
+    assert!(is(of(&service, "NSE:SBIN"), "none").is_some());
 }

@@ -72,15 +72,7 @@ impl Stage {
 
     /// Advances the clock to the evening of `date` and logs in at broker A, as each day needs.
     pub fn go_to(&self, date: Date) {
-        self.go_to_instant(evening(date));
-    }
-
-    /// Same as [`go_to`](Self::go_to), into the session of `date`.
-    pub fn go_into(&self, date: Date, (hour, minute): (i8, i8)) {
-        self.go_to_instant(clock::instant(date.at(hour, minute, 0, 0)));
-    }
-
-    fn go_to_instant(&self, at: jiff::Timestamp) {
+        let at = evening(date);
         let by_ms = at.as_millisecond() - self.scene.clock.now_ms();
         assert!(by_ms > 0, "back to {at}");
         self.scene.advance_ms(by_ms);
@@ -107,13 +99,6 @@ impl Stage {
         let service = self.scene.start_with(config);
         self.health.replace(Arc::clone(&service.0.server().shared().service.state().health));
         service
-    }
-
-    /// Starts a service with signals of running candles.
-    pub fn start_provisional(&self) -> Service {
-        let mut config = self.config();
-        config.market.signals_provisional = true;
-        self.started(&config)
     }
 
     /// Waits until the signals of `date` are published.
