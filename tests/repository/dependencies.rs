@@ -32,11 +32,12 @@ fn listed(policy: &Table, section: &str, key: &str) -> BTreeSet<String> {
 }
 
 /// The crates built for the first platform of the policy, without those that only tests need.
-/// `cargo metadata` would also name crates that no feature switches on. No network.
+/// `cargo metadata` would also name crates that no feature switches on. On a machine that has built
+/// the program without its features only, cargo downloads the crates of the others here.
 fn graph(policy: &Table) -> Vec<Crate> {
     let platform = policy["graph"]["targets"][0].as_str().unwrap();
     let mut command = Command::new(env!("CARGO"));
-    command.args(["tree", "--offline", "--locked", "--target", platform, "--edges=normal,build"]);
+    command.args(["tree", "--locked", "--target", platform, "--edges=normal,build"]);
     let features = listed(policy, "graph", "features").into_iter().collect::<Vec<_>>().join(",");
     command.arg(format!("--features={features}"));
     command.args(["--prefix=none", "--no-dedupe", "--format={p};{l}"]);

@@ -14,7 +14,7 @@ use crate::support::source::{below, expect_none, root};
 
 /// All pages written by people. Programs write `docs/broker-replies.md` and the results of the load
 /// test.
-const PAGES: [&str; 20] = [
+const PAGES: [&str; 22] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -25,6 +25,7 @@ const PAGES: [&str; 20] = [
     "docs/clients.md",
     "docs/dashboard.md",
     "docs/feeds.md",
+    "docs/ledger.md",
     "docs/life-of-a-request.md",
     "docs/nodes.md",
     "docs/operating.md",
@@ -34,6 +35,7 @@ const PAGES: [&str; 20] = [
     "docs/storage.md",
     "examples/two-nodes/README.md",
     "loadtest/README.md",
+    "tests/ledger/files/README.md",
     "web/README.md",
 ];
 
@@ -86,7 +88,7 @@ fn commands_that_are_shown_can_be_typed() {
             assert!(known, "{page}: {span}");
         }
     }
-    for command in ["serve", "demo", "token", "status", "backup", "restore", "signals", "sim"] {
+    for command in ["serve", "demo", "token", "status", "backup", "restore", "sim"] {
         assert!(seen.contains(command), "no page shows bhav {command}: {seen:?}");
     }
 }
@@ -336,6 +338,25 @@ fn figures_for_operators_are_those_of_the_load_test() {
     ];
     let missing: Vec<&String> = phrases.iter().filter(|&phrase| !page.contains(phrase)).collect();
     assert!(missing.is_empty(), "docs/operating.md does not say: {missing:#?}");
+}
+
+#[test]
+fn figures_of_limits_that_nobody_sets_are_those_of_the_program() {
+    let Config { http, auth, store, cache, .. } = Config::default();
+    let unread_s = http.unread_output_timeout_ms / 1_000;
+    let records = rounded(&cache.l2_records_max.to_string());
+    let phrases = [
+        ("docs/storage.md", format!("up to {} writes", store.writes_per_commit_max)),
+        ("docs/storage.md", format!("beyond {records} records of a kind")),
+        ("docs/operating.md", format!("in a queue of {}", auth.crypto_queue_max)),
+        ("docs/api.md", format!("time to read an event | 4 KiB; {unread_s} s |")),
+        ("docs/life-of-a-request.md", format!("After {unread_s} s it is")),
+    ];
+    for (page, phrase) in phrases {
+        assert!(read(page).replace('\n', " ").contains(&phrase), "{page} does not say: {phrase}");
+    }
+    assert_eq!(cache.demand_ttl_ms, 60_000);
+    assert!(read("docs/feeds.md").contains("what clients asked for in the last minute."));
 }
 
 /// Phrases about defaults, generated from the defaults.

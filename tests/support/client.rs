@@ -212,6 +212,21 @@ impl Client {
         answer
     }
 
+    /// Sends a file of trades.
+    #[track_caller]
+    pub fn send_file(&mut self, target: &str, headers: &str, file: &[u8]) -> Answer {
+        let length = file.len();
+        let head = format!(
+            "POST {target} HTTP/1.1\r\nHost: localhost\r\n\
+             Content-Type: application/octet-stream\r\nContent-Length: {length}\r\n{headers}\r\n"
+        );
+        // A server that refuses the head may close while the client still sends.
+        self.try_write(&[head.as_bytes(), file].concat()).ok();
+        let answer = self.answer();
+        expect_listed("POST", target, answer.status, &answer.body);
+        answer
+    }
+
     /// Sends all of `bytes`.
     #[track_caller]
     pub fn write(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {

@@ -1,11 +1,12 @@
 //! The service under attack: echoes each request as JSON, and misbehaves on request.
 
-use std::sync::Arc;
+use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use bhav::base::Clock;
 use bhav::http::settings::HttpSettings;
-use bhav::http::{BodyLimits, Prepared, Problem, Request, Response, Serve};
+use bhav::http::{BodyLimits, Prepared, Problem, Request, Response, Serve, Upload};
 use bhav::rt::{Lane, LaneSpec};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use serde::Serialize;
@@ -23,6 +24,8 @@ pub struct Handle {
     asked_for_limits: Arc<AtomicUsize>,
     /// The answer of `/owned`, [`OWNED_BYTES`] long, sent without a copy.
     pub owned: Arc<[u8]>,
+    /// The files that were sent to `/upload-kept`.
+    pub kept: Arc<Mutex<Vec<Upload>>>,
 }
 
 impl Handle {
@@ -47,6 +50,7 @@ pub struct Probe {
     prepared: Prepared,
     unchanged: Prepared,
     owned: Arc<[u8]>,
+    kept: Arc<Mutex<Vec<Upload>>>,
 }
 
 /// More than the kernel buffers for a peer that does not read.
@@ -65,12 +69,14 @@ impl Probe {
         let period: Vec<u8> = (0..251).collect();
         let owned: Arc<[u8]> = period.repeat(OWNED_BYTES.div_ceil(251))[..OWNED_BYTES].into();
         let asked_for_limits = Arc::new(AtomicUsize::new(0));
+        let kept = Arc::<Mutex<Vec<Upload>>>::default();
         let handle = Handle {
             release,
             waiting,
             served: Arc::clone(&served),
             asked_for_limits: Arc::clone(&asked_for_limits),
             owned: Arc::clone(&owned),
+            kept: Arc::clone(&kept),
         };
         let probe = Self {
             lane: Lane::start(&spec, clock).unwrap(),
@@ -85,6 +91,7 @@ impl Probe {
             ),
             unchanged: Prepared::new(304, &[("ETag", "\"one\"")], b"ready-made"),
             owned,
+            kept,
         };
         (probe, handle)
     }
@@ -105,7 +112,29 @@ impl Serve for Probe {
             b"/none" => BodyLimits { bytes_max: 0, ..usual },
             b"/hasty" => BodyLimits { timeout_ms: 300, ..usual },
             b"/patient" => BodyLimits { timeout_ms: PATIENCE_MS, ..usual },
+            b"/upload" | b"/upload-kept" => settings.upload_limits(),
+            b"/upload-hasty" => BodyLimits { timeout_ms: 300, ..settings.upload_limits() },
             _ => usual,
+        }
+    }
+
+    /// The user is named in the head.
+    fn admit(&self, head: &Request<'_>) -> Result<i64, Problem> {
+        let user = text(head.header("x-user")).and_then(|user| user.parse().ok());
+        user.ok_or_else(|| Problem::new(401, "token_missing", "Say who you are."))
+    }
+
+    fn serve_upload(&self, request: &Request<'_>, mut upload: Upload, reply: &mut Response<'_>) {
+        self.served.fetch_add(1, Ordering::SeqCst);
+        assert!(request.body.is_empty());
+        let mut read = Vec::new();
+        upload.read_to_end(&mut read).unwrap();
+        let sum: u64 = (1..).zip(&read).map(|(at, byte): (u64, _)| at * u64::from(*byte)).sum();
+        let told = format!("{{\"bytes\":{},\"sum\":{sum}}}", read.len());
+        reply.body().extend_from_slice(told.as_bytes());
+        reply.send(200, "application/json", &[]);
+        if request.path() == b"/upload-kept" {
+            self.kept.lock().unwrap().push(upload);
         }
     }
 

@@ -155,6 +155,7 @@ impl Scene {
         config.auth.registration_attempts_per_minute = 0;
         config.upstream.sync_attempts_per_minute = 0;
         config.store.writes_per_user_per_minute = 0;
+        config.store.import_attempts_per_minute = 0;
         #[cfg(feature = "engines")]
         {
             config.store.url = store_url(self.state.path());
