@@ -6,7 +6,7 @@ import urllib.request
 from typing import Any
 
 PASSWORD = "nine green parrots"
-SCOPES = ["market:read", "portfolio:read", "journal:read", "signals:read"]
+SCOPES = ["market:read", "portfolio:read", "journal:read", "signals:read", "trades:read"]
 
 
 def post(url: str, body: object, token: str = "") -> Any:

@@ -21,6 +21,11 @@ const calls = [
     ['portfolio_summary', { days: 7 }, '/api/portfolio/pnl?days=7'],
     ['journal', { limit: 30 }, '/api/journal/search?limit=200'],
     ['signals', {}],
+    ['trades', {}, '/api/trades'],
+    ['open_lots', {}, '/api/trades/lots'],
+    ['realised_gains', { fy: '2025-26' }, '/api/trades/gains?fy=2025-26'],
+    ['returns', {}, '/api/trades/returns'],
+    ['ledger_gaps', {}, '/api/trades/reconciliation'],
 ];
 
 /** One document of all pages: lists are joined, other members are those of the first. */

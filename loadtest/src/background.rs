@@ -1,4 +1,4 @@
-//! What goes on beside a measured load: upstreams that hang, users who log in, syncs that hang,
+//! What goes on beside a measured load: upstreams that hang, users who log in, slow syncs,
 //! readers of the stream.
 
 use std::collections::BTreeMap;
@@ -24,11 +24,15 @@ use crate::wait;
 /// Users who log in at once.
 const LOGINS: usize = 200;
 
-/// Syncs that hang, each of another user.
+/// Syncs at a slow broker, each of another user.
 const SYNCS: usize = 50;
 
 /// How long a hanging upstream call takes.
 const HANG_MS: u64 = 30_000;
+
+/// How long broker A takes to answer a sync: less than the deadline of one call, after which the
+/// service would take the broker for one that fails and no longer ask it.
+const SLOW_SYNC_MS: u64 = 4_500;
 
 /// Time until every feed waits in a call that hangs.
 const HANG_SETTLES: Duration = Duration::from_secs(3);
@@ -59,7 +63,7 @@ pub struct Running<'a> {
     quotes: Option<QuoteReader>,
 }
 
-/// The users whose syncs hang.
+/// The users who sync.
 pub fn prepare(server: &Server, background: Background) -> Result<Vec<String>> {
     let syncs = if background == Background::LoginsAndSyncs { SYNCS } else { 0 };
     (LOGINS + 1..=LOGINS + syncs).map(|user| log_in(server, &email(user))).collect()
@@ -100,7 +104,7 @@ pub fn begin<'a>(
             thread::sleep(HANG_SETTLES);
         }
         Background::LoginsAndSyncs => {
-            server.simulator()?.delay("broker_a.session", HANG_MS)?;
+            server.simulator()?.delay("broker_a.session", SLOW_SYNC_MS)?;
             for (number, token) in tokens.iter().enumerate() {
                 // A key each, as users have: calls are limited by key.
                 let body = json!({

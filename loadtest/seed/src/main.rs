@@ -151,6 +151,7 @@ fn holding(
         t1_quantity: Decimal::from(number % 3),
         pledged_quantity: Decimal::ZERO,
         mtf_quantity: Decimal::ZERO,
+        used_quantity: Decimal::ZERO,
         disputed_quantity: Decimal::ZERO,
         cost: Some(Cost::PerShare(paise(0))),
         last_price: Some(paise(1_234)),
