@@ -148,6 +148,7 @@ impl BookParts {
         if let Some(book) = self.books.find(key, self.clock.monotonic_ms()) {
             return Ok(book);
         }
+        self.books.make_room(key.user);
         let gathered = Gathered::read(&self.store, key.user, &self.listed)?;
         let fair_values = Arc::clone(&self.fair_values);
         let book = Arc::new(Book::of(gathered, &self.calendar, fair_values, key.today));

@@ -14,9 +14,11 @@ use crate::api::lane::on;
 use crate::api::query::{invalid, parameter};
 use crate::api::replies::NO_STORE;
 use crate::api::state::State;
+use crate::api::trades::book::Book;
 use crate::api::trades::corrections::CorrectionView;
 use crate::api::trades::gathered::Gathered;
 use crate::api::trades::imports::expect_state;
+use crate::api::trades::kept_books::KeptBooks;
 use crate::api::trades::refusals::{
     account_differs, full, media_type_not_supported, not_taken, too_many_imports, uploads_busy,
 };
@@ -112,6 +114,7 @@ fn take(state: &State, call: &Call<'_>, upload: Upload, response: &mut Response<
     let import = Import {
         store: Arc::clone(&state.store),
         listed: listed(state),
+        books: Arc::clone(&state.trades.books),
         clock: state.clock.clone(),
         attempt: state.trades.attempts.shared_attempt(&[Key::User(user.0)]),
         queued_mono_ms: state.clock.monotonic_ms(),
@@ -137,6 +140,7 @@ fn listed(state: &State) -> Arc<Securities> {
 struct Import {
     store: Arc<Store>,
     listed: Arc<Securities>,
+    books: Arc<KeptBooks<Book>>,
     clock: Clock,
     /// To be counted together with the other nodes.
     attempt: Option<SharedAttempt>,
@@ -168,6 +172,7 @@ impl Import {
             attempt.count().map_err(too_many_imports)?;
         }
         let sha256 = hashed(&mut upload).map_err(|error| Problem::internal().because(error))?;
+        self.books.make_room(self.user);
         let until_mono_ms = began_mono_ms + READING_MS;
         let out_of_time = || self.clock.monotonic_ms() > until_mono_ms;
         let file = read_file(&mut upload, &self.account, self.today, &out_of_time);

@@ -86,12 +86,20 @@ impl<B> KeptBooks<B> {
 
     /// Forgets large ledgers that were not used for a while, and gives their memory back.
     pub(super) fn forget_unused(&self, now_mono_ms: u64) {
-        let is_unused = |one: &mut Kept<B>| {
-            one.bytes >= LARGE_BYTES && now_mono_ms.saturating_sub(one.used_mono_ms) >= UNUSED_MS
-        };
+        self.forget_large(|one| now_mono_ms.saturating_sub(one.used_mono_ms) >= UNUSED_MS);
+    }
+
+    /// Forgets a user's large ledger, before work that takes as much memory and after which it
+    /// serves nobody: an import, or computing it of other versions.
+    pub(super) fn make_room(&self, user: AccountId) {
+        self.forget_large(|one| one.key.user == user);
+    }
+
+    fn forget_large(&self, is_asked_for: impl Fn(&Kept<B>) -> bool) {
         let forgotten: Vec<Kept<B>> = {
             let mut kept = self.kept.lock();
-            let forgotten = kept.extract_if(.., is_unused).collect();
+            let is_forgotten = |one: &mut Kept<B>| one.bytes >= LARGE_BYTES && is_asked_for(one);
+            let forgotten = kept.extract_if(.., is_forgotten).collect();
             self.bytes.store(kept.iter().map(|one| one.bytes).sum(), Ordering::Relaxed);
             forgotten
         };
@@ -125,6 +133,19 @@ mod tests {
         assert_eq!(kept.bytes(), 2 * LARGE_BYTES - 1);
         let left = [small, large, newer].map(|key| kept.find(key, UNUSED_MS).is_some());
         assert_eq!(left, [true, false, true]);
+    }
+
+    #[test]
+    fn a_users_large_ledger_makes_room_for_what_takes_its_place() {
+        let kept = KeptBooks::default();
+        let [own, others] = [1, 2].map(key);
+        kept.keep(own, &Arc::new(()), LARGE_BYTES, 0);
+        kept.keep(others, &Arc::new(()), LARGE_BYTES, 0);
+        kept.make_room(own.user);
+        assert_eq!((kept.find(own, 0).is_some(), kept.bytes()), (false, LARGE_BYTES));
+        kept.keep(own, &Arc::new(()), LARGE_BYTES - 1, 0);
+        kept.make_room(own.user);
+        assert!(kept.find(own, 0).is_some() && kept.find(others, 0).is_some());
     }
 
     #[test]
