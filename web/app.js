@@ -41,6 +41,8 @@ const STYLED = [
   'gains',
   'integrity',
 ];
+/** Pages that share the style sheet of charts. */
+const CHARTED = ['symbol', 'trend', 'signals'];
 const PRIVATE = ['portfolio', 'sync', 'trend', 'journal', 'trades', 'gains', 'integrity', 'account'];
 
 /** @type {(id: string) => any} */
@@ -98,10 +100,10 @@ async function renderPage(moved, backTo) {
   }
   shownPath = path;
   const own = needsLogin ? 'login' : name;
-  const sheet = STYLED.includes(own) ? styled(own) : null;
+  const sheets = [CHARTED.includes(own) && styled('charts'), STYLED.includes(own) && styled(own)];
   /** @type {Page | null} */
   const page = name ? await import(`./pages/${own}.js`).catch(() => null) : missing;
-  await sheet?.catch(() => {});
+  await Promise.all(sheets).catch(() => {});
   if (mine !== turn) return;
   leave?.();
   leave = undefined;
@@ -122,18 +124,18 @@ async function renderPage(moved, backTo) {
 }
 
 /** @type {Map<string, Promise<unknown>>} */
-const sheets = new Map();
+const styles = new Map();
 /** The rules of a page, before those of all pages, which hold over them. @param {string} name @param {string} [media] */
 function styled(name, media) {
-  const known = sheets.get(name);
+  const known = styles.get(name);
   if (known) return known;
   const link = h('link', { rel: 'stylesheet', href: new URL(`./sheets/${name}.css`, import.meta.url).href, media });
   const loaded = new Promise((resolve, reject) => {
     link.onload = resolve;
     link.onerror = reject;
   });
-  sheets.set(name, loaded);
-  loaded.catch(() => sheets.delete(name));
+  styles.set(name, loaded);
+  loaded.catch(() => styles.delete(name));
   document.querySelector('link[rel=stylesheet]')?.before(link);
   return loaded;
 }

@@ -72,6 +72,7 @@ fn everything_fits_into_the_budget() {
         }
         let sheet = page.name.replace("pages/", "sheets/").replace(".js", ".css");
         loaded.extend(ASSETS.iter().any(|asset| asset.name == sheet).then_some(sheet));
+        loaded.extend(has_charts(page.name).then(|| "sheets/charts.css".to_owned()));
         let files = loaded.iter().map(|name| {
             let path = format!("/assets/{}/{name}", site.version());
             brotli(site.find(path.as_bytes()).unwrap()).body().len()
@@ -80,6 +81,15 @@ fn everything_fits_into_the_budget() {
         assert!(loaded.len() > 12, "{loaded:?}");
         assert!(first <= FIRST_LOAD_BYTES_MAX, "{}: {first} bytes of {loaded:?}", page.name);
     }
+}
+
+/// Whether the page is in the list `CHARTED` of `app.js`.
+fn has_charts(page: &str) -> bool {
+    let app = ASSETS.iter().find(|asset| asset.name == "app.js").unwrap();
+    let text = std::str::from_utf8(app.bytes).unwrap();
+    let list = text.lines().find(|line| line.starts_with("const CHARTED = ")).unwrap();
+    let name = page.trim_start_matches("pages/").trim_end_matches(".js");
+    list.contains(&format!("'{name}'"))
 }
 
 /// What the document itself names, besides modules.
@@ -172,6 +182,21 @@ fn files_are_short_enough_to_read() {
                 line.matches(';').count() <= 1 && !(line.contains('{') && line.contains(';'));
             assert!(is_one, "{}:{}: more than one declaration", asset.name, at + 1);
         }
+    }
+}
+
+/// A closing brace too many hides the rule behind it.
+#[test]
+fn every_rule_of_a_style_sheet_is_closed_once() {
+    for asset in ASSETS.iter().filter(|asset| asset.content_type() == CSS) {
+        let text = without_comments(std::str::from_utf8(asset.bytes).unwrap());
+        let mut open = 0_i32;
+        for (at, line) in text.lines().enumerate() {
+            open += i32::try_from(line.matches('{').count()).unwrap();
+            open -= i32::try_from(line.matches('}').count()).unwrap();
+            assert!(open >= 0, "{}:{}: closes nothing", asset.name, at + 1);
+        }
+        assert_eq!(open, 0, "{}", asset.name);
     }
 }
 
