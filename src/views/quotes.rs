@@ -84,6 +84,8 @@ documents! {
         pub symbol: Symbol,
         /// Name of the company or index, as the list has it; null if it has none.
         pub name: Option<&'a str>,
+        /// The ISIN that was asked for, with `isins` alone.
+        pub isin?: Option<&'a str>,
     }
 }
 

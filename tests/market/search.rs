@@ -121,3 +121,24 @@ fn the_names_of_whole_symbols_are_told_in_their_order() {
     service.get(&many).expect_problem(400, "too_many_symbols");
     service.get(&format!("{SEARCH}?symbols=infy")).expect_problem(400, "symbol_malformed");
 }
+
+/// Broker B's files and trades have its own codes, and the ISIN of each.
+#[test]
+fn the_symbols_of_several_isins_are_told_with_them() {
+    let scene = Scene::at(TRADING);
+    let service = scene.start();
+    service.await_instruments();
+    let target = format!("{SEARCH}?isins=INE280A01028,INE000A00000,INE009A01021");
+    let json = service.get(&target).with_status(200).json();
+    let found = json["instruments"].as_array().unwrap().iter();
+    let named: Vec<_> = found
+        .map(|one| [&one["isin"], &one["symbol"]].map(|member| member.as_str().unwrap()))
+        .collect();
+    assert_eq!(named, [["INE280A01028", "NSE:TITAN"], ["INE009A01021", "NSE:INFY"]]);
+    let many = ["INE009A01021"; 51].join(",");
+    for isins in ["", "INE009A01021,", "ine009a01021", "NSE:INFY", &many] {
+        let answer = service.get(&format!("{SEARCH}?isins={isins}"));
+        let problem = answer.expect_problem(400, "validation_failed");
+        assert_eq!(problem["errors"][0]["field"], "isins", "{isins}");
+    }
+}

@@ -479,7 +479,8 @@ fn signals(checker: &mut Checker) {
     let candles = "/api/market/candles?symbol=NSE:INFY&days=3";
     stage.step_until("candles", || (service.get(candles).json()["state"] == "ready").then_some(()));
     let named = "/api/market/search?symbols=NSE:INFY,NSE:NOSUCH";
-    for target in [candles, "/api/market/movers", "/api/market/search?q=infy", named] {
+    let listed = "/api/market/search?isins=INE009A01021";
+    for target in [candles, "/api/market/movers", "/api/market/search?q=infy", named, listed] {
         walk.get(target);
         walk.still_stands(target);
     }
