@@ -95,13 +95,17 @@ export function symbolOf({ symbol, exchange, segment, sources }) {
   return isListed && !isOwnCode ? `${exchange}:${symbol}` : null;
 }
 
-/** What a journal's form is filled with from a trade. @param {Answer<'/api/trades'>['trades'][number]} trade */
-export function entryOf(trade) {
+/**
+ * What a journal's form is filled with from a trade.
+ * @param {Answer<'/api/trades'>['trades'][number]} trade
+ * @param {string | null} symbol
+ */
+export function entryOf(trade, symbol = symbolOf(trade)) {
   const { brokerage, stamp_duty: duty, stt, other } = trade.charges;
   const charges = [brokerage, duty, stt, other].filter(isKnown);
   return {
     traded_on: trade.date,
-    symbol: symbolOf(trade) ?? trade.symbol,
+    symbol: symbol ?? trade.symbol,
     side: trade.side,
     quantity: String(trade.quantity ?? ''),
     price: String(trade.price ?? ''),

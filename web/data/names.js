@@ -10,6 +10,12 @@ export const nameOf = (symbol) => known.get(symbol) ?? null;
 /** A name that came with something else. @param {string} symbol @param {string | null} name */
 export const learn = (symbol, name) => known.set(symbol, name);
 
+/** Symbols by the ISINs of their shares; null where no list has it. @type {Map<string, string | null>} */
+const listed = new Map();
+
+/** @param {string | null} isin */
+export const symbolOfIsin = (isin) => (isin && listed.get(isin)) ?? null;
+
 /** Most symbols of a request. */
 const AT_ONCE = 50;
 
@@ -18,6 +24,26 @@ let asking = Promise.resolve(false);
 
 /** Asks for the names that are not known yet; tells whether any came. @param {string[]} symbols */
 export const learnNames = (symbols) => (asking = asking.then(() => ask(symbols)));
+
+/** Asks for the symbols of ISINs that are not known yet; tells whether any came. @param {string[]} isins */
+export const learnSymbols = (isins) => (asking = asking.then(() => askSymbols(isins)));
+
+/** @param {string[]} isins */
+async function askSymbols(isins) {
+  const unknown = [...new Set(isins)].filter((isin) => !listed.has(isin)).slice(0, AT_ONCE);
+  if (unknown.length === 0) return false;
+  try {
+    const { instruments } = await call(withQuery('/api/market/search', { isins: unknown.join(',') }));
+    for (const isin of unknown) listed.set(isin, null);
+    for (const { isin, symbol, name } of instruments) {
+      listed.set(String(isin), symbol);
+      known.set(symbol, name);
+    }
+    return instruments.length > 0;
+  } catch {
+    return false;
+  }
+}
 
 /** @param {string[]} symbols */
 async function ask(symbols) {

@@ -76,6 +76,7 @@ export function table(shape) {
       draw();
     },
     shown: () => shown,
+    redraw: draw,
     /** The columns and rows of a file of the table as it stands. */
     filed: () => ({ columns: listed.filter(({ csv, phone }) => csv && !phone), rows: shown }),
   };

@@ -3,6 +3,7 @@ import { call, withQuery } from '../data/api.js';
 import { begin } from '../data/begun-entry.js';
 import { UNKNOWN, day, isKnown, price, quantity, rupees } from '../data/format.js';
 import { entryOf, symbolOf } from '../data/ledger.js';
+import { learnSymbols, nameOf, symbolOfIsin } from '../data/names.js';
 import { ledger } from '../text/ledger.js';
 import { trades as t } from '../text/trades.js';
 import { figure, known, secret } from './figures.js';
@@ -50,6 +51,8 @@ export function tradeList(act) {
     update({ trades, cursor, chosen, accounts }) {
       drawAccounts(inputs[1], accounts);
       shown.update(trades);
+      const isins = trades.filter((trade) => !symbolOf(trade)).flatMap(({ isin }) => isin ?? []);
+      learnSymbols(isins).then((isAny) => isAny && shown.redraw());
       none.hidden = trades.length > 0;
       say(none, Object.values(chosen).some(Boolean) ? t.none : t.noneYet);
       shown.node.hidden = trades.length === 0;
@@ -84,6 +87,15 @@ function drawAccounts(select, accounts) {
     names.map((name) => h('option', { value: name }, ledger.account(name))),
   );
   select.value = names.includes(value) ? value : '';
+}
+
+/** Its symbol, also where the file has the broker's own code. @param {Trade} trade */
+const listedOf = (trade) => symbolOf(trade) ?? (trade.segment === 'EQ' ? symbolOfIsin(trade.isin) : null);
+
+/** A broker's own code says little: with it stands the company. @param {Trade} trade @returns {Bit[]} */
+function companyOf(trade) {
+  const name = symbolOf(trade) ? null : nameOf(listedOf(trade) ?? '');
+  return name ? [' ', { text: name, kind: 'company' }] : [];
 }
 
 /** @param {string} side */
@@ -132,8 +144,12 @@ function shapeOf(act) {
         label: t.symbol,
         at: 'a',
         show: (trade) => {
-          const symbol = symbolOf(trade);
-          return [{ text: trade.symbol, kind: 'symbol', href: symbol ? pathOf(symbol) : undefined }, ...marksOf(trade)];
+          const symbol = listedOf(trade);
+          return [
+            { text: trade.symbol, kind: 'symbol', href: symbol ? pathOf(symbol) : undefined },
+            ...marksOf(trade),
+            ...companyOf(trade),
+          ];
         },
       },
       { key: 'what', label: t.what, phone: true, at: 'b', show: whatOf },
@@ -159,7 +175,7 @@ function shapeOf(act) {
 function actsOf(current, act) {
   const trade = current();
   const write = () => {
-    begin(entryOf(current()));
+    begin(entryOf(current(), listedOf(current())));
     act.go('/journal');
   };
   if (trade.mark !== 'conflict')
