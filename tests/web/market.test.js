@@ -94,12 +94,12 @@ test('companies are told in words: in watch lists, searches, signals and among t
   const { page, context, faults } = await open(stage.browser);
   await visit(page, `${stage.demo.base}/watch`);
   const paths = asked(page);
-  for (const [symbol, name] of [['NSE:TCS', 'Tata Consultancy Services'], ['NSE:NIFTY 50', 'Nifty 50']]) {
+  for (const [symbol, name] of [['TCS', 'Tata Consultancy Services'], ['NIFTY 50', 'Nifty 50']]) {
     await page.getByRole('row', { name: new RegExp(symbol) }).getByText(name, { exact: true }).waitFor();
   }
   await page.keyboard.press('/');
   await page.getByRole('combobox', { name: 'Find a share or an index' }).fill('state bank');
-  await page.getByRole('option', { name: 'NSE:SBIN State Bank of India' }).waitFor();
+  await page.getByRole('option', { name: 'SBIN State Bank of India' }).waitFor();
   await page.keyboard.press('Escape');
   await page.keyboard.press('Escape');
   await page.getByRole('link', { name: 'Market', exact: true }).click();

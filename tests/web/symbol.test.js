@@ -12,7 +12,7 @@ test('everything that names a share leads to its page', async () => {
   await page.goto(`${stage.demo.base}/journal`);
   await page.evaluate(async () => fetch('/api/journal', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ traded_on: '2026-11-20', symbol: 'NSE:RELIANCE', side: 'buy', quantity: 10, price: 1412.5, strategy: 'Pullback', notes: 'Bought too early.' }) }));
   for (const [path, link, heading] of [
-    ['/', 'NIFTY 50', 'NIFTY 50'], ['/', 'Nifty Pharma', 'NIFTY PHARMA'], ['/watch', 'NSE:TCS', 'TCS'], ['/portfolio', 'RELIANCE', 'RELIANCE'], ['/journal', 'NSE:RELIANCE', 'RELIANCE'],
+    ['/', 'NIFTY 50', 'NIFTY 50'], ['/', 'Nifty Pharma', 'NIFTY PHARMA'], ['/watch', 'TCS', 'TCS'], ['/portfolio', 'RELIANCE', 'RELIANCE'], ['/journal', 'RELIANCE', 'RELIANCE'],
   ]) {
     await visit(page, stage.demo.base + path);
     // A sector opens its shares first.
@@ -23,7 +23,7 @@ test('everything that names a share leads to its page', async () => {
   }
   await visit(page, `${stage.demo.base}/signals`);
   const first = page.locator('main table a.symbol').first();
-  const name = (await first.innerText()).split(':')[1];
+  const name = await first.innerText();
   await first.click();
   await page.getByRole('heading', { name, level: 1, exact: true }).waitFor();
   await page.locator('[aria-labelledby=signals] tbody tr').first().waitFor();
@@ -61,8 +61,8 @@ test('the page of a share has its price, its candles, what is held of it and wha
   await until('hidden amounts', async () => !/₹\d/.test(await held.innerText()));
   await page.getByRole('button', { name: 'Hide amounts' }).click();
   // On and off the watch list.
-  await page.getByRole('button', { name: 'Remove NSE:RELIANCE from the watch list' }).click();
-  await page.getByRole('button', { name: 'Add NSE:RELIANCE to the watch list' }).waitFor();
+  await page.getByRole('button', { name: 'Remove RELIANCE from the watch list' }).click();
+  await page.getByRole('button', { name: 'Add RELIANCE to the watch list' }).waitFor();
   await page.getByRole('link', { name: 'Watch', exact: true }).click();
   await until('the list without it', async () => (await page.getByRole('row', { name: /RELIANCE/ }).count()) === 0);
   assert.deepEqual(faults, []);
@@ -163,7 +163,7 @@ test('a slash finds a share from every page, and a question mark lists the keys'
   await field.waitFor();
   assert.equal(await field.evaluate((input) => input === document.activeElement), true);
   await page.keyboard.type('infy');
-  await page.getByRole('option', { name: /NSE:INFY/ }).first().waitFor();
+  await page.getByRole('option', { name: /INFY/ }).first().waitFor();
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'INFY', level: 1 }).waitFor();
   await page.keyboard.press('?');

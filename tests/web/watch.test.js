@@ -7,7 +7,7 @@ const stage = scene();
 const PHONE = { width: 390, height: 844 };
 const FIRST = ['NSE:NIFTY 50', 'NSE:RELIANCE', 'NSE:HDFCBANK', 'NSE:INFY', 'NSE:TCS'];
 
-const shown = (page) => page.locator('tbody a.symbol').allInnerTexts();
+const shown = (page) => page.locator('tbody a.symbol').evaluateAll((links) => links.map((link) => decodeURIComponent(link.pathname.slice('/s/'.length))));
 const tabs = (page) => page.getByRole('group', { name: 'Watch lists', exact: true }).getByRole('button').allInnerTexts();
 const stored = async (page) => (await page.evaluate(async () => (await fetch('/api/watchlists')).json())).watchlists;
 const put = (page, watchlists) => page.evaluate(async (body) => (await fetch('/api/watchlists', { method: 'PUT', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) })).status, { watchlists });
@@ -26,7 +26,7 @@ async function watching(storageState, more = {}) {
 
 async function search(page, text, symbol) {
   await page.getByRole('combobox', { name: 'Add' }).fill(text);
-  await page.getByRole('option', { name: symbol }).first().click();
+  await page.getByRole('option', { name: symbol.split(':')[1] }).first().click();
 }
 
 async function editList(page, what) {
@@ -43,6 +43,7 @@ test('lists are made, named, moved and deleted, and are the same on another devi
   const storageState = await userOf(stage);
   const { page, context, faults } = await watching(storageState);
   assert.deepEqual(await shown(page), FIRST);
+  assert.deepEqual(await page.locator('tbody a.symbol').allInnerTexts(), ['NIFTY 50', 'RELIANCE', 'HDFCBANK', 'INFY', 'TCS'], 'people call them by their tickers');
   assert.deepEqual(await stored(page), [], 'what nobody has chosen is not stored');
   await page.getByRole('button', { name: 'New list' }).click();
   await page.getByRole('button', { name: 'Create' }).click();
@@ -102,7 +103,7 @@ test('two tabs that change the lists at once lose neither change', async () => {
   await until('both', async () => (await shown(other.page)).join() === [...FIRST, 'NSE:ITC', 'NSE:WIPRO'].join());
   assert.equal(refusals.length, 1);
   // Many at once, as by a held key, come out in order.
-  for (let n = 0; n < 6; n += 1) await one.page.getByRole('button', { name: 'Move NSE:ITC up' }).press('Enter');
+  for (let n = 0; n < 6; n += 1) await one.page.getByRole('button', { name: 'Move ITC up' }).press('Enter');
   await until('all', async () => (await stored(one.page))[0].symbols.join() === ['NSE:ITC', ...FIRST, 'NSE:WIPRO'].join());
   await until('shown', async () => (await shown(one.page)).join() === ['NSE:ITC', ...FIRST, 'NSE:WIPRO'].join());
   // A list that is gone takes no symbol, and what is there shows.
@@ -122,7 +123,7 @@ test('a change that cannot be stored is taken back and said', async () => {
   await page.route('**/api/watchlists', (route) => (route.request().method() === 'PUT'
     ? route.fulfill({ status: 503, contentType: 'application/problem+json', json: { status: 503, code: 'store_unavailable', detail: 'The database cannot be used at the moment.' } })
     : route.continue()));
-  await page.getByRole('button', { name: 'Remove NSE:INFY' }).click();
+  await page.getByRole('button', { name: 'Remove INFY' }).click();
   await page.getByRole('alert').getByText('The database cannot be used at the moment.').waitFor();
   await until('the list as it is stored', async () => (await shown(page)).join() === FIRST.join());
   await context.close();
@@ -131,7 +132,7 @@ test('a change that cannot be stored is taken back and said', async () => {
 test('the list of the browser is offered once, and stays the one without a login', async () => {
   const { page, context, faults } = await open(stage.browser);
   await visit(page, `${stage.demo.base}/watch`);
-  await page.getByRole('button', { name: 'Remove NSE:TCS' }).click();
+  await page.getByRole('button', { name: 'Remove TCS' }).click();
   await search(page, 'sbin', 'NSE:SBIN');
   const own = [...FIRST.slice(0, 4), 'NSE:SBIN'];
   assert.deepEqual(await shown(page), own);
@@ -184,15 +185,15 @@ test('an account without lists takes the browser’s list as its own, or leaves 
 
 test('symbols are put in order by keys, which is said, and by a finger', async () => {
   const { page, context, faults } = await watching(await userOf(stage), { viewport: PHONE, hasTouch: true });
-  const row = page.getByRole('row', { name: /NSE:INFY/ });
-  await row.getByRole('link', { name: 'NSE:INFY' }).focus();
+  const row = page.getByRole('row', { name: /INFY/ });
+  await row.getByRole('link', { name: 'INFY' }).focus();
   await page.keyboard.press('Alt+ArrowUp');
-  await until('the place', async () => (await told(page)) === 'NSE:INFY is 3 of 5');
+  await until('the place', async () => (await told(page)) === 'INFY is 3 of 5');
   await page.keyboard.press('Alt+ArrowUp');
-  await until('the next place', async () => (await told(page)) === 'NSE:INFY is 2 of 5');
-  assert.equal(await page.evaluate(() => document.activeElement?.textContent), 'NSE:INFY');
+  await until('the next place', async () => (await told(page)) === 'INFY is 2 of 5');
+  assert.equal(await page.evaluate(() => document.activeElement?.textContent), 'INFY');
   await page.keyboard.press('Alt+ArrowDown');
-  await until('back', async () => (await told(page)) === 'NSE:INFY is 3 of 5');
+  await until('back', async () => (await told(page)) === 'INFY is 3 of 5');
   const order = ['NSE:NIFTY 50', 'NSE:RELIANCE', 'NSE:INFY', 'NSE:HDFCBANK', 'NSE:TCS'];
   assert.deepEqual(await shown(page), order);
   await until('the order', async () => (await stored(page))[0]?.symbols.join() === order.join());
@@ -214,16 +215,16 @@ test('a share is put on one list of several from its page', async () => {
   await page.goto(stage.demo.base);
   assert.equal(await put(page, [{ name: 'One', symbols: ['NSE:INFY'] }, { name: 'Two', symbols: [] }]), 200);
   await visit(page, `${stage.demo.base}/s/NSE:INFY`);
-  const star = page.getByRole('button', { name: 'Remove NSE:INFY from the watch list' });
+  const star = page.getByRole('button', { name: 'Remove INFY from the watch list' });
   await star.click();
-  const menu = page.getByRole('group', { name: 'Watch lists with NSE:INFY' });
+  const menu = page.getByRole('group', { name: 'Watch lists with INFY' });
   assert.equal(await menu.getByLabel('One').isChecked(), true);
   await menu.getByLabel('Two').check();
   await until('both', async () => (await stored(page)).every(({ symbols }) => symbols.includes('NSE:INFY')));
   await menu.getByLabel('One').uncheck();
   await menu.getByLabel('Two').uncheck();
   await until('neither', async () => (await stored(page)).every(({ symbols }) => symbols.length === 0));
-  await page.getByRole('button', { name: 'Add NSE:INFY to the watch list' }).waitFor();
+  await page.getByRole('button', { name: 'Add INFY to the watch list' }).waitFor();
   assert.deepEqual(faults, []);
   await context.close();
 });

@@ -1,6 +1,6 @@
 // The candles of a symbol: ranges, a cursor, and the same as a table.
 import { call, withQuery } from '../data/api.js';
-import { count, day, isoDay, price, quantity } from '../data/format.js';
+import { called, count, day, isoDay, price, quantity } from '../data/format.js';
 import * as live from '../data/live.js';
 import { awaited, soonMs } from '../parts/awaited.js';
 import { secret, simulated } from '../parts/figures.js';
@@ -178,7 +178,7 @@ function drawCandles({ picture, readout, marks, asTable }, symbol, { days, quote
   const last = quote?.last_price ?? null;
   const running = runningOf(quote, list);
   const drawn = running ? [...list, running] : list;
-  const stored = t.sentence(symbol, count(list.length), day(list[0].date), day(newest.date), price(newest.close));
+  const stored = t.sentence(called(symbol), count(list.length), day(list[0].date), day(newest.date), price(newest.close));
   const sentence = running ? `${stored}; ${t.running}: ${price(running.low)} – ${price(running.high)}` : stored;
   return explore(picture, {
     label: t.keys,

@@ -68,6 +68,16 @@ export function direction(value) {
   return value > 0 ? 'gain' : value < 0 ? 'loss' : 'even';
 }
 
+const LISTED = /^(?:NSE|(BSE|NFO|BFO|CDS|MCX)):(.+)$/;
+/** The ticker of a symbol, and its exchange where that is not the NSE. @param {string} symbol */
+export function parted(symbol) {
+  const [, exchange = '', ticker] = LISTED.exec(symbol) ?? ['', '', symbol];
+  return [ticker, exchange];
+}
+
+/** What people call a symbol. @param {string} symbol */
+export const called = (symbol) => parted(symbol).join(' ').trim();
+
 /** The step of a sector's tile, cut at 0.3 and 1.5 percent. @param {Figure} percentage */
 export function heat(percentage) {
   if (!isKnown(percentage)) return 'unknown';

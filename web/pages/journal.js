@@ -1,14 +1,14 @@
 // The user's own notes of trades: by days, filtered, with what closed pairs came to.
 import { call, withQuery } from '../data/api.js';
 import { take } from '../data/begun-entry.js';
-import { count, day, direction, price, quantity, rupees, signedRupees } from '../data/format.js';
+import { called, count, day, direction, price, quantity, rupees, signedRupees } from '../data/format.js';
 import * as live from '../data/live.js';
 import { onAppearance } from '../data/prefs.js';
 import { share } from '../data/ratio-format.js';
 import { figureList } from '../parts/figure-list.js';
 import { figure, moved, secret } from '../parts/figures.js';
 import { csvButton, table } from '../parts/table.js';
-import { button, h, memo, pathOf, put, say, skeleton } from '../parts/view.js';
+import { button, h, memo, pathOf, put, say, skeleton, symbolBits } from '../parts/view.js';
 import { text } from '../text.js';
 import { journal as t } from '../text/journal.js';
 
@@ -149,7 +149,7 @@ function filterOf(name, filter) {
 /** @param {{ edit: (entry: Entry) => void, remove: (entry: Entry) => void }} act */
 function tableOf(act) {
   /** @type {(entry: Entry) => [string, string]} */
-  const named = (entry) => [entry.symbol, day(entry.traded_on)];
+  const named = (entry) => [called(entry.symbol), day(entry.traded_on)];
   const actions = (/** @type {() => Entry} */ current) =>
     h(
       'span',
@@ -175,7 +175,7 @@ function tableOf(act) {
         key: 'symbol',
         label: t.symbol,
         at: 'a',
-        show: (e) => ({ text: e.symbol, kind: 'symbol', href: LISTED.test(e.symbol) ? pathOf(e.symbol) : undefined }),
+        show: (e) => symbolBits(e.symbol, LISTED.test(e.symbol) ? pathOf(e.symbol) : undefined),
         csv: (e) => e.symbol,
       },
       {
@@ -284,7 +284,7 @@ function remove(nodes, { going }, entry, { draw, reload, announce }) {
     nodes.add.focus();
   };
   const back = button(t.undo, takeBack, { class: 'link' });
-  const line = h('p', null, t.removed(entry.symbol, day(entry.traded_on)), ' ', back);
+  const line = h('p', null, t.removed(called(entry.symbol), day(entry.traded_on)), ' ', back);
   going.set(entry.id, finish);
   nodes.undo.append(line);
   draw();

@@ -95,7 +95,7 @@ function lay(main, listed, reload) {
     symbol: h('input', {
       id: 'symbol',
       type: 'search',
-      placeholder: 'NSE:INFY',
+      placeholder: 'INFY',
       autocomplete: 'off',
       spellcheck: 'false',
     }),

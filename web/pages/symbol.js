@@ -1,7 +1,7 @@
 // One share or index: its price, its candles, what the user holds of it, its signals, and what was written about it.
 import { showCandles } from '../charts/candles.js';
 import { call, serverNow, session, withQuery } from '../data/api.js';
-import { moments, percent, price, signedPrice, time } from '../data/format.js';
+import { called, moments, percent, price, signedPrice, time } from '../data/format.js';
 import * as live from '../data/live.js';
 import { onAppearance } from '../data/prefs.js';
 import { awaited, soonMs } from '../parts/awaited.js';
@@ -111,7 +111,7 @@ function lay(main, symbol) {
   main.className = 'symbol-page';
   const name = h('p', { class: 'sub' }, exchange);
   const nodes = {
-    mark: button(t.watch, null, { 'aria-disabled': 'true', 'aria-label': t.watchOf(symbol) }),
+    mark: button(t.watch, null, { 'aria-disabled': 'true', 'aria-label': t.watchOf(called(symbol)) }),
     level: h('p', { class: 'level waiting' }, '\u00a0'),
     moved: h('p', { class: 'change' }),
     state: h('p', { class: 'sub' }),

@@ -1,5 +1,6 @@
 // The watch lists with their prices: those of the account, or of who is not logged in the one of this browser.
 import { session } from '../data/api.js';
+import { called } from '../data/format.js';
 import * as live from '../data/live.js';
 import { learn, learnNames } from '../data/names.js';
 import * as watched from '../data/watchlists.js';
@@ -190,7 +191,7 @@ function actions({ note, problem, search }, refresh, announce) {
     /** @type {any} */
     const focused = document.activeElement;
     edit(watched.withMoved(chosen, symbol, other), () =>
-      t.movedTo(symbol, symbols().indexOf(symbol) + 1, symbols().length),
+      t.movedTo(called(symbol), symbols().indexOf(symbol) + 1, symbols().length),
     );
     focused?.focus(); // a row that moved takes its focus along
   };
@@ -202,15 +203,15 @@ function actions({ note, problem, search }, refresh, announce) {
     /** @param {string} symbol */
     add: (symbol) => {
       search.input.value = '';
-      if (symbols().includes(symbol)) announce(t.already(symbol));
+      if (symbols().includes(symbol)) announce(t.already(called(symbol)));
       else if (watched.isFull(list())) {
         announce(t.full);
         memo(note, t.full, () => say(note, t.full));
-      } else edit(watched.withSymbol(chosen, symbol), () => t.added(symbol));
+      } else edit(watched.withSymbol(chosen, symbol), () => t.added(called(symbol)));
     },
     /** @param {string} symbol */
     remove: (symbol) => {
-      edit(watched.withoutSymbol(chosen, symbol), () => t.removed(symbol));
+      edit(watched.withoutSymbol(chosen, symbol), () => t.removed(called(symbol)));
       search.input.focus();
     },
   };

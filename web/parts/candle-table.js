@@ -1,5 +1,5 @@
 // Daily candles as a table. It comes when it is opened.
-import { UNKNOWN, count, day, price } from '../data/format.js';
+import { UNKNOWN, called, count, day, price } from '../data/format.js';
 import { candles as t } from '../text/candles.js';
 import { figure } from './figures.js';
 import { csvButton, table } from './table.js';
@@ -13,7 +13,7 @@ export function candleTable(symbol) {
   /** @type {ReturnType<typeof table<Candle>>} */
   const rows = table({
     name: 'candles',
-    caption: t.caption(symbol),
+    caption: t.caption(called(symbol)),
     plain: true,
     key: (candle) => candle.date,
     sorted: '-date',

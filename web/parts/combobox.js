@@ -1,5 +1,6 @@
 // A field that suggests instruments, operated as WAI-ARIA describes comboboxes.
 import { call, withQuery } from '../data/api.js';
+import { called } from '../data/format.js';
 import { text } from '../text.js';
 import { attr, h, put, uid } from './view.js';
 
@@ -120,7 +121,7 @@ function optionOf(list, { symbol, name }, index, take) {
   const option = h(
     'li',
     { role: 'option', id: `${list.id}-${index}`, 'aria-selected': 'false' },
-    h('b', null, symbol),
+    h('b', null, called(symbol)),
     name && h('span', null, name),
   );
   // The field keeps the focus, so that a press is not first a blur.

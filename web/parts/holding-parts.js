@@ -1,6 +1,6 @@
 // What a row of holdings is made of, at which broker. It comes when a row is opened.
 import { serverNow } from '../data/api.js';
-import { moments, price, quantity, rupees, signedRupees } from '../data/format.js';
+import { called, moments, price, quantity, rupees, signedRupees } from '../data/format.js';
 import { text } from '../text.js';
 import { holdingParts as own } from '../text/holding-parts.js';
 import { portfolio as t } from '../text/portfolio.js';
@@ -35,7 +35,7 @@ function brokersOf(row) {
         'li',
         null,
         h('b', null, t.broker[part.broker]),
-        h('span', null, `${part.exchange}:${part.tradingsymbol}`),
+        h('span', null, called(`${part.exchange}:${part.tradingsymbol}`)),
         h('span', null, t.quantity, ' ', pieces(quantities({ ...part, parts: [part] }))),
         h('span', null, `${t.average} ${secret(price)(part.average_price)}`),
         h(

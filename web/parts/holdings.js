@@ -4,7 +4,7 @@ import { HIDDEN, isKnown, moments, percent, price, quantity, rupees, signedRupee
 import { amountsHidden } from '../data/prefs.js';
 import { portfolio as t } from '../text/portfolio.js';
 import { ageMark, change, figure, known, moved, secret } from './figures.js';
-import { pathOf } from './view.js';
+import { pathOf, symbolBits } from './view.js';
 
 /** @typedef {Answer<'/api/portfolio/holdings'>} Holdings */
 
@@ -124,9 +124,9 @@ export function holdingColumns() {
       wide: true,
       at: 'a',
       show: (row) => [
-        nameOf(row),
+        ...nameOf(row),
         ' ',
-        { text: t.at(row.exchange ?? '', row.brokers), kind: 'muted' },
+        { text: row.brokers, kind: 'muted' },
         ...marks(row),
         ...companyOf(row),
       ],
@@ -179,11 +179,11 @@ const filed = [
   { key: 'as_of', label: t.priceTime, csv: (row) => row.as_of },
 ];
 
-/** Its page, where a list of instruments has its code. @param {HoldingRow} row */
-const nameOf = (row) =>
-  row.parts[0]?.unresolved
-    ? { text: row.tradingsymbol, kind: 'symbol' }
-    : { text: row.tradingsymbol, kind: 'symbol', href: pathOf(`${row.exchange}:${row.tradingsymbol}`) };
+/** It has a page where a list of instruments has its code. @param {HoldingRow} row */
+function nameOf(row) {
+  const symbol = `${row.exchange}:${row.tradingsymbol}`;
+  return symbolBits(symbol, row.parts[0]?.unresolved ? undefined : pathOf(symbol));
+}
 
 /** @param {HoldingRow} row */
 const gained = (row) => both(row.pnl, row.pnl_pct, t.noCost);

@@ -4,11 +4,11 @@ import { text } from '../text.js';
 import { market as t } from '../text/market.js';
 import { ageMark, change } from './figures.js';
 import { table } from './table.js';
-import { pathOf } from './view.js';
+import { pathOf, symbolBits } from './view.js';
 
 /** The share's ticker, which leads to its page, and its name below it. @param {any} row */
 export const shareBits = ({ symbol, name }) => [
-  { text: symbol.split(':')[1], kind: 'symbol', href: pathOf(symbol) },
+  ...symbolBits(symbol, pathOf(symbol)),
   { text: name ?? '\u00a0', kind: 'company' },
 ];
 

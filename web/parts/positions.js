@@ -8,7 +8,7 @@ import { portfolio as p } from '../text/portfolio.js';
 import { positions as t } from '../text/positions.js';
 import { change, figure, secret } from './figures.js';
 import { csvButton, table } from './table.js';
-import { attr, button, h, pathOf, put, say } from './view.js';
+import { attr, button, h, pathOf, put, say, symbolBits } from './view.js';
 
 const money = secret(signedRupees);
 
@@ -78,9 +78,9 @@ function wordsOf(sum) {
 
 /** @param {Position} row @returns {Bit[]} */
 const instrumentOf = (row) => [
-  nameOf(row),
+  ...nameOf(row),
   ' ',
-  { text: p.at(row.exchange, row.broker.toUpperCase()), kind: 'muted' },
+  { text: row.broker.toUpperCase(), kind: 'muted' },
   ...(row.earlier ? [' ', { text: t.earlier(day(row.date)), kind: 'mark delayed', why: t.earlierWhy }] : []),
   ...(row.unresolved ? [' ', { text: p.marks.unresolved, kind: 'mark note', why: p.why.unresolved }] : []),
   ...(row.simulated ? [' ', { text: text.simulated, kind: 'mark simulated' }] : []),
@@ -111,7 +111,8 @@ const tableOf = () =>
   });
 
 /** A future or an option has no page: candles are of shares and indices. @param {Position} row */
-const nameOf = (row) =>
-  row.unresolved || !['NSE', 'BSE'].includes(row.exchange)
-    ? { text: row.tradingsymbol, kind: 'symbol' }
-    : { text: row.tradingsymbol, kind: 'symbol', href: pathOf(`${row.exchange}:${row.tradingsymbol}`) };
+function nameOf(row) {
+  const symbol = `${row.exchange}:${row.tradingsymbol}`;
+  const hasPage = !row.unresolved && ['NSE', 'BSE'].includes(row.exchange);
+  return symbolBits(symbol, hasPage ? pathOf(symbol) : undefined);
+}

@@ -1,5 +1,5 @@
 // What a sync brought, in words and tables.
-import { quantity, rupees, signedRupees } from '../data/format.js';
+import { called, quantity, rupees, signedRupees } from '../data/format.js';
 import { amountsHidden } from '../data/prefs.js';
 import { portfolio } from '../text/portfolio.js';
 import { report as t } from '../text/sync.js';
@@ -16,7 +16,7 @@ const WHYS = t.whys;
 const FAILED = t.tradesFailed;
 
 /** @param {any} row */
-const name = (row) => `${row.exchange}:${row.tradingsymbol}`;
+const name = (row) => called(`${row.exchange}:${row.tradingsymbol}`);
 
 /** @param {string} heading @param {number} counted @param {any[]} rows @param {(row: any) => string} words */
 function listed(heading, counted, rows, words) {

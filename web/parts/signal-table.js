@@ -1,12 +1,12 @@
 // Signals as every page shows them: a row for each share, and how far its best one is above the base rate.
-import { count, day } from '../data/format.js';
+import { called, count, day } from '../data/format.js';
 import { nameOf } from '../data/names.js';
 import { points, share } from '../data/ratio-format.js';
 import { text } from '../text.js';
 import { signals as t } from '../text/signals.js';
 import { figure, simulated } from './figures.js';
 import { table } from './table.js';
-import { h, pathOf, pieces } from './view.js';
+import { h, pathOf, pieces, symbolBits } from './view.js';
 
 /** How far the chance is from what all shares did, of one. */
 const above = (row) => row.confidence - row.base_rate;
@@ -23,7 +23,7 @@ function columnsOf({ isOfOne = false } = {}) {
       label: t.symbol,
       at: 'a',
       show: (row) => [
-        { text: row.symbol, kind: 'symbol', href: pathOf(row.symbol) },
+        ...symbolBits(row.symbol, pathOf(row.symbol)),
         ...marks(row),
         ' ',
         { text: nameOf(row.symbol) ?? '\u00a0', kind: 'company' },
@@ -116,7 +116,7 @@ export function signalTable(
     lead,
     columns: columnsOf({ isOfOne }),
     key: keyOf,
-    label: (row) => `${row.symbol}, ${text.pattern(row.pattern)}`,
+    label: (row) => `${called(row.symbol)}, ${text.pattern(row.pattern)}`,
     ...(rows.some(({ others }) => others) || name === 'grouped' ? { details: othersOf } : {}),
   });
   // Where all are simulated, the page says it once above the table.

@@ -1,5 +1,6 @@
 // Adds a symbol to the watch lists and takes it off: by one press where there is one list, else by a box for each.
 import { onSession, session } from '../data/api.js';
+import { called } from '../data/format.js';
 import { change, isFull, keyOf, listOf, lists, read, withSymbol, withoutSymbol } from '../data/watchlists.js';
 import { symbol as t } from '../text/symbol.js';
 import { placeMenu } from './menu.js';
@@ -7,12 +8,12 @@ import { attr, h, put, say } from './view.js';
 
 /** Makes the button work; returns what ends it. */
 export function star(node, symbol, announce) {
-  const menu = h('div', { class: 'menu', popover: '', role: 'group', 'aria-label': t.listsOf(symbol) });
+  const menu = h('div', { class: 'menu', popover: '', role: 'group', 'aria-label': t.listsOf(called(symbol)) });
   const isIn = (list) => list.symbols.includes(symbol);
   const draw = () => {
     const has = lists().some(isIn);
     say(node, has ? t.watched : t.watch);
-    attr(node, 'aria-label', has ? t.unwatchOf(symbol) : t.watchOf(symbol));
+    attr(node, 'aria-label', has ? t.unwatchOf(called(symbol)) : t.watchOf(called(symbol)));
   };
   const toggle = async (key) => {
     const list = listOf(key);
@@ -24,7 +25,7 @@ export function star(node, symbol, announce) {
     const doing = change((has ? withoutSymbol : withSymbol)(key, symbol));
     draw();
     try {
-      if (await doing) announce(has ? t.removed(symbol) : t.added(symbol));
+      if (await doing) announce(has ? t.removed(called(symbol)) : t.added(called(symbol)));
     } catch (problem) {
       announce(problem.message);
     }

@@ -1,4 +1,5 @@
 // Builds elements and keeps lists of them in step with data. Text is set as text, never as markup.
+import { parted } from '../data/format.js';
 
 function apply(node, props) {
   for (const [name, value] of Object.entries(props)) {
@@ -131,6 +132,12 @@ export function skeleton(lines) {
 let lastId = 0;
 /** A name for `aria-describedby` and the like. */
 export const uid = (prefix) => `${prefix}-${++lastId}`;
+
+/** A symbol as people call it; it leads to its page if it has one. An exchange that is not the NSE is a small word. */
+export function symbolBits(symbol, href) {
+  const [ticker, exchange] = parted(symbol);
+  return [{ text: ticker, kind: 'symbol', href }, ...(exchange ? [' ', { text: exchange, kind: 'small' }] : [])];
+}
 
 /** The page of a symbol; `&` and spaces are part of some. */
 export const pathOf = (symbol) => `/s/${encodeURIComponent(symbol).replace('%3A', ':')}`;

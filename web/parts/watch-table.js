@@ -1,12 +1,12 @@
 // The rows of a watch list: their prices, and what moves a symbol up and down or takes it away.
 import { serverNow } from '../data/api.js';
-import { moments, percent, price, signedPrice, time } from '../data/format.js';
+import { called, moments, percent, price, signedPrice, time } from '../data/format.js';
 import { nameOf } from '../data/names.js';
 import { text } from '../text.js';
 import { watch as t } from '../text/watch.js';
 import { ageMark, change as changeColumn, isOpen } from './figures.js';
 import { table } from './table.js';
-import { button, h, pathOf } from './view.js';
+import { button, h, pathOf, symbolBits } from './view.js';
 
 /** As wide as what comes, so that nothing moves. */
 const PENDING = { text: '…', kind: 'pending', title: t.waiting };
@@ -29,7 +29,7 @@ export function watchTable(lead, acts) {
         wide: true,
         at: 'a',
         show: ({ symbol }) => [
-          { text: symbol, kind: 'symbol', href: pathOf(symbol) },
+          ...symbolBits(symbol, pathOf(symbol)),
           ' ',
           { text: nameOf(symbol) ?? '\u00a0', kind: 'company' },
         ],
@@ -44,9 +44,9 @@ export function watchTable(lead, acts) {
             'span',
             { class: 'row-actions' },
             h('span', { class: 'grip', title: t.drag, 'aria-hidden': 'true' }, '⠿'),
-            button('↑', () => acts.moveBy(symbol(), -1), { class: 'quiet', 'aria-label': t.up(symbol()) }),
-            button('↓', () => acts.moveBy(symbol(), 1), { class: 'quiet', 'aria-label': t.down(symbol()) }),
-            button('✕', () => acts.remove(symbol()), { class: 'quiet', 'aria-label': t.remove(symbol()) }),
+            button('↑', () => acts.moveBy(symbol(), -1), { class: 'quiet', 'aria-label': t.up(called(symbol())) }),
+            button('↓', () => acts.moveBy(symbol(), 1), { class: 'quiet', 'aria-label': t.down(called(symbol())) }),
+            button('✕', () => acts.remove(symbol()), { class: 'quiet', 'aria-label': t.remove(called(symbol())) }),
           );
         },
       },

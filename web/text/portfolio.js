@@ -72,8 +72,6 @@ export const portfolio = {
   brokers: 'Brokers',
   priceTime: 'Price of',
   shareHint: 'Share of the portfolio’s value',
-  /** @param {string} exchange @param {string} brokers */
-  at: (exchange, brokers) => `${exchange} · ${brokers}`,
   /** @param {string} n */
   pledged: (n) => `pledged ${n}`,
   /** @param {string} n */

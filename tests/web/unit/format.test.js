@@ -18,6 +18,12 @@ test('rupees are grouped as in India, to the paisa', () => {
   assert.equal(format.signedRupees(0), '₹0.00');
 });
 
+test('a symbol is called by its ticker, and by its exchange where that is not the NSE', () => {
+  const rows = [['NSE:INFY', 'INFY'], ['NSE:NIFTY 50', 'NIFTY 50'], ['BSE:SENSEX', 'SENSEX BSE'], ['NFO:NIFTY26NOVFUT', 'NIFTY26NOVFUT NFO'], ['INFY', 'INFY'], ['NIFTY: a call', 'NIFTY: a call'], ['', '']];
+  for (const [symbol, expected] of rows) assert.equal(format.called(symbol), expected);
+  assert.deepEqual(format.parted('BSE:SENSEX'), ['SENSEX', 'BSE']);
+});
+
 test('marks of an axis are short, whatever they stand for', () => {
   const rows = [[0, '₹0'], [500_000, '₹5L'], [1_500_000, '₹15L'], [10_000_000, '₹1Cr'], [-200_000, '−₹2L']];
   for (const [value, expected] of rows) assert.equal(axisRupees(value), expected);
