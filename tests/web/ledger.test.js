@@ -236,3 +236,24 @@ test('two files that disagree show both figures, and one is kept', async () => {
   assert.match(await form.getByLabel('Symbol').inputValue(), /^NSE:/);
   await context.close();
 });
+
+test('a share has its company and leads to its page also where a file has broker B’s own code', async () => {
+  const storageState = await userOf(stage, ['b']);
+  const { page, context, faults } = await open(stage.browser, { storageState });
+  await visit(page, `${stage.demo.base}/trades`);
+  const row = page.getByRole('row', { name: /TITIND Titan Company/ }).first();
+  await row.waitFor();
+  // The simulated broker B has files of its user.
+  const links = await page.locator('.demo-files a').evaluateAll((all) => all.map((one) => one.href));
+  const own = links.find((link) => link.endsWith('/all-transactions.csv'));
+  assert.equal((await fetch(own)).status, 200, String(links));
+  const path = () => page.getByRole('link', { name: 'TITIND' }).first().getAttribute('href');
+  assert.equal(await path(), '/s/NSE:TITAN');
+  await visit(page, `${stage.demo.base}/integrity`);
+  await page.locator('.proof-card').getByText('Titan Company · Broker B').waitFor();
+  assert.equal(await path(), '/s/NSE:TITAN');
+  await page.getByRole('link', { name: 'TITIND' }).first().click();
+  await page.getByRole('heading', { name: 'TITAN', level: 1, exact: true }).waitFor();
+  assert.deepEqual(faults, []);
+  await context.close();
+});

@@ -76,7 +76,7 @@ export function demoFiles(loginPages, accounts) {
     a: ['tradebook.csv', 'tradebook-middle-year.csv', 'tradebook.xlsx', 'taxpnl-2024-25.zip'],
     b: ['all-transactions.csv', 'all-transactions-middle-year.csv', 'capital-gains-2024-25.xls'],
   };
-  const kinds = { a: 'broker_a_user', b: 'broker_b_account' };
+  const kinds = { a: 'broker_a_user', b: 'broker_b_user' };
   return /** @type {const} */ (['a', 'b']).flatMap((which) => {
     const ids = accounts.find(({ name }) => name === which)?.client_ids ?? [];
     const id = ids.find(({ kind }) => kind === kinds[which])?.id;

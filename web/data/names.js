@@ -30,19 +30,23 @@ export const learnSymbols = (isins) => (asking = asking.then(() => askSymbols(is
 
 /** @param {string[]} isins */
 async function askSymbols(isins) {
-  const unknown = [...new Set(isins)].filter((isin) => !listed.has(isin)).slice(0, AT_ONCE);
-  if (unknown.length === 0) return false;
+  const unknown = [...new Set(isins)].filter((isin) => !listed.has(isin));
+  let isAny = false;
   try {
-    const { instruments } = await call(withQuery('/api/market/search', { isins: unknown.join(',') }));
-    for (const isin of unknown) listed.set(isin, null);
-    for (const { isin, symbol, name } of instruments) {
-      listed.set(String(isin), symbol);
-      known.set(symbol, name);
+    while (unknown.length > 0) {
+      const asked = unknown.splice(0, AT_ONCE);
+      const { instruments } = await call(withQuery('/api/market/search', { isins: asked.join(',') }));
+      for (const isin of asked) listed.set(isin, null);
+      for (const { isin, symbol, name } of instruments) {
+        listed.set(String(isin), symbol);
+        known.set(symbol, name);
+      }
+      isAny ||= instruments.length > 0;
     }
-    return instruments.length > 0;
   } catch {
-    return false;
+    // A later look asks again.
   }
+  return isAny;
 }
 
 /** @param {string[]} symbols */

@@ -5,13 +5,15 @@
 /**
  * Shares that are left out, by their reason, and what is left out of all of them.
  * @param {NotIn[]} rows
+ * @param {(row: NotIn) => string} [nameOf]
  */
-export function notIn(rows) {
+export function notIn(rows, nameOf = ({ symbol, isin }) => symbol ?? isin ?? '') {
   /** @type {Map<string, Set<string>>} */
   const groups = new Map();
   const besides = [];
-  for (const { symbol, isin, reason } of rows) {
-    const name = symbol ?? isin;
+  for (const row of rows) {
+    const { symbol, isin, reason } = row;
+    const name = symbol || isin ? nameOf(row) : '';
     if (name) groups.set(reason, (groups.get(reason) ?? new Set()).add(name));
     else besides.push(reason);
   }

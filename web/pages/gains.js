@@ -4,6 +4,7 @@ import { call, withQuery } from '../data/api.js';
 import { firstYear, reportedAccount, yearsOf } from '../data/gains.js';
 import * as live from '../data/live.js';
 import { amountsHidden, onAppearance } from '../data/prefs.js';
+import { learnShares } from '../parts/share-name.js';
 import { attr, h, memo, put, say, skeleton } from '../parts/view.js';
 import { gains as t } from '../text/gains.js';
 import { ledger } from '../text/ledger.js';
@@ -80,7 +81,9 @@ async function read(state) {
   let answer = await of(state.fy);
   const year = state.fy || firstYear(answer);
   if (answer.fy !== year) answer = await of(year);
-  Object.assign(state, { fy: year, gains: answer, agreement: await readAgreement(year) });
+  const agreement = await readAgreement(year);
+  await learnShares([...answer.left_out, ...answer.sales, ...agreement.answer.lines]);
+  Object.assign(state, { fy: year, gains: answer, agreement });
 }
 
 /** The report of the account that has one, or of all. @param {string} fy @returns {Promise<Compared>} */

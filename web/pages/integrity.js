@@ -5,6 +5,7 @@ import * as live from '../data/live.js';
 import { onAppearance } from '../data/prefs.js';
 import { simulated } from '../parts/figures.js';
 import { proofHead } from '../parts/proof-head.js';
+import { learnShares } from '../parts/share-name.js';
 import { h, memo, put, say, skeleton } from '../parts/view.js';
 import { integrity as t } from '../text/integrity.js';
 import { ledger } from '../text/ledger.js';
@@ -37,6 +38,7 @@ export function show({ main, announce }) {
         call(withQuery('/api/trades/reconciliation', { limit: ROWS })),
         call('/api/trades/corrections'),
       ]);
+      await learnShares(rows);
       Object.assign(state, { rows, corrections });
       tell(nodes, '');
       await draw();

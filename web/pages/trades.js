@@ -5,6 +5,7 @@ import * as live from '../data/live.js';
 import { onAppearance } from '../data/prefs.js';
 import { simulated } from '../parts/figures.js';
 import { proofHead } from '../parts/proof-head.js';
+import { learnShares } from '../parts/share-name.js';
 import { dropZone } from '../parts/trade-drop.js';
 import { button, h, memo, put, say, skeleton } from '../parts/view.js';
 import { text } from '../text.js';
@@ -110,6 +111,8 @@ async function loadLists(act) {
 /** The trades that fit, or the page behind the cursor. @param {State} state @param {string | null} [cursor] */
 async function readTrades(state, cursor = null) {
   const page = await call(withQuery('/api/trades', { ...state.chosen, limit: PAGE, cursor }));
+  // With their names the rows are higher: both come at once.
+  await learnShares(page.trades);
   state.trades = cursor ? [...state.trades, ...page.trades] : page.trades;
   state.cursor = page.next_cursor;
 }

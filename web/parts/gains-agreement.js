@@ -6,6 +6,7 @@ import { agreement as t } from '../text/agreement.js';
 import { ledger } from '../text/ledger.js';
 import { figureList } from './figure-list.js';
 import { known, secret, simulated } from './figures.js';
+import { shareBits } from './share-name.js';
 import { table } from './table.js';
 import { button, h } from './view.js';
 
@@ -90,7 +91,7 @@ const shapeOf = (name, caption) => ({
   key: (line) => [line.account, line.isin ?? line.symbol, line.acquired_on, line.sold, line.status, JSON.stringify(line.report)].join(' '),
   label: (line) => `${line.symbol ?? line.isin}, ${day(line.sold)}`,
   columns: [
-    { key: 'symbol', label: t.symbol, at: 'a', show: (line) => ({ text: line.symbol ?? line.isin ?? ledger.noSymbol, kind: 'symbol' }) },
+    { key: 'symbol', label: t.symbol, at: 'a', show: shareBits },
     { key: 'sold', label: t.sold, at: 'c', show: (line) => day(line.sold) },
     { key: 'acquired', label: t.acquired, rank: 2, show: (line) => day(line.acquired_on) },
     sideOf('report', t.report, 'e'),

@@ -6,6 +6,7 @@ import { ledger } from '../text/ledger.js';
 import { reasonOf } from '../text/reasons.js';
 import { figureList } from './figure-list.js';
 import { figure, known, secret } from './figures.js';
+import { shareBits, shareName } from './share-name.js';
 import { table } from './table.js';
 import { h } from './view.js';
 
@@ -36,7 +37,7 @@ export function leftOutSection({ left_out: rows, totals_stated: stated }) {
 }
 
 /** @param {LeftOut[]} rows */
-const namesOf = (rows) => [...new Set(rows.map((row) => row.symbol ?? row.isin))].join(', ');
+const namesOf = (rows) => [...new Set(rows.map(shareName))].join(', ');
 
 /** @param {string} reason @param {LeftOut[]} rows */
 function tableOf(reason, rows) {
@@ -49,7 +50,7 @@ function tableOf(reason, rows) {
     isFixed: true,
     key: (/** @type {LeftOut} */ row) => `${row.account} ${row.isin ?? row.symbol}`,
     columns: [
-      { key: 'symbol', label: t.symbol, show: (row) => ({ text: row.symbol ?? row.isin ?? ledger.noSymbol, kind: 'symbol' }) },
+      { key: 'symbol', label: t.symbol, show: shareBits },
       { key: 'account', label: t.account, show: (row) => ledger.short(row.account) },
       figure('quantity', t.quantity, (value) => known(value, secret(quantity), t.notKnown)),
       figure('proceeds', t.proceeds, money),

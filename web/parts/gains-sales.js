@@ -7,6 +7,7 @@ import { gains as t } from '../text/gains.js';
 import { ledger } from '../text/ledger.js';
 import { reasonOf } from '../text/reasons.js';
 import { figure, known, moved, secret, simulated } from './figures.js';
+import { learnShares, shareBits } from './share-name.js';
 import { table } from './table.js';
 import { button, h, pieces } from './view.js';
 
@@ -26,6 +27,7 @@ export function salesSection(gains) {
   shown.update(sales);
   const more = async () => {
     const page = await call(withQuery('/api/trades/gains', { fy, person, cursor }));
+    await learnShares(page.sales);
     sales = [...sales, ...page.sales];
     cursor = page.next_cursor;
     shown.update(sales);
@@ -63,7 +65,7 @@ const shape = {
   key: (sale) => `${sale.sold} ${sale.account} ${sale.isin ?? sale.symbol} ${sale.quantity} ${sale.proceeds} ${sale.cost}`,
   label: (sale) => `${sale.symbol ?? sale.isin}, ${day(sale.sold)}`,
   columns: [
-    { key: 'symbol', label: t.symbol, at: 'a', show: (sale) => ({ text: sale.symbol ?? sale.isin ?? ledger.noSymbol, kind: 'symbol' }) },
+    { key: 'symbol', label: t.symbol, at: 'a', show: shareBits },
     { key: 'sold', label: t.sold, at: 'c', show: (sale) => day(sale.sold) },
     { key: 'account', label: t.account, rank: 2, show: (sale) => ledger.short(sale.account) },
     { key: 'of', label: t.quantity, phone: true, at: 'e', show: (sale) => ledger.shares(secret(quantity)(sale.quantity)) },

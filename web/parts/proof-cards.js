@@ -9,6 +9,7 @@ import { causes, reasonOf } from '../text/reasons.js';
 import { ask } from './dialog.js';
 import { figureList } from './figure-list.js';
 import { known, secret, simulated } from './figures.js';
+import { companyOf, pathOfShare, shareBits } from './share-name.js';
 import { table } from './table.js';
 import { button, h, pieces } from './view.js';
 
@@ -35,8 +36,8 @@ export function proofCard(row, act) {
   return h(
     'article',
     { class: 'panel proof-card' },
-    h('h2', null, nameOf(row), ' ', simulated(row.simulated)),
-    h('p', { class: 'small' }, [ledger.account(row.account), isin].filter(Boolean).join(' · ')),
+    h('h2', null, pieces([{ text: nameOf(row), kind: 'symbol', href: pathOfShare(row) }]), ' ', simulated(row.simulated)),
+    h('p', { class: 'small' }, [companyOf(row), ledger.account(row.account), isin].filter(Boolean).join(' · ')),
     figureList(figures),
     row.cause && h('p', { class: 'strong' }, causes[row.cause] ?? row.cause),
     h(
@@ -141,7 +142,7 @@ export function fittingList(rows) {
     isFixed: true,
     key: (/** @type {Proof} */ row) => `${row.account} ${row.isin ?? row.symbol}`,
     columns: [
-      { key: 'symbol', label: t.share, show: (row) => ({ text: nameOf(row), kind: 'symbol' }) },
+      { key: 'symbol', label: t.share, show: shareBits },
       { key: 'account', label: t.account, show: (row) => ledger.short(row.account) },
       { key: 'ledger', label: t.ledger, number: true, show: (row) => many(row.ledger) },
       { key: 'synced', label: t.broker, number: true, show: (row) => known(row.synced, many, t.notSynced) },

@@ -9,6 +9,7 @@ import { noRate, reasonOf } from '../text/reasons.js';
 import { returns as t } from '../text/returns.js';
 import { figureList } from './figure-list.js';
 import { figure, known, moved, secret } from './figures.js';
+import { learnShares, shareBits, shareName } from './share-name.js';
 import { table } from './table.js';
 import { h, pieces, put } from './view.js';
 
@@ -21,7 +22,8 @@ export function showReturns(into) {
   let isOver = false;
   let draw = () => {};
   Promise.all([call('/api/trades/returns'), call('/api/trades/gains')]).then(
-    ([returns, gains]) => {
+    async ([returns, gains]) => {
+      await learnShares([...returns.holdings, ...returns.left_out]);
       draw = () => put(into, ...partsOf(returns, gains));
       if (!isOver) draw();
     },
@@ -70,7 +72,7 @@ function figuresOf({ xirr, xirr_reason: reason, absolute_pct: absolute, benchmar
 
 /** What the return is without, in one line that opens. @param {Returns} returns */
 function leftOutOf({ left_out: rows }) {
-  const { shares, groups, besides } = notIn(rows);
+  const { shares, groups, besides } = notIn(rows, shareName);
   if (rows.length === 0) return h('p', { class: 'muted' }, t.allIn);
   const others = besides.map((code) => reasonOf(code)[0].toLowerCase()).join(', ');
   const head = [shares > 0 && t.without(shares), others && `${t.besides} ${others}`].filter(Boolean).join(', ');
@@ -99,7 +101,7 @@ function tableOf(holdings) {
     key: (/** @type {Holding} */ row) => row.isin ?? row.symbol ?? '',
     label: (row) => row.symbol ?? row.isin ?? '',
     columns: [
-      { key: 'symbol', of: 'symbol', label: t.share, at: 'a', show: (row) => ({ text: row.symbol ?? row.isin ?? '', kind: 'symbol' }) },
+      { key: 'symbol', of: 'symbol', label: t.share, at: 'a', show: shareBits },
       {
         of: 'xirr',
         label: t.xirr,

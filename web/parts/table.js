@@ -76,7 +76,6 @@ export function table(shape) {
       draw();
     },
     shown: () => shown,
-    redraw: draw,
     /** The columns and rows of a file of the table as it stands. */
     filed: () => ({ columns: listed.filter(({ csv, phone }) => csv && !phone), rows: shown }),
   };

@@ -3,10 +3,11 @@ import { call, withQuery } from '../data/api.js';
 import { begin } from '../data/begun-entry.js';
 import { UNKNOWN, day, isKnown, price, quantity, rupees } from '../data/format.js';
 import { entryOf, symbolOf } from '../data/ledger.js';
-import { learnSymbols, nameOf, symbolOfIsin } from '../data/names.js';
+import { symbolOfIsin } from '../data/names.js';
 import { ledger } from '../text/ledger.js';
 import { trades as t } from '../text/trades.js';
 import { figure, known, secret } from './figures.js';
+import { companyOf } from './share-name.js';
 import { table } from './table.js';
 import { attr, button, h, pathOf, put, say } from './view.js';
 
@@ -51,8 +52,6 @@ export function tradeList(act) {
     update({ trades, cursor, chosen, accounts }) {
       drawAccounts(inputs[1], accounts);
       shown.update(trades);
-      const isins = trades.filter((trade) => !symbolOf(trade)).flatMap(({ isin }) => isin ?? []);
-      learnSymbols(isins).then((isAny) => isAny && shown.redraw());
       none.hidden = trades.length > 0;
       say(none, Object.values(chosen).some(Boolean) ? t.none : t.noneYet);
       shown.node.hidden = trades.length === 0;
@@ -91,12 +90,6 @@ function drawAccounts(select, accounts) {
 
 /** Its symbol, also where the file has the broker's own code. @param {Trade} trade */
 const listedOf = (trade) => symbolOf(trade) ?? (trade.segment === 'EQ' ? symbolOfIsin(trade.isin) : null);
-
-/** A broker's own code says little: with it stands the company. @param {Trade} trade @returns {Bit[]} */
-function companyOf(trade) {
-  const name = symbolOf(trade) ? null : nameOf(listedOf(trade) ?? '');
-  return name ? [' ', { text: name, kind: 'company' }] : [];
-}
 
 /** @param {string} side */
 const sideOf = (side) => ledger.sides[/** @type {'buy' | 'sell'} */ (side)] ?? side;
@@ -145,10 +138,11 @@ function shapeOf(act) {
         at: 'a',
         show: (trade) => {
           const symbol = listedOf(trade);
+          const company = companyOf(trade);
           return [
             { text: trade.symbol, kind: 'symbol', href: symbol ? pathOf(symbol) : undefined },
             ...marksOf(trade),
-            ...companyOf(trade),
+            ...(company ? [' ', { text: company, kind: 'company' }] : []),
           ];
         },
       },

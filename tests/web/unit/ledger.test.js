@@ -107,6 +107,10 @@ test('the demo has files, and real brokers have none here', () => {
   const files = demoFiles(pages, accounts);
   assert.equal(files[0].href, 'http://127.0.0.2:8081/files/a/SA0001/tradebook.csv');
   assert.ok(files.length === 4 && files.every(({ account }) => account === 'a'));
+  // A file of broker B adds the number of an account, by which the simulator has none.
+  const ids = [{ kind: 'broker_b_account', id: '8500000001' }, { kind: 'broker_b_user', id: 'SB000001' }];
+  const both = demoFiles(pages, [accounts[0], { ...accounts[1], client_ids: ids }]);
+  assert.deepEqual([both.length, both[4].href], [7, 'http://127.0.0.2:8081/files/b/SB000001/all-transactions.csv']);
   assert.deepEqual(demoFiles({ a: 'https://kite.example/connect/login', b: '' }, accounts), []);
   assert.deepEqual(demoFiles(null, accounts), []);
 });
