@@ -13,4 +13,5 @@ pub(crate) mod known_closes;
 pub(crate) mod market_phase;
 pub(crate) mod poll;
 pub(crate) mod snapshot;
+pub(crate) mod tick_log;
 pub(crate) mod ticking;
