@@ -17,6 +17,7 @@ mod public_demo;
 mod reload;
 mod start;
 mod start_error;
+mod status_line;
 
 pub use assemble::assemble;
 pub use commands::serve;
