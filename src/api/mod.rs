@@ -40,6 +40,7 @@ mod replies;
 mod router;
 mod routes;
 mod search;
+mod session;
 mod signals;
 mod snapshot;
 mod state;

@@ -8,7 +8,7 @@ use crate::api::call::Keys::{Any, Never, With};
 use crate::api::call::{Access, Handler, Keys, Route};
 use crate::api::{
     account, activation, candles, description, health, journal, journal_search, keys, mcp, movers,
-    portfolio, quotes, search, signals, snapshot, stream, trades, watchlists,
+    portfolio, quotes, search, session, signals, snapshot, stream, trades, watchlists,
 };
 use crate::base::Broker::{A, B};
 use crate::base::Scope::{
@@ -144,7 +144,7 @@ pub const ROUTES: &[Route] = &[
         "Creates an account and logs it in"),
     route((Post, "/api/auth/login"), Public, Never, account::login,
         "Gives an access token for an e-mail and password"),
-    route((Get, "/api/auth/session"), Public, Any, account::read,
+    route((Get, "/api/auth/session"), Public, Any, session::read,
         "Who is logged in, and until when"),
     route((Post, "/api/auth/logout"), User, Never, account::logout,
         "Revokes the access token of the request"),
