@@ -17,7 +17,7 @@ use crate::config::Config;
 use crate::config::check::missing_key;
 use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::composed::{Loaded, Reread};
-use crate::config::env_file::{Environment, Flags};
+use crate::config::environment::{Environment, Flags};
 use crate::config::fault::Fault;
 use crate::config::load::{effective, load_with};
 use crate::config::settings::template;

@@ -16,7 +16,7 @@ use crate::config::check::missing_key;
 use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::composed::Loaded;
 use crate::config::composed::PACKAGE_STATE_DIR;
-use crate::config::env_file::{Environment, Flags};
+use crate::config::environment::{Environment, Flags};
 use crate::config::fault::{Fault, Origin, report};
 use crate::config::load::load_with;
 use crate::config::{Config, env_file};

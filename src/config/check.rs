@@ -10,7 +10,7 @@ use super::composed::Config;
 use super::secrets::SECRETS;
 use crate::base::Network;
 use crate::config::composed::Loaded;
-use crate::config::env_file::Environment;
+use crate::config::environment::Environment;
 use crate::config::fault::{Fault, Origin};
 use crate::config::secrets::SHARED_PREFIX;
 use crate::config::settings::{REMOVED, is_known};
@@ -263,7 +263,7 @@ fn is_stray(name: &str) -> bool {
 mod tests {
     use super::super::load::load;
     use super::*;
-    use crate::config::env_file::Flags;
+    use crate::config::environment::Flags;
 
     fn load_env(pairs: &[(&str, &str)]) -> Result<Loaded, Vec<Fault>> {
         load(&Flags::new(), &Environment::from_pairs(pairs.iter().copied()))

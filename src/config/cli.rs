@@ -11,7 +11,7 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::settings::{Group, SETTINGS, Setting};
-use crate::config::env_file::Flags;
+use crate::config::environment::Flags;
 
 /// The settings that a command takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::config::composed::{Config, Loaded};
-use crate::config::env_file::{Environment, Flags, NotText};
+use crate::config::environment::{Environment, Flags, NotText};
 use crate::config::fault::{Fault, Origin};
 use crate::config::outside::{Bare, Kind};
 use crate::config::refused::Refused;
@@ -364,7 +364,7 @@ mod tests {
 mod effective_tests {
     use super::super::load::load;
     use super::*;
-    use crate::config::env_file::{Environment, Flags};
+    use crate::config::environment::{Environment, Flags};
 
     #[test]
     fn settings_in_force_are_shown_with_origins_and_without_secrets() {

@@ -10,6 +10,7 @@ pub(crate) mod check;
 pub mod cli;
 pub(crate) mod composed;
 pub mod env_file;
+pub(crate) mod environment;
 pub mod fault;
 pub mod load;
 pub(crate) mod outside;

@@ -17,7 +17,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::composed::Config;
 use crate::config::composed::Loaded;
-use crate::config::env_file::{Environment, NotText};
+use crate::config::environment::{Environment, NotText};
 use crate::config::fault::{Fault, Origin};
 use crate::config::outside;
 use crate::config::outside::{Bare, Kind, SECRET_BYTES_MAX};
@@ -250,7 +250,7 @@ fn warn_if_open(name: &str, path: &Path, warnings: &mut Vec<String>) {
 mod tests {
     use super::super::load::load;
     use super::*;
-    use crate::config::env_file::Flags;
+    use crate::config::environment::Flags;
 
     fn directory_with(file: &str, bytes: &[u8]) -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();

@@ -622,7 +622,7 @@ mod tests {
 mod template_tests {
     use super::super::load::load;
     use super::*;
-    use crate::config::env_file::{Environment, Flags};
+    use crate::config::environment::{Environment, Flags};
 
     const FILE: &str = include_str!("../../systemd/bhav.env");
 
