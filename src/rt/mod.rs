@@ -11,6 +11,7 @@
 
 pub(crate) mod arenas;
 pub mod coroutines;
+mod edge_liveness;
 pub(crate) mod group_commit;
 pub mod lanes;
 pub mod moving;
@@ -22,7 +23,7 @@ pub mod staged;
 pub mod threads;
 pub(crate) mod unix_signals;
 
-pub(crate) use coroutines::EdgeLiveness;
+pub(crate) use edge_liveness::EdgeLiveness;
 pub use group_commit::Batch;
 pub(crate) use group_commit::{BatchSpec, BatchStats, COMMIT_SIZES, Ledger};
 pub use lanes::{Lane, LaneError, LaneSpec, Refused, Ticket};
