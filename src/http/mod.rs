@@ -25,9 +25,10 @@ pub use crate::http::message::conditional::{Preconditions, Verdict};
 pub use crate::http::message::problem::Problem;
 #[cfg(test)]
 pub(crate) use crate::http::message::problem::ProblemDocument;
+pub(crate) use document::owned_body::OwnedBody;
 pub(crate) use document::published::Made;
 pub use document::published::{Published, PublishedJson};
-pub(crate) use document::variants::{CachePolicy, OwnedBody, Variants};
+pub(crate) use document::variants::{CachePolicy, Variants};
 pub use message::head::Method;
 pub use message::request::Request;
 pub use message::response::Response;

@@ -2,7 +2,7 @@
 
 use crate::market::figures::{percent, raw, shortest};
 use crate::support::{SNAPSHOT, Scene, TRADING, members, until};
-use bhav::http::message::response::imf_fixdate;
+use bhav::http::message::date::imf_fixdate;
 use bhav::sim::SimSettings;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
 

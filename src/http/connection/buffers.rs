@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use zeroize::Zeroize;
 
 use crate::base::wipe;
-use crate::http::document::variants::OwnedBody;
+use crate::http::document::owned_body::OwnedBody;
 use crate::http::message::head::KnownHeads;
 
 /// Maximum number of bytes read at once. Any usual request fits.

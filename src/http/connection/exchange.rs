@@ -11,7 +11,7 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::base::Clock;
 use crate::http::Method;
 use crate::http::connection::buffers::Buffers;
-use crate::http::document::variants::OwnedBody;
+use crate::http::document::owned_body::OwnedBody;
 use crate::http::message::chunked::{ChunkFault, Chunked};
 use crate::http::message::head::{Framing, Head, KnownHeads, Parsed, Span};
 use crate::http::message::head_fault::HeadFault;

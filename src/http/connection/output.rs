@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::http::connection::backpressure::{Cut, Held};
 use crate::http::connection::buffers::Buffers;
 use crate::http::connection::dispatch::{Connection, Timed};
-use crate::http::document::variants::{LARGE_BYTES, OwnedBody};
+use crate::http::document::owned_body::{LARGE_BYTES, OwnedBody};
 use crate::http::server::connection_table::Waker;
 use crate::http::server::shared::Serve;
 use crate::rt::readiness::WOKEN;

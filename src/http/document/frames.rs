@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::http::document::variants::OwnedBody;
+use crate::http::document::owned_body::OwnedBody;
 
 /// Bytes before the payload: its length in at most eight hexadecimal digits, and a line end.
 const CHUNK_HEAD_BYTES_MAX: usize = 10;

@@ -6,6 +6,7 @@ pub mod coding;
 pub mod events;
 pub mod frames;
 pub mod negotiate;
+pub mod owned_body;
 pub mod prepared;
 pub mod published;
 pub mod variants;

@@ -4,6 +4,7 @@ pub mod authority;
 pub mod chunked;
 pub mod codings;
 pub mod conditional;
+pub mod date;
 pub mod head;
 pub(crate) mod head_fault;
 pub mod problem;

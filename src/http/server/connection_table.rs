@@ -14,7 +14,7 @@ use may::io::WaitIoWaker;
 use parking_lot::Mutex;
 
 use crate::base::Clock;
-use crate::http::message::response::DateCell;
+use crate::http::message::date::DateCell;
 use crate::ops::Counter;
 use crate::rt::moving::Parker;
 use crate::rt::poll::Bell;

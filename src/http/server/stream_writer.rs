@@ -26,7 +26,7 @@ use super::shared::{Serve, Shared};
 use crate::http::Group;
 use crate::http::connection::backpressure::{Cut, Held};
 use crate::http::document::frames::{Frame, Frames, Framing};
-use crate::http::document::variants::OwnedBody;
+use crate::http::document::owned_body::OwnedBody;
 use crate::rt::poll::{Bell, Poll, Report};
 use crate::rt::{coroutines, threads};
 
