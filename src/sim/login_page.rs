@@ -6,7 +6,7 @@
 //! A real app has its return address registered. Here the page shows the address, so that a person
 //! whose browser reaches the service under another name can change it.
 
-use crate::sim::faults::LOGIN_A;
+use crate::sim::routes::LOGIN_A;
 use crate::sim::server::message::{Answer, Content, pairs};
 use crate::sim::world::{Call, is_or_follows};
 

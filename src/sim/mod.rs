@@ -18,6 +18,7 @@ mod limits;
 mod login_page;
 mod public;
 mod router;
+mod routes;
 mod server;
 mod sessions;
 mod simulator;

@@ -10,7 +10,8 @@ use flate2::write::GzEncoder;
 
 use crate::sim::broker_a::ticker;
 use crate::sim::fault_kinds::{Kind, Upstream};
-use crate::sim::faults::{Instead, LOGIN_A, LOGIN_B, find, upstream_of};
+use crate::sim::faults::Instead;
+use crate::sim::routes::{LOGIN_A, LOGIN_B, find, upstream_of};
 use crate::sim::server::message::{Answer, Content, Delivery, Reply, Request};
 use crate::sim::world::{Call, World};
 use crate::sim::{broker_a, broker_b, control, login_page, public, trade_files};

@@ -1,6 +1,7 @@
 //! Broker A, simulated: its API (`api`), portfolio, quotes and ticker.
 
 mod api;
+mod history;
 pub(crate) mod packets;
 pub(crate) mod portfolio;
 pub(super) mod quotes;
