@@ -9,6 +9,7 @@
 
 pub(crate) mod candle_work;
 pub(crate) mod demand;
+mod entry;
 pub mod freshness;
 pub mod l1;
 pub mod l2;
@@ -17,9 +18,10 @@ pub mod pending;
 pub mod responses;
 
 pub(crate) use candle_work::CandleWork;
+pub use entry::Peek;
 pub use freshness::{FreshnessRules, SourceRules};
 pub(crate) use l1::{Freshness, Hit};
-pub use l1::{Kept, L1, Limits, Peek, Vouched};
+pub use l1::{Kept, L1, Limits, Vouched};
 pub(crate) use l2::L2Error;
 pub use l2::sqlite::SqliteL2;
 pub use l2::{Kind, SecondLevel};
