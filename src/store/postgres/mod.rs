@@ -15,6 +15,7 @@ mod faults_tests;
 pub(super) mod lease;
 mod migrations;
 mod store;
+mod target;
 #[cfg(test)]
 pub(super) mod test_server;
 mod transactions;
