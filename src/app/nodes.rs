@@ -14,7 +14,7 @@ use crate::nodes::cluster::{Relay, Shared, SharedTokens};
 use crate::nodes::lease::{Authority, LeaseTimes};
 use crate::nodes::lease_thread::LeaseParts;
 use crate::nodes::limits::SharedLimits;
-use crate::nodes::relay::publisher::{RelayParts, ValkeyRelay};
+use crate::nodes::relay::valkey_relay::{RelayParts, ValkeyRelay};
 use crate::nodes::{Lead, Nodes};
 use crate::rt::{Lane, LaneSpec};
 

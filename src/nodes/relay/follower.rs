@@ -12,16 +12,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use redis::{ConnectionLike, RedisResult, Script};
+use redis::Script;
 
 use crate::base::{BoundedMap, Clock, Symbol};
-use crate::cache::l2::codec;
 use crate::nodes::cluster::RelayReading;
-use crate::nodes::relay::encoding::{decode, decode_wanted};
-use crate::nodes::relay::update::{Aged, MESSAGE_BYTES_MAX, SYMBOLS_MAX, Update};
+use crate::nodes::relay::encoding::decode_wanted;
+use crate::nodes::relay::kept::{opened, read_kept};
+use crate::nodes::relay::update::{MESSAGE_BYTES_MAX, SYMBOLS_MAX, Update};
 use crate::nodes::valkey::keys::{RELAY, RELAY_QUOTES};
 use crate::nodes::valkey::{
-    Client, Connection, Deadlines, Distrust, Installation, KeptKey, Key, Namespace, NamespaceKeys,
+    Client, Connection, Deadlines, Distrust, Installation, KeptKey, Namespace, NamespaceKeys,
     Opened, Server, Signed, script,
 };
 use crate::rt::outbound::BackOff;
@@ -52,9 +52,6 @@ const READ: Deadlines = Deadlines { connect_ms: 500, call_ms: 2_000 };
 
 /// The rows of the reading script's keys.
 const ROWS: [&KeptKey; 2] = [RELAY, RELAY_QUOTES];
-/// Most bytes that are read at once: the largest message, and as much again for quotes that are
-/// kept and not in it. What is larger was not told by a leader.
-const KEPT_BYTES_MAX: usize = 4 * MESSAGE_BYTES_MAX;
 
 /// Takes an update, or returns it while the one before waits. A returned update is passed again,
 /// merged with later ones.
@@ -503,74 +500,6 @@ impl Sequence {
         self.0 = Some((epoch, seq, sent_ms));
         Some(true)
     }
-}
-
-// ---- Kept
-//
-// Reads all that the server keeps of the relay, in one consistent piece.
-
-struct Kept {
-    /// `None` if nobody has published for long.
-    state: Option<Update>,
-    /// The server's time.
-    server_ms: u64,
-    /// Distrusted values.
-    distrusted: Vec<(Distrust, Signed)>,
-    /// Places of keys that no node has written.
-    foreign: Vec<usize>,
-}
-
-/// The server's time, the newest message, quotes by symbol, and what no node has written.
-type Everything = (u64, Option<Vec<u8>>, Vec<(Vec<u8>, Vec<u8>)>, Vec<usize>);
-
-fn read_kept(
-    read: &Script,
-    namespace_keys: &NamespaceKeys,
-    to: &mut dyn ConnectionLike,
-) -> RedisResult<Kept> {
-    let mut read = read.prepare_invoke();
-    read.key(namespace_keys.keys.key(Key::Relay))
-        .key(namespace_keys.keys.key(Key::RelayQuotes))
-        .arg(KEPT_BYTES_MAX);
-    let (server_ms, head, quotes, foreign): Everything = read.invoke(to)?;
-    let mut kept = Kept { state: None, server_ms, distrusted: Vec::new(), foreign };
-    let Some(head) = head else { return Ok(kept) };
-    match opened(namespace_keys, Signed::Head, &head) {
-        Ok(mut state) => {
-            state.grow_older(server_ms.saturating_sub(state.sent_ms));
-            for (key, value) in quotes.iter().take(SYMBOLS_MAX) {
-                match aged(namespace_keys, key, value, server_ms) {
-                    Ok(aged) => state.quotes.push(aged),
-                    Err(cause) => kept.distrusted.push((cause, Signed::Quote)),
-                }
-            }
-            kept.state = Some(state);
-        }
-        Err(cause) => kept.distrusted.push((cause, Signed::Head)),
-    }
-    Ok(kept)
-}
-
-/// Opens a message that a leader of ours signed.
-fn opened(namespace_keys: &NamespaceKeys, kind: Signed, value: &[u8]) -> Result<Update, Distrust> {
-    let opened = namespace_keys.open(kind, b"", value).ok_or(Distrust::Forged)?;
-    decode(opened.epoch, opened.number, opened.body).ok_or(Distrust::Unreadable)
-}
-
-fn aged(
-    namespace_keys: &NamespaceKeys,
-    key: &[u8],
-    value: &[u8],
-    server_ms: u64,
-) -> Result<Aged, Distrust> {
-    let opened = namespace_keys.open(Signed::Quote, key, value).ok_or(Distrust::Forged)?;
-    let key = std::str::from_utf8(key).ok();
-    let quote = key.and_then(|key| codec::decode(key, opened.body)).ok_or(Distrust::Unreadable)?;
-    let age_ms = match opened.number {
-        0 => Aged::NEVER_MS,
-        vouched_ms => server_ms.saturating_sub(vouched_ms),
-    };
-    Ok(Aged { quote, age_ms })
 }
 
 // ---- Counters

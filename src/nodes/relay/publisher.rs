@@ -1,26 +1,21 @@
 //! Messages of this node. A leader sends updates, fenced by its epoch. Any node sends wanted
 //! symbols, encrypted tokens and notices of changes. Calls block, by deadlines; none is repeated.
 
-use std::io;
 use std::sync::Arc;
 
-use crossbeam_channel::bounded;
 use parking_lot::Mutex;
 use redis::Script;
 
 use crate::base::{Clock, Symbol};
 use crate::cache::l2::codec;
-use crate::nodes::cluster::{Relay, RelayReading, SendError, SharedTokens, TokenEvent};
+use crate::nodes::cluster::SendError;
 use crate::nodes::relay::encoding::{encode, encode_wanted};
-use crate::nodes::relay::follower::{Follower, Inbox, Put};
 use crate::nodes::relay::update::{MESSAGE_BYTES_MAX, SYMBOLS_MAX, Update};
-use crate::nodes::tokens::{ExchangeParts, HEARD_MAX, start_exchange};
 use crate::nodes::valkey::keys::{FENCE, FENCE_MS, RELAY, RELAY_QUOTES};
 use crate::nodes::valkey::{
     Client, Deadlines, Distrust, Installation, KeptKey, Key, NamespaceKeys, Server, Signed,
     ValkeyError, script,
 };
-use crate::rt::threads::Stoppable;
 use crate::store::Epoch;
 
 /// A late message is worth little: the next round comes in a second.
@@ -257,86 +252,5 @@ impl Publisher {
         let told: Told = self.updates.call(|to| script.invoke(to))?;
         self.note_server_ms(told.1);
         Ok(told)
-    }
-}
-
-// ---- Relay
-//
-// Both directions over one server, with the exchange of tokens.
-
-/// The other nodes, over one server.
-pub(crate) struct ValkeyRelay {
-    publisher: Arc<Publisher>,
-    // Dropped before the follower, from which it receives.
-    _tokens: Stoppable,
-    follower: Arc<Follower>,
-}
-
-/// The parts of the relay.
-pub(crate) struct RelayParts {
-    pub server: Arc<Server>,
-    /// Messages and kept values are signed for it, and brokers' tokens of the day are encrypted.
-    pub installation: Arc<Installation>,
-    pub node: String,
-    /// Takes updates of the leader.
-    pub update: Put,
-    /// Called when another node has changed accounts or tokens.
-    pub changed: Box<dyn Fn() + Send>,
-    pub tokens: SharedTokens,
-    pub clock: Clock,
-}
-
-impl ValkeyRelay {
-    /// Starts to receive, and to exchange tokens.
-    ///
-    /// # Errors
-    /// A thread cannot be started.
-    pub(crate) fn start(parts: RelayParts) -> io::Result<Self> {
-        let RelayParts { server, installation, node, update, changed, tokens, clock } = parts;
-        let (send, heard) = bounded(HEARD_MAX);
-        let counts = Arc::clone(&tokens.counts);
-        // Encrypted token messages are dropped when the queue is full. The sender repeats them.
-        let sealed = Box::new(move |bytes| {
-            if send.try_send(bytes).is_err() {
-                counts.increment(TokenEvent::Dropped);
-            }
-        });
-        let inbox = Inbox { update, sealed, changed };
-        let follower = Arc::new(Follower::start(&server, &installation, inbox)?);
-        let publisher = Arc::new(Publisher::new(&server, &installation, &node));
-        let sends = Arc::clone(&publisher);
-        let receives = Arc::clone(&follower);
-        let _tokens = start_exchange(ExchangeParts {
-            send: Box::new(move |sealed| sends.pass_on(sealed).is_ok()),
-            heard,
-            connects: Box::new(move || receives.reading().connects),
-            installation,
-            node,
-            tokens,
-            clock,
-        })?;
-        Ok(Self { publisher, _tokens, follower })
-    }
-}
-
-impl Relay for ValkeyRelay {
-    fn send(&self, epoch: Epoch, update: Update) -> Result<(), SendError> {
-        self.publisher.publish(epoch, update)
-    }
-
-    fn want(&self, symbols: &[Symbol]) -> Result<(), SendError> {
-        self.publisher.want(symbols)
-    }
-
-    fn notify_changes(&self) -> Result<(), SendError> {
-        self.publisher.notify_changes()
-    }
-
-    fn wanted(&self) -> Vec<Symbol> {
-        self.follower.wanted()
-    }
-
-    fn reading(&self) -> RelayReading {
-        self.follower.reading()
     }
 }

@@ -7,11 +7,12 @@ use std::sync::atomic::Ordering::SeqCst;
 use rustix::process::Signal;
 
 use super::*;
+use crate::cache::l2::codec;
 use crate::nodes::cluster::SendError;
 use crate::nodes::relay::Publisher;
 use crate::nodes::relay::encoding::{encode, encode_wanted};
-use crate::nodes::relay::update::Evening;
 use crate::nodes::relay::update::tests::{least, quote};
+use crate::nodes::relay::update::{Aged, Evening};
 use crate::nodes::valkey::installation::tests::{SECRET, installation, of};
 use crate::nodes::valkey::testing::TestServer;
 
