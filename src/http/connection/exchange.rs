@@ -238,9 +238,7 @@ impl<S: Serve> Exchange<'_, S> {
             // TLS for us (RFC 9110 7.4).
             Parsed::Complete if head.https && !self.peer.is_trusted(&settings.trusted_proxies) => {
                 let about = About::of(head, arrived);
-                let detail = "An https target came over a connection without TLS.";
-                let problem = Problem::new(421, "misdirected_request", detail);
-                return self.refuse(buffers, &about, &problem);
+                return self.refuse(buffers, &about, &without_tls());
             }
             Parsed::Complete => {}
         }
@@ -274,11 +272,24 @@ impl<S: Serve> Exchange<'_, S> {
             }
             None => BodyReader::Chunked(Chunked::default()),
         };
-        if head.expects_continue && available == 0 {
+        self.begin_body(buffers, head_start..body_start, reader, limits)
+    }
+
+    /// Begins to collect the body that the head at `head` announces.
+    fn begin_body(
+        &mut self,
+        buffers: &mut Buffers,
+        head: Range<usize>,
+        reader: BodyReader,
+        limits: BodyLimits,
+    ) -> Step {
+        let parsed = buffers.heads.head();
+        if parsed.expects_continue && buffers.input_bytes == head.end {
             buffers.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
-        let about = About::of(head, &input[head_start..body_start]);
-        let head = Zeroizing::new(buffers.input[head_start..body_start].to_vec());
+        let bytes = &buffers.input[head];
+        let about = About::of(parsed, bytes);
+        let head = Zeroizing::new(bytes.to_vec());
         let partial = PartialRequest { head, body: Collected::default(), reader, limits, about };
         *self.stage = Stage::Body(Box::new(partial));
         Step::Again
@@ -486,17 +497,7 @@ impl<S: Serve> Exchange<'_, S> {
         let handled = catch_unwind(AssertUnwindSafe(|| serve(service, &request, &mut response)));
         if handled.is_err() || response.status == 0 {
             self.shared.stats.handler_panics.increment();
-            response.out.truncate(before);
-            *response.owned = None;
-            response.stream = None;
-            response.status = 0;
-            response.close();
-            let problem = Problem::internal();
-            let id = response.problem(&problem);
-            tracing::error!(
-                request_id = id,
-                "a request failed by a fault of this program (a panic, or no response)"
-            );
+            answer_failure(&mut response, before);
         }
         if let (false, Some(owned)) = (body.is_empty(), &mut *response.owned) {
             owned.keep_secret();
@@ -557,6 +558,27 @@ impl<S: Serve> Exchange<'_, S> {
         self.answered += 1;
         Step::End(Next::Close { unread_input: true })
     }
+}
+
+/// Answers in place of a handler that failed. What it wrote begins at `before` in the output.
+#[cold]
+fn answer_failure(response: &mut Response<'_>, before: usize) {
+    response.out.truncate(before);
+    *response.owned = None;
+    response.stream = None;
+    response.status = 0;
+    response.close();
+    let problem = Problem::internal();
+    let id = response.problem(&problem);
+    tracing::error!(
+        request_id = id,
+        "a request failed by a fault of this program (a panic, or no response)"
+    );
+}
+
+fn without_tls() -> Problem {
+    let detail = "An https target came over a connection without TLS.";
+    Problem::new(421, "misdirected_request", detail)
 }
 
 fn malformed_body() -> Problem {
