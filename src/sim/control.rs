@@ -97,24 +97,11 @@ pub(crate) fn answer(world: &World, request: &Request, path: &str) -> Answer {
                 logins.expire_codes();
                 Ok(map([("expired", logins.expire_tokens().into())]))
             }
-            ("POST", "broker_a/holdings") => {
-                body(request).and_then(|order| world.accounts.lock().set_broker_a(order)).map(rows)
-            }
-            ("POST", "broker_b/holdings") => {
-                body(request).and_then(|order| world.accounts.lock().set_broker_b(order)).map(rows)
-            }
-            ("POST", "broker_a/positions") => body(request)
-                .and_then(|order| world.accounts.lock().set_positions(false, order))
-                .map(rows),
-            ("POST", "broker_b/positions") => body(request)
-                .and_then(|order| world.accounts.lock().set_positions(true, order))
-                .map(rows),
-            ("POST", "broker_a/trades") => body(request)
-                .and_then(|order| world.accounts.lock().set_trades(false, order))
-                .map(rows),
-            ("POST", "broker_b/trades") => body(request)
-                .and_then(|order| world.accounts.lock().set_trades(true, order))
-                .map(rows),
+            (
+                "POST",
+                account @ ("broker_a/holdings" | "broker_a/positions" | "broker_a/trades"
+                | "broker_b/holdings" | "broker_b/positions" | "broker_b/trades"),
+            ) => set_account(world, request, account).map(rows),
             ("POST", "broker_a/instruments") => body(request).map(|order: ListingOrder| {
                 let rows = order.insert.len();
                 *world.listing.lock() = order;
@@ -200,6 +187,24 @@ fn set_token(world: &World, given: TokenBody) -> Result<Value, String> {
 fn share<'a>(world: &'a World, symbol: &str) -> Result<&'a Instrument, String> {
     let named = world.universe.by_key(symbol).filter(|named| !named.is_index);
     named.ok_or_else(|| format!("no share {symbol:?}"))
+}
+
+/// Sets what an account at a broker has, by the path of its control route. Returns the number of
+/// rows.
+fn set_account(world: &World, request: &Request, path: &str) -> Result<usize, String> {
+    let accounts = || world.accounts.lock();
+    match path {
+        "broker_a/holdings" => body(request).and_then(|order| accounts().set_broker_a(order)),
+        "broker_b/holdings" => body(request).and_then(|order| accounts().set_broker_b(order)),
+        "broker_a/positions" => {
+            body(request).and_then(|order| accounts().set_positions(false, order))
+        }
+        "broker_b/positions" => {
+            body(request).and_then(|order| accounts().set_positions(true, order))
+        }
+        "broker_a/trades" => body(request).and_then(|order| accounts().set_trades(false, order)),
+        _ => body(request).and_then(|order| accounts().set_trades(true, order)),
+    }
 }
 
 fn rows(count: usize) -> Value {
