@@ -160,24 +160,17 @@ fn uptime_ms(seen: &Scheduler) -> u64 {
 
 fn health(seen: &Scheduler) -> Health {
     let context = &seen.context;
-    let l1 = context.l1.stats();
     let store = context.store.health();
     let writes = store.writer.committed;
     let commits = store.writer.commits;
-    let L2Stats { backend, hits, misses, errors, .. } = context.l2.stats();
-    let cache_l2 = HealthCacheL2 { backend, hits, misses, errors };
+    let cache_l2 = cache_l2(context);
     let warmers = warmers(seen, cache_l2.backend);
     let feeds = HealthFeeds {
         broker_a: feed(seen, Some(&seen.quotes.feeds.broker_a)),
         public: feed(seen, seen.quotes.feeds.public.as_ref()),
     };
-    let stores_work = cache_l2.backend != CacheBackend::None
-        && store.state == StoreState::Ok
-        && !context.auth.changes().is_some_and(|reading| reading.is_outdated)
-        && context.refusals.in_force().is_empty();
+    let stores_work = stores_work(context, cache_l2.backend, store.state);
     let (leader, epoch) = leadership(seen).unzip();
-    let waiting =
-        [Class::Listed, Class::Unlisted].map(|class| context.pending.stats(class).waiters);
     Health {
         status: service_state(seen, &warmers, &feeds, stores_work),
         version: exit::VERSION.into(),
@@ -187,21 +180,12 @@ fn health(seen: &Scheduler) -> Health {
         epoch,
         leader,
         relay: relay(seen),
-        changes: context.auth.changes().map(|reading| {
-            let ChangesReading { applied, age_ms, .. } = reading;
-            HealthChanges { applied, age_ms }
-        }),
+        changes: changes(context),
         database: store.state,
         signing_key: context.auth.key_state(),
         keys: keys(&context.auth.api_keys),
         store: HealthStore { writes, commits, refused: store.refused },
-        cache_l1: HealthCacheL1 {
-            size: l1.size,
-            hits: l1.hits,
-            misses: l1.misses,
-            evictions: l1.evictions,
-            waiting: waiting.iter().sum(),
-        },
+        cache_l1: cache_l1(context),
         cache_answers: context.responses.stats(),
         cache_l2,
         warmers,
@@ -227,6 +211,37 @@ fn health(seen: &Scheduler) -> Health {
         // What the reporter adds.
         ..Health::default()
     }
+}
+
+/// Whether the database and the second cache level work, and the shared server refuses nothing.
+fn stores_work(context: &WarmerContext, cache: CacheBackend, store: StoreState) -> bool {
+    cache != CacheBackend::None
+        && store == StoreState::Ok
+        && !context.auth.changes().is_some_and(|reading| reading.is_outdated)
+        && context.refusals.in_force().is_empty()
+}
+
+fn cache_l1(context: &WarmerContext) -> HealthCacheL1 {
+    let l1 = context.l1.stats();
+    let waiting =
+        [Class::Listed, Class::Unlisted].map(|class| context.pending.stats(class).waiters);
+    HealthCacheL1 {
+        size: l1.size,
+        hits: l1.hits,
+        misses: l1.misses,
+        evictions: l1.evictions,
+        waiting: waiting.iter().sum(),
+    }
+}
+
+fn cache_l2(context: &WarmerContext) -> HealthCacheL2 {
+    let L2Stats { backend, hits, misses, errors, .. } = context.l2.stats();
+    HealthCacheL2 { backend, hits, misses, errors }
+}
+
+fn changes(context: &WarmerContext) -> Option<HealthChanges> {
+    let ChangesReading { applied, age_ms, .. } = context.auth.changes()?;
+    Some(HealthChanges { applied, age_ms })
 }
 
 fn keys(keys: &ApiKeys) -> HealthKeys {

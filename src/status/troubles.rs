@@ -11,7 +11,9 @@ use crate::base::span::span;
 use crate::base::{Broker, ByBroker, Source, clock};
 use crate::status::diagnoses;
 use crate::status::diagnoses::Trouble;
-use crate::views::health::{Feed, Health, HealthClock, HealthLog, HealthTrouble, LaneReport};
+use crate::views::health::{
+    Feed, Health, HealthClock, HealthLog, HealthTrouble, HealthWarmers, LaneReport,
+};
 use crate::views::states::{
     CacheBackend, ExposedReason, FeedState, KeyState, ServiceState, Severity, WarmerState,
 };
@@ -89,15 +91,7 @@ pub(crate) fn find_troubles(health: &Health, beside: &Beside) -> Vec<Trouble> {
         diagnoses::NO_METRICS.trouble(cause.unwrap_or_default())
     }));
     found.extend(servers(health));
-    if health.warmers.instruments == WarmerState::Failing {
-        found.push(diagnoses::INSTRUMENTS_FAIL.trouble(""));
-    }
-    if health.warmers.close == WarmerState::Failing {
-        found.push(diagnoses::CLOSE_FAILS.trouble(""));
-    }
-    if matches!(health.warmers.signals, WarmerState::Failing | WarmerState::Stale) {
-        found.push(diagnoses::SIGNALS_FAIL.trouble(""));
-    }
+    found.extend(daily_tasks(&health.warmers));
     found.extend(health.lanes.iter().filter_map(lane));
     found.extend(log(&health.log));
     found.extend(clock_trouble(health, beside));
@@ -109,6 +103,21 @@ pub(crate) fn find_troubles(health: &Health, beside: &Beside) -> Vec<Trouble> {
         found.push(Trouble { severity, ..row });
     }
     sort(&mut found);
+    found
+}
+
+/// The tasks of each day that fail: the instrument list, the close, the signals.
+fn daily_tasks(warmers: &HealthWarmers) -> Vec<Trouble> {
+    let mut found = Vec::new();
+    if warmers.instruments == WarmerState::Failing {
+        found.push(diagnoses::INSTRUMENTS_FAIL.trouble(""));
+    }
+    if warmers.close == WarmerState::Failing {
+        found.push(diagnoses::CLOSE_FAILS.trouble(""));
+    }
+    if matches!(warmers.signals, WarmerState::Failing | WarmerState::Stale) {
+        found.push(diagnoses::SIGNALS_FAIL.trouble(""));
+    }
     found
 }
 
