@@ -57,6 +57,17 @@ pub(super) fn broker_timed_out(broker: Broker, route: BrokerRoute) -> Problem {
     broker_problem(BrokerError::new(broker.name(), Kind::TimedOut, detail), broker, route)
 }
 
+/// The rows of an activation alone: the server's own key is a setting.
+fn row_of_settings(kind: Kind) -> Option<(u16, &'static str, &'static str)> {
+    match kind {
+        Kind::KeyRefused | Kind::NotPermitted | Kind::AddressRefused => {
+            Some((409, "broker_key_refused", SERVER_KEY_REFUSED))
+        }
+        Kind::NotReady(Readiness::Off) => Some((409, "broker_not_configured", NOT_CONFIGURED)),
+        _ => None,
+    }
+}
+
 /// The table: status, code and text. `{broker}` stands for the broker's name, `{s}` for the seconds
 /// to wait.
 fn row(kind: Kind, route: BrokerRoute) -> (u16, &'static str, &'static str) {
@@ -64,15 +75,12 @@ fn row(kind: Kind, route: BrokerRoute) -> (u16, &'static str, &'static str) {
         BrokerRoute::Sync => sync,
         BrokerRoute::Activation => activation,
     };
+    if route == BrokerRoute::Activation
+        && let Some(row) = row_of_settings(kind)
+    {
+        return row;
+    }
     match kind {
-        Kind::KeyRefused | Kind::NotPermitted | Kind::AddressRefused
-            if route == BrokerRoute::Activation =>
-        {
-            (409, "broker_key_refused", SERVER_KEY_REFUSED)
-        }
-        Kind::NotReady(Readiness::Off) if route == BrokerRoute::Activation => {
-            (409, "broker_not_configured", NOT_CONFIGURED)
-        }
         Kind::CodeRefused | Kind::TokenDead => (
             401,
             "broker_session_invalid",

@@ -1,6 +1,7 @@
 //! Builds the subsystems from the settings and connects them. Nothing runs by itself yet. Main
 //! thread, at start. Benches and tests without warmers or sockets also use this.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -144,6 +145,21 @@ pub(super) fn store_settings(config: &Config) -> StoreSettings {
     StoreSettings { connection_name: config.nodes.connection_name(), ..config.store.clone() }
 }
 
+fn lane(
+    clock: &Clock,
+    name: &'static str,
+    threads: usize,
+    queue_max: usize,
+) -> io::Result<Arc<Lane>> {
+    Lane::start(&LaneSpec { name, threads, queue_max }, clock).map(Arc::new)
+}
+
+/// The lane of the signals, which yields to all others.
+fn signals_lane(clock: &Clock) -> io::Result<Arc<Lane>> {
+    let spec = LaneSpec { name: "signals", threads: 1, queue_max: SIGNALS_QUEUE_MAX };
+    Lane::start_lowered(&spec, clock).map(Arc::new)
+}
+
 fn context(
     config: &Config,
     clock: &Clock,
@@ -153,9 +169,7 @@ fn context(
     levels: Levels,
     auth: &Arc<Auth>,
 ) -> Result<(WarmerContext, Mailbox), StartError> {
-    let lane = |name, threads, queue_max| {
-        Lane::start(&LaneSpec { name, threads, queue_max }, clock).map(Arc::new)
-    };
+    let lane = |name, threads, queue_max| lane(clock, name, threads, queue_max);
     let token = Arc::new(SharedToken::from_settings(&config.broker_a, clock.now()));
     let broker_a =
         BrokerA::new(&config.broker_a, &config.upstream, clock.clone(), Arc::clone(&token))?;
@@ -178,10 +192,7 @@ fn context(
         public_lane: lane("public", PUBLIC_THREADS, UPSTREAM_QUEUE_MAX)?,
         cache_lane: lane("cache", 1, CACHE_QUEUE_MAX)?,
         close_lane: lane("close", 1, CLOSE_QUEUE_MAX)?,
-        signals_lane: {
-            let spec = LaneSpec { name: "signals", threads: 1, queue_max: SIGNALS_QUEUE_MAX };
-            Arc::new(Lane::start_lowered(&spec, clock)?)
-        },
+        signals_lane: signals_lane(clock)?,
         universe: Universe::load(config.market.universe_file.as_deref())?,
         sectors: sectors(config)?,
         chart_only_max: config.market.candles_beyond_max,

@@ -116,32 +116,7 @@ fn unusable_file(path: &Path) -> Option<(String, String)> {
 /// Adds warnings about settings that are allowed and dangerous.
 pub(super) fn warn(loaded: &mut Loaded, env: &Environment) {
     let Loaded { config, origins, warnings } = loaded;
-    let listening = [
-        (
-            "BHAV_LISTEN",
-            Some(config.http.listen.as_str()),
-            ": sharing live exchange prices in public is regulated in India and needs the consent \
-             of the exchanges; plain HTTP also needs a TLS proxy in front",
-        ),
-        (
-            "BHAV_ADMIN_LISTEN",
-            config.admin.listen.address(),
-            " and shows everybody how the service is doing",
-        ),
-        (
-            "BHAV_SIM_LISTEN",
-            Some(config.sim.listen.as_str()),
-            ", and the simulator has no access control",
-        ),
-    ];
-    for (name, address, danger) in listening {
-        if let Some(Ok(address)) = address.map(str::parse::<SocketAddr>)
-            && !address.ip().to_canonical().is_loopback()
-        {
-            warnings
-                .push(format!("{name}={address} can be reached from outside this machine{danger}"));
-        }
-    }
+    warnings.extend(listening_outside(config));
     if config.http.trusted_proxies.iter().any(Network::is_everything) {
         warnings.push(
             "BHAV_TRUSTED_PROXIES names every address: each client can claim to be any other, and \
@@ -182,6 +157,38 @@ pub(super) fn warn(loaded: &mut Loaded, env: &Environment) {
             "{name} is no setting of bhav; it has JWT_SECRET and JWT_PREVIOUS_SECRETS"
         ));
     }
+}
+
+/// A warning for each listener that machines other than this one reach.
+fn listening_outside(config: &Config) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let listening = [
+        (
+            "BHAV_LISTEN",
+            Some(config.http.listen.as_str()),
+            ": sharing live exchange prices in public is regulated in India and needs the consent \
+             of the exchanges; plain HTTP also needs a TLS proxy in front",
+        ),
+        (
+            "BHAV_ADMIN_LISTEN",
+            config.admin.listen.address(),
+            " and shows everybody how the service is doing",
+        ),
+        (
+            "BHAV_SIM_LISTEN",
+            Some(config.sim.listen.as_str()),
+            ", and the simulator has no access control",
+        ),
+    ];
+    for (name, address, danger) in listening {
+        if let Some(Ok(address)) = address.map(str::parse::<SocketAddr>)
+            && !address.ip().to_canonical().is_loopback()
+        {
+            warnings
+                .push(format!("{name}={address} can be reached from outside this machine{danger}"));
+        }
+    }
+    warnings
 }
 
 /// A setting with which others on the network can read the traffic, or use services meant for

@@ -65,10 +65,8 @@ impl Sectors {
     pub(crate) fn parse(text: &str, origin: &str) -> Result<Self, DataError> {
         let mut faults = Faults::of(text);
         let first = text.lines().next().unwrap_or_default();
-        let about = first.trim_start_matches('\u{feff}').strip_prefix('#').unwrap_or_default();
-        let (date, source) = about.trim().split_once(' ').unwrap_or_default();
-        let as_of = date.parse().ok();
-        if as_of.is_none() || source.trim().is_empty() {
+        let (as_of, source) = date_and_source(first);
+        if as_of.is_none() || source.is_empty() {
             faults.add(0, "no date and source: begin with a line such as # 2026-09-30 NIFTY 500");
         }
         let mut reader = csv::ReaderBuilder::new()
@@ -109,7 +107,7 @@ impl Sectors {
             faults.add(text.len(), "no company in it");
         }
         let as_of = as_of.unwrap_or(EMBEDDED_AS_OF);
-        faults.into_result(origin, Self { of, tickers, as_of, source: source.trim().into() })
+        faults.into_result(origin, Self { of, tickers, as_of, source: source.into() })
     }
 
     /// The sector of the company with this ISIN.
@@ -126,4 +124,11 @@ impl Sectors {
     pub(crate) fn name_of(&self, isin: &str) -> Option<&str> {
         self.of.get(isin).map(|company| &*company.name).filter(|name| !name.is_empty())
     }
+}
+
+/// The date of a list and its source, of a first line such as `# 2026-09-30 NIFTY 500`.
+fn date_and_source(line: &str) -> (Option<Date>, &str) {
+    let about = line.trim_start_matches('\u{feff}').strip_prefix('#').unwrap_or_default();
+    let (date, source) = about.trim().split_once(' ').unwrap_or_default();
+    (date.parse().ok(), source.trim())
 }

@@ -15,7 +15,7 @@ use crossbeam_channel::Receiver;
 use crate::base::{Clock, Source, Symbol};
 use crate::cache::movers::{Listing, Moment};
 use crate::nodes::lead::Fence;
-use crate::nodes::relay::Evening;
+use crate::nodes::relay::{Evening, Update};
 use crate::ops::{Exit, log};
 use crate::rt::{staged, threads};
 use crate::store::{Epoch, StoreError};
@@ -177,16 +177,7 @@ impl Scheduler {
                 });
                 self.context.ticker.published(ticked_mono_ms);
             }
-            Event::Heard(Placed { item: update, .. }) => {
-                if let Some(own) = self.context.lead.epoch() {
-                    // A node that leads hears itself, and earlier leaders.
-                    if update.epoch <= own {
-                        return true;
-                    }
-                    self.step_down();
-                }
-                self.take_quotes(|_, follow, sinks| follow.hear(*update, sinks, now_mono_ms));
-            }
+            Event::Heard(Placed { item: update, .. }) => self.take_update(*update, now_mono_ms),
             Event::Published(sent) => {
                 if self.publisher.ended(sent) {
                     self.step_down();
@@ -219,6 +210,18 @@ impl Scheduler {
             Event::Stop => return false,
         }
         true
+    }
+
+    /// Takes an update of the leader, unless this node leads in the same epoch or a later one.
+    fn take_update(&mut self, update: Update, now_mono_ms: u64) {
+        if let Some(own) = self.context.lead.epoch() {
+            // A node that leads hears itself, and earlier leaders.
+            if update.epoch <= own {
+                return;
+            }
+            self.step_down();
+        }
+        self.take_quotes(|_, follow, sinks| follow.hear(update, sinks, now_mono_ms));
     }
 
     /// Takes a feed's answer about closing prices, after those far from their previous close are

@@ -109,6 +109,16 @@ struct Confirmed {
     replaces_with_none: bool,
 }
 
+/// What a sync of this account on this day derives from its rows and those before.
+fn deriving(account: Account, day: MarketDay) -> Derive {
+    Box::new(move |Before { portfolio, closes, closes_before }, synced| {
+        let Portfolio { holdings, positions, syncs } = portfolio;
+        let accounts: Accounts = syncs.iter().map(|sync| sync.account).collect();
+        let stood = Stood { accounts, holdings, positions, closes, closes_before };
+        portfolio::derive(account, &day, stood, synced)
+    })
+}
+
 /// Stores a broker's rows. Rows of another person at the broker than in the previous sync, and an
 /// empty list in place of holdings, are stored only if the request has confirmed it.
 fn stored(
@@ -130,19 +140,13 @@ fn stored(
         Some(SessionBefore { date, closed_ms })
     });
     let account = Account::at(broker);
-    let derive: Derive = Box::new(move |Before { portfolio, closes, closes_before }, synced| {
-        let Portfolio { holdings, positions, syncs } = portfolio;
-        let accounts: Accounts = syncs.iter().map(|sync| sync.account).collect();
-        let stood = Stood { accounts, holdings, positions, closes, closes_before };
-        portfolio::derive(account, &day, stood, synced)
-    });
     let new = NewPortfolio {
         account,
         synced_ms,
         synced,
         closes_of,
         closes_before_of,
-        derive,
+        derive: deriving(account, day),
         replaces_broker_user,
         replaces_with_none,
     };
