@@ -529,14 +529,17 @@ fn of_views() -> Map<String, Value> {
 
 /// What the type of a member does not say: the schemas that have the member, its name, and the
 /// keywords. Of structs that are embedded in others, each has it.
-fn bounds() -> Vec<(&'static [&'static str], &'static str, Value)> {
+type Bound = (&'static [&'static str], &'static str, Value);
+
+fn bounds() -> Vec<Bound> {
+    [bounds_of_lists(), bounds_of_values()].concat()
+}
+
+fn bounds_of_lists() -> Vec<Bound> {
     let up_to = |count: usize| json!({"maxItems": count});
     let some = || json!({"minItems": 1});
-    let id = || json!({"minimum": 1});
     let symbols = || up_to(SYMBOLS_MAX);
     let listed = || up_to(LISTED_MAX);
-    let share = || json!({"minimum": 0, "maximum": 1});
-    let error = || json!({"minimum": 0});
     vec![
         (&["Quotes", "QuotesEvent"], "quotes", symbols()),
         (&["Quotes", "QuotesEvent"], "unavailable", symbols()),
@@ -560,6 +563,14 @@ fn bounds() -> Vec<(&'static [&'static str], &'static str, Value)> {
         (&["SyncChanges"], "added", listed()),
         (&["SyncChanges"], "removed", listed()),
         (&["SyncChanges"], "changed", listed()),
+    ]
+}
+
+fn bounds_of_values() -> Vec<Bound> {
+    let id = || json!({"minimum": 1});
+    let share = || json!({"minimum": 0, "maximum": 1});
+    let error = || json!({"minimum": 0});
+    vec![
         (&["SyncWarning"], "code", json!({"enum": ["shared_token_may_have_ended"]})),
         (
             &["Reconciliation"],

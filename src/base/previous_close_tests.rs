@@ -104,32 +104,33 @@ fn while_its_session_runs_the_source_counts() {
 
 #[test]
 fn in_the_evening_a_previous_close_that_rolled_over_is_not_shown() {
-    let before = Some(close("100", Some("98")));
+    let shown = |price| Known { shown: Some(decimal(price)), ..Known::default() };
+    let of_close = |close| Known { close: Some(close), ..Known::default() };
+    let of_before = |close| Known { close_before: Some(close), ..Known::default() };
+    let index = |stands| Known { index_stands: Some(stands), ..Known::default() };
+    let before = close("100", Some("98"));
+    let nothing = Known::default();
     let rolled = said("103", Some("103"));
     for (given, known, expected) in [
         // What was shown in the session stays, whatever the source says.
-        (rolled, Known { shown: Some(decimal("100")), ..Known::default() }, Some("100")),
-        (said("103", None), Known { shown: Some(decimal("100")), ..Known::default() }, Some("100")),
+        (rolled, shown("100"), Some("100")),
+        (said("103", None), shown("100"), Some("100")),
         // After a restart a stored close of the session, or of the one before it, tells.
-        (rolled, Known { close: Some(close("103", Some("100"))), ..Known::default() }, Some("100")),
-        (rolled, Known { close_before: before, ..Known::default() }, Some("100")),
-        (rolled, Known { close_before: Some(last_trade("100")), ..Known::default() }, Some("100")),
+        (rolled, of_close(close("103", Some("100"))), Some("100")),
+        (rolled, of_before(before), Some("100")),
+        (rolled, of_before(last_trade("100")), Some("100")),
         // Nothing is known: no change rather than none at all.
-        (rolled, Known::default(), None),
-        (
-            said("103.1", Some("103")),
-            Known { close: Some(close("103", None)), ..Known::default() },
-            None,
-        ),
-        (said("103.1", Some("103")), Known { index_stands: Some(true), ..Known::default() }, None),
+        (rolled, nothing, None),
+        (said("103.1", Some("103")), of_close(close("103", None)), None),
+        (said("103.1", Some("103")), index(true), None),
         // A change that a base price may explain is not made of a stored close.
-        (rolled, Known { close_before: Some(close("140", None)), ..Known::default() }, None),
+        (rolled, of_before(close("140", None)), None),
         // It did not roll over: the share is unchanged.
-        (rolled, Known { index_stands: Some(false), ..Known::default() }, Some("103")),
-        (said("103", Some("100")), Known::default(), Some("100")),
-        (said("103", Some("100")), Known { close_before: before, ..Known::default() }, Some("100")),
-        (said("100", Some("100")), Known { close_before: before, ..Known::default() }, Some("100")),
-        (said("76", Some("75")), Known { close_before: before, ..Known::default() }, Some("75")),
+        (rolled, index(false), Some("103")),
+        (said("103", Some("100")), nothing, Some("100")),
+        (said("103", Some("100")), of_before(before), Some("100")),
+        (said("100", Some("100")), of_before(before), Some("100")),
+        (said("76", Some("75")), of_before(before), Some("75")),
     ] {
         let judged = previous_close(given, SessionOfPrice::Over, known);
         assert_eq!(judged.price, expected.map(decimal), "{given:?} {known:?}");

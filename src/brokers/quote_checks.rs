@@ -275,75 +275,62 @@ mod tests {
     }
 
     /// Last price and previous close, open, low and high, and limits; zeros for what is not sent.
+    type FarRow = ([&'static str; 2], [&'static str; 3], [&'static str; 2]);
+
+    fn expect_evidence(what: &str, row: FarRow, expected: RowEvidence) {
+        let ([last, close], [open, low, high], limits) = row;
+        let number = |text: &str| text.parse::<Decimal>().ok();
+        let claim = Claim {
+            open: number(open),
+            low: number(low),
+            high: number(high),
+            limits: number(limits[0]).zip(number(limits[1])),
+            ..claim(last, close)
+        };
+        let Ok(Judgement::Unproven(unproven)) = judged(&claim, Kind::Share) else {
+            panic!("{what} is believed or refused at once");
+        };
+        assert_eq!((unproven.row, unproven.quote.previous_close), (expected, None), "{what}");
+    }
+
     #[test]
-    fn a_row_far_from_its_previous_close_is_judged_by_what_else_it_says() {
-        use RowEvidence::{Contradicts, Silent, Supports};
-        for (what, [last, close], [open, low, high], limits, expected) in [
-            ("a first day", ["480", "220"], ["470", "465", "490"], ["456", "504"], Supports),
-            ("without limits", ["480", "220"], ["470", "465", "490"], ["0", "0"], Supports),
+    fn what_a_row_far_from_its_previous_close_says_else_may_support_it() {
+        use RowEvidence::{Silent, Supports};
+        for (what, row, expected) in [
+            ("a first day", (["480", "220"], ["470", "465", "490"], ["456", "504"]), Supports),
+            ("without limits", (["480", "220"], ["470", "465", "490"], ["0", "0"]), Supports),
             (
                 "limits that permit all",
-                ["480", "220"],
-                ["470", "465", "490"],
-                ["0.05", "999999"],
+                (["480", "220"], ["470", "465", "490"], ["0.05", "999999"]),
                 Supports,
             ),
-            ("a relisting", ["12", "60"], ["11", "11", "12.5"], ["9.9", "12.1"], Supports),
-            ("a demerger", ["390", "1000"], ["400", "380", "410"], ["360", "440"], Supports),
-            ("a split in ten", ["48.2", "480"], ["48", "47.5", "49"], ["43.2", "52.8"], Supports),
-            ("ten made one", ["482", "48"], ["480", "475", "490"], ["432", "528"], Supports),
-            ("before its first trade", ["480", "220"], ["0", "0", "0"], ["0", "0"], Silent),
-            ("a crash to its limit", ["45", "100"], ["100", "45", "101"], ["45", "85"], Supports),
-            (
-                "a lost decimal point",
-                ["48.2", "480"],
-                ["478", "476", "485"],
-                ["432", "528"],
-                Contradicts,
-            ),
-            ("one too many", ["4820", "480"], ["478", "476", "485"], ["0", "0"], Contradicts),
-            (
-                "a wrong tick in the range",
-                ["4820", "480"],
-                ["478", "476", "4820"],
-                ["0", "0"],
-                Contradicts,
-            ),
-            (
-                "another share's price",
-                ["2900", "480"],
-                ["478", "476", "485"],
-                ["432", "528"],
-                Contradicts,
-            ),
-            (
-                "limits of the old price",
-                ["48.2", "480"],
-                ["48", "47", "49"],
-                ["432", "528"],
-                Contradicts,
-            ),
-            ("limits alone", ["480", "220"], ["0", "0", "0"], ["456", "504"], Silent),
+            ("a relisting", (["12", "60"], ["11", "11", "12.5"], ["9.9", "12.1"]), Supports),
+            ("a demerger", (["390", "1000"], ["400", "380", "410"], ["360", "440"]), Supports),
+            ("a split in ten", (["48.2", "480"], ["48", "47.5", "49"], ["43.2", "52.8"]), Supports),
+            ("ten made one", (["482", "48"], ["480", "475", "490"], ["432", "528"]), Supports),
+            ("a crash to its limit", (["45", "100"], ["100", "45", "101"], ["45", "85"]), Supports),
+            ("before its first trade", (["480", "220"], ["0", "0", "0"], ["0", "0"]), Silent),
+            ("limits alone", (["480", "220"], ["0", "0", "0"], ["456", "504"]), Silent),
             (
                 "a range that lacks its open",
-                ["480", "220"],
-                ["0", "465", "490"],
-                ["0", "0"],
+                (["480", "220"], ["0", "465", "490"], ["0", "0"]),
                 Silent,
             ),
         ] {
-            let number = |text: &str| text.parse::<Decimal>().ok();
-            let claim = Claim {
-                open: number(open),
-                low: number(low),
-                high: number(high),
-                limits: number(limits[0]).zip(number(limits[1])),
-                ..claim(last, close)
-            };
-            let Ok(Judgement::Unproven(unproven)) = judged(&claim, Kind::Share) else {
-                panic!("{what} is believed or refused at once");
-            };
-            assert_eq!((unproven.row, unproven.quote.previous_close), (expected, None), "{what}");
+            expect_evidence(what, row, expected);
+        }
+    }
+
+    #[test]
+    fn what_a_row_far_from_its_previous_close_says_else_may_contradict_it() {
+        for (what, row) in [
+            ("a lost decimal point", (["48.2", "480"], ["478", "476", "485"], ["432", "528"])),
+            ("one too many", (["4820", "480"], ["478", "476", "485"], ["0", "0"])),
+            ("a wrong tick in the range", (["4820", "480"], ["478", "476", "4820"], ["0", "0"])),
+            ("another share's price", (["2900", "480"], ["478", "476", "485"], ["432", "528"])),
+            ("limits of the old price", (["48.2", "480"], ["48", "47", "49"], ["432", "528"])),
+        ] {
+            expect_evidence(what, row, RowEvidence::Contradicts);
         }
     }
 

@@ -10,7 +10,8 @@ use crate::base::{Clock, Symbol};
 use crate::cache::l2::{Kind, SecondLevel};
 use crate::nodes::authorities::ValkeyClaim;
 use crate::nodes::lease::{
-    Answer, Ask, Authority, AuthorityError, Grant, LeaseState, LeaseTimes, Look, Request, Which,
+    Answer, Ask, Authority, AuthorityError, Grant, Holder, LeaseState, LeaseTimes, Look, Request,
+    Which,
 };
 use crate::nodes::limits::SharedLimits;
 use crate::nodes::relay::Publisher;
@@ -51,7 +52,7 @@ fn stranger(server: &TestServer) -> Stranger {
 #[derive(Default)]
 struct Row {
     epoch: u64,
-    holder: Option<crate::nodes::lease::Holder>,
+    holder: Option<Holder>,
     until_ms: u64,
     hangs: bool,
 }
@@ -400,6 +401,26 @@ fn whatever_a_stranger_writes_what_nodes_tell_keep_and_count_goes_on() {
     assert!(!server.refusals.foreign().is_empty() && server.refusals.in_force().is_empty());
 }
 
+/// Has a node write everything that nodes keep on the server. Returns the holder of its claim.
+fn write_everything(server: &Arc<Server>, installation: &Arc<Installation>) -> Holder {
+    let claim = ValkeyClaim::new(server, installation, LEASE_MS);
+    eventually("a claim is free", || claim.look().is_ok_and(|look| look.is_free));
+    let holder = Holder::new(&"n".repeat(100), u64::MAX);
+    let epoch = Epoch(u64::MAX >> 12);
+    assert_eq!(claim.take(&holder, epoch), Ok(Grant::Granted(epoch)));
+    let aged = Aged { quote: quote("NSE:A", 100), age_ms: 0 };
+    Publisher::new(server, installation, "a").publish(epoch, update(aged)).unwrap();
+    let l2 = ValkeyL2::new(server, installation, 1_000);
+    l2.set_epoch(epoch);
+    for kind in [Kind::Quote, Kind::Instruments] {
+        l2.store(kind, &[("NSE:A".to_owned(), vec![7; 60])], 1_000).unwrap();
+    }
+    let limits = SharedLimits::new(server, installation);
+    let counts: &dyn crate::base::limiter::SharedCounts = &limits;
+    counts.admit("login", &[b"asha@example.org"], Rate::new(600_000, 3), 1).unwrap();
+    holder
+}
+
 /// After a round of everything, the server has the keys of the table, in its types, forms, sizes
 /// and lives, and no others.
 #[test]
@@ -410,24 +431,7 @@ fn what_nodes_keep_is_what_the_table_says() {
     let server = test_server.server();
     let mut stranger = stranger(&test_server);
     let installation = of("main", SECRET, None);
-    let claim = ValkeyClaim::new(&server, &installation, LEASE_MS);
-    eventually("a claim is free", || claim.look().is_ok_and(|look| look.is_free));
-    let holder = crate::nodes::lease::Holder::new(&"n".repeat(100), u64::MAX);
-    assert_eq!(
-        claim.take(&holder, Epoch(u64::MAX >> 12)),
-        Ok(Grant::Granted(Epoch(u64::MAX >> 12)))
-    );
-    let epoch = Epoch(u64::MAX >> 12);
-    let aged = Aged { quote: quote("NSE:A", 100), age_ms: 0 };
-    Publisher::new(&server, &installation, "a").publish(epoch, update(aged)).unwrap();
-    let l2 = ValkeyL2::new(&server, &installation, 1_000);
-    l2.set_epoch(epoch);
-    for kind in [Kind::Quote, Kind::Instruments] {
-        l2.store(kind, &[("NSE:A".to_owned(), vec![7; 60])], 1_000).unwrap();
-    }
-    let limits = SharedLimits::new(&server, &installation);
-    let counts: &dyn crate::base::limiter::SharedCounts = &limits;
-    counts.admit("login", &[b"asha@example.org"], Rate::new(600_000, 3), 1).unwrap();
+    let holder = write_everything(&server, &installation);
 
     let until_ms = server.timer.monotonic_ms() + 5_000;
     let mut connection = server.connect(until_ms).unwrap();

@@ -56,16 +56,28 @@ fn synced(before: &[Holding], after: Vec<Holding>) -> Derived {
     synced_on(&friday(), &HashMap::new(), before, after)
 }
 
+/// Friday, after the close.
+fn evening() -> MarketDay {
+    MarketDay { last_close: "2026-11-20T15:35:00+05:30".parse().ok(), ..friday() }
+}
+
+/// Broker B's row, priced the day before, and broker A's, priced an hour after the close.
+fn rows_of_both(evening: &MarketDay) -> [Holding; 2] {
+    let at_ms = evening.last_close.unwrap().as_millisecond();
+    let mut other = holding("ITC", 10, 0, "400", "410");
+    other.account = Account::at(Broker::B);
+    other.as_of_ms = at_ms - 86_400_000;
+    let mut own = holding("INFY", 1, 0, "1400", "1500");
+    own.as_of_ms = at_ms + 3_600_000;
+    [other, own]
+}
+
 /// Broker B's row was priced on Thursday. Broker A's share has no stored closing price.
 #[test]
 fn while_a_close_stands_both_brokers_rows_are_at_it() {
-    let last_close = "2026-11-20T15:35:00+05:30".parse().unwrap();
-    let evening = MarketDay { last_close: Some(last_close), ..friday() };
-    let at_ms = last_close.as_millisecond();
-    let mut other = holding("ITC", 10, 0, "400", "410");
-    (other.account, other.as_of_ms) = (Account::at(Broker::B), at_ms - 86_400_000);
-    let mut own = holding("INFY", 1, 0, "1400", "1500");
-    own.as_of_ms = at_ms + 3_600_000;
+    let evening = evening();
+    let [other, own] = rows_of_both(&evening);
+    let at_ms = evening.last_close.unwrap().as_millisecond();
     let close = ClosingPrice {
         price: "420".parse().unwrap(),
         previous_close: "415".parse().ok(),
@@ -74,7 +86,7 @@ fn while_a_close_stands_both_brokers_rows_are_at_it() {
         base_ratio: None,
     };
     let closes = HashMap::from([(Symbol::parse("NSE:ITC").unwrap(), close)]);
-    let derived = synced_on(&evening, &closes, &[other.clone()], vec![own.clone()]);
+    let derived = synced_on(&evening, &closes, std::slice::from_ref(&other), vec![own.clone()]);
     assert_eq!(derived.point.total_current_value, "5700".parse().unwrap());
     assert_eq!(derived.point.carried, 0);
     let expected = Holding {
@@ -97,8 +109,13 @@ fn while_a_close_stands_both_brokers_rows_are_at_it() {
     let saturday = MarketDay { today: evening.today.tomorrow().unwrap(), ..evening };
     assert_eq!(at_close(&saturday), PointSource::Sync, "that date had no close");
     assert_eq!(synced_on(&evening, &all, &[], Vec::new()).point.source, PointSource::Sync);
-    // Without a closing price the other row stays as it is, and is counted.
-    let derived = synced_on(&evening, &HashMap::new(), &[other.clone()], vec![own]);
+}
+
+#[test]
+fn without_a_closing_price_the_other_row_stays_as_it_is_and_is_counted() {
+    let evening = evening();
+    let [other, own] = rows_of_both(&evening);
+    let derived = synced_on(&evening, &HashMap::new(), std::slice::from_ref(&other), vec![own]);
     assert_eq!(derived.point.total_current_value, "5600".parse().unwrap());
     assert_eq!(derived.point.carried, 1);
     assert_eq!(derived.repriced, Repriced { holdings: vec![other], changed: vec![] });

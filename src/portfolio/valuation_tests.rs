@@ -193,11 +193,14 @@ fn rows_that_pass_the_check_cannot_overflow() {
     assert!(summary(std::iter::repeat_n(&largest, 100_000), None).is_ok());
 }
 
-#[test]
-fn a_point_counts_left_out_carried_and_suspect_holdings() {
+fn instant(time: &str) -> jiff::Timestamp {
+    time.parse().unwrap()
+}
+
+/// Friday, before its close.
+fn open_day() -> MarketDay {
     let date: Date = "2026-11-20".parse().unwrap();
-    let at = |time: &str| time.parse::<jiff::Timestamp>().unwrap();
-    let open = MarketDay {
+    MarketDay {
         today: date,
         session: date,
         day: Some(date),
@@ -205,15 +208,30 @@ fn a_point_counts_left_out_carried_and_suspect_holdings() {
         close_before_open: None,
         session_before: date.yesterday().ok(),
         stood_at: None,
-    };
+    }
+}
+
+/// A row priced in the first hour of Friday, and one of the last second before.
+fn rows_of_two_days() -> [Holding; 2] {
     let mut today = holding("INFY", 10, 100);
-    today.as_of_ms = at("2026-11-20T00:30:00+05:30").as_millisecond();
+    today.as_of_ms = instant("2026-11-20T00:30:00+05:30").as_millisecond();
     let mut older = holding("TCS", 1, 3_000);
-    older.as_of_ms = at("2026-11-19T23:59:59+05:30").as_millisecond();
+    older.as_of_ms = instant("2026-11-19T23:59:59+05:30").as_millisecond();
+    [today, older]
+}
+
+fn both_accounts() -> Accounts {
+    Broker::ALL.into_iter().map(Account::at).collect()
+}
+
+#[test]
+fn a_point_counts_left_out_carried_and_suspect_holdings() {
+    let open = open_day();
+    let [mut today, mut older] = rows_of_two_days();
     let mark = |on: &str, sign| Some(Mark { on: on.parse().unwrap(), sign, ratio: None });
     older.mark = mark("2026-11-19", ActionSign::InverseRatios);
     let none = |_: &Holding| false;
-    let both: Accounts = Broker::ALL.into_iter().map(Account::at).collect();
+    let both = both_accounts();
     let calm = point(&open, PointSource::Sync, both, [&today, &older], none).unwrap();
     assert_eq!((calm.carried, calm.left_out, calm.suspect), (1, 0, false));
     assert_eq!(calm.total_invested, decimal("4000"));
@@ -231,9 +249,17 @@ fn a_point_counts_left_out_carried_and_suspect_holdings() {
     let doubted = point(&open, PointSource::Sync, both, [&older], none).unwrap();
     let made = doubted.made_of.unwrap();
     assert_eq!((doubted.suspect, made.discrepancies, made.holdings), (false, 1, 1));
+}
+
+#[test]
+fn on_days_without_a_session_only_closing_prices_are_not_carried() {
+    let open = open_day();
+    let [mut today, older] = rows_of_two_days();
+    let both = both_accounts();
     // On the Saturday after, a price from Friday's session is carried unless it is Friday's close.
-    let close = at("2026-11-20T15:35:00+05:30");
-    let saturday = MarketDay { today: date.tomorrow().unwrap(), last_close: Some(close), ..open };
+    let close = instant("2026-11-20T15:35:00+05:30");
+    let tomorrow = open.today.tomorrow().unwrap();
+    let saturday = MarketDay { today: tomorrow, last_close: Some(close), ..open };
     let carried = |row: &Holding, has_close| {
         point(&saturday, PointSource::Sync, both, [row], |_| has_close).unwrap().carried == 1
     };

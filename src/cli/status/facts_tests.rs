@@ -88,73 +88,70 @@ fn a_node_of_several_says_who_leads_and_what_it_hears() {
     assert!(text.contains("node      delhi-1; follower; relay off: no BHAV_CACHE_URL\n"), "{text}");
 }
 
+fn degraded() -> String {
+    OK.replace("\"status\":\"ok\"", "\"status\":\"degraded\"")
+}
+
+fn with_broker_a(state: &str) -> String {
+    let feed = format!("{{\"state\":\"{state}\"}}");
+    degraded().replace("{\"state\":\"ok\",\"age_ms\":340}", &feed)
+}
+
+fn expect_trouble(health: &str, status: &str, expected: &str) {
+    let facts = facts(report(health));
+    assert_eq!((facts.status.as_str(), names(&facts)), (status, vec![expected]), "{health}");
+}
+
 #[test]
 fn each_word_of_health_has_its_trouble() {
-    let degraded = OK.replace("\"status\":\"ok\"", "\"status\":\"degraded\"");
-    let broker_a = |state: &str| {
-        degraded.replace("{\"state\":\"ok\",\"age_ms\":340}", &format!("{{\"state\":\"{state}\"}}"))
+    let database = |state: &str| {
+        degraded().replace("\"database\":\"ok\"", &format!("\"database\":\"{state}\""))
     };
-    let database =
-        |state: &str| degraded.replace("\"database\":\"ok\"", &format!("\"database\":\"{state}\""));
-    let public = |state: &str| {
-        degraded.replace("{\"state\":\"standby\"}", &format!("{{\"state\":\"{state}\"}}"))
-    };
+    let in_place_of = |good: &str, bad: &str| degraded().replace(good, bad);
     for (health, expected) in [
         // As the default's token is valid, the feed has not noticed yet.
-        (broker_a("no_token"), "broker_a_new_token"),
-        (broker_a("token_dead"), "broker_a_new_token"),
-        (broker_a("no_permission"), "broker_a_no_market_data"),
-        (broker_a("open"), "broker_a_fails"),
-        (broker_a("hanging"), "broker_a_fails"),
-        (broker_a("mute"), "broker_a_mute"),
+        (with_broker_a("no_token"), "broker_a_new_token"),
+        (with_broker_a("token_dead"), "broker_a_new_token"),
+        (with_broker_a("no_permission"), "broker_a_no_market_data"),
+        (with_broker_a("open"), "broker_a_fails"),
+        (with_broker_a("hanging"), "broker_a_fails"),
+        (with_broker_a("mute"), "broker_a_mute"),
         (database("full"), "store_full"),
         (database("read_only"), "store_read_only"),
         (database("corrupt"), "store_corrupt"),
         (database("busy"), "store_busy"),
         (database("stuck"), "store_stuck"),
         (database("unavailable"), "store_unavailable"),
-        (degraded.replace("\"sqlite\"", "\"none\""), "second_level_off"),
-        (degraded.replace("\"persist\":\"ok\"", "\"persist\":\"failing\""), "persist_fails"),
-        (degraded.replace("\"close\":\"ok\"", "\"close\":\"failing\""), "close_fails"),
-        (degraded.replace("\"index\":\"ok\"", "\"index\":\"stale\""), "snapshot_old"),
-        (
-            degraded.replace("\"calendar_known\":true", "\"calendar_known\":false"),
-            "calendar_unknown",
-        ),
-        (degraded.clone(), "unexplained"),
+        (in_place_of("\"sqlite\"", "\"none\""), "second_level_off"),
+        (in_place_of("\"persist\":\"ok\"", "\"persist\":\"failing\""), "persist_fails"),
+        (in_place_of("\"close\":\"ok\"", "\"close\":\"failing\""), "close_fails"),
+        (in_place_of("\"index\":\"ok\"", "\"index\":\"stale\""), "snapshot_old"),
+        (in_place_of("\"calendar_known\":true", "\"calendar_known\":false"), "calendar_unknown"),
+        (degraded(), "unexplained"),
     ] {
-        let facts = facts(report(&health));
-        assert_eq!(
-            (facts.status.as_str(), names(&facts)),
-            ("degraded", vec![expected]),
-            "{health}"
-        );
+        expect_trouble(&health, "degraded", expected);
     }
     for (state, expected) in
         [("no_token", "broker_a_token_missing"), ("token_dead", "broker_a_token_dead")]
     {
-        let mut report = report(&broker_a(state));
+        let mut report = report(&with_broker_a(state));
         report.tokens[Broker::A] =
             SessionStatus { initialized: state == "token_dead", ..SessionStatus::default() };
         assert_eq!(names(&facts(report)), [expected]);
     }
+}
+
+#[test]
+fn some_words_of_health_are_notes() {
+    let in_place_of = |good: &str, bad: &str| degraded().replace(good, bad);
     for (health, expected) in [
-        (broker_a("off"), "broker_a_off"),
-        (public("failing"), "public_fails"),
-        (
-            degraded.replace("\"instruments\":\"ok\"", "\"instruments\":\"failing\""),
-            "instruments_fail",
-        ),
-        (degraded.replace("\"depth\":0", "\"panicked\":1"), "lane_panicked"),
-        (degraded.replace("\"depth\":0", "\"refused\":1"), "lane_refused"),
+        (with_broker_a("off"), "broker_a_off"),
+        (in_place_of("{\"state\":\"standby\"}", "{\"state\":\"failing\"}"), "public_fails"),
+        (in_place_of("\"instruments\":\"ok\"", "\"instruments\":\"failing\""), "instruments_fail"),
+        (in_place_of("\"depth\":0", "\"panicked\":1"), "lane_panicked"),
+        (in_place_of("\"depth\":0", "\"refused\":1"), "lane_refused"),
     ] {
-        let health = health.replace("degraded", "ok");
-        let facts = facts(report(&health));
-        assert_eq!(
-            (facts.status.as_str(), names(&facts)),
-            ("ok", vec![expected]),
-            "a note: {health}"
-        );
+        expect_trouble(&health.replace("degraded", "ok"), "ok", expected);
     }
 }
 

@@ -154,38 +154,48 @@ proptest! {
     }
 }
 
+/// The token that a node has heard.
+type HeardToken = Arc<Mutex<Option<GivenToken>>>;
+
+/// Starts the two directions of a node that tells the token that it `has` to whoever asks.
+fn start_node(
+    server: &TestServer,
+    timer: &Clock,
+    node: &'static str,
+    has: Option<GivenToken>,
+) -> (Follower, Arc<Publisher>, HeardToken) {
+    let cipher = relay(SECRET, "main", node);
+    let sender = Arc::new(Publisher::new(&server.server(), &installation(), node));
+    let heard = Arc::new(Mutex::new(None::<GivenToken>));
+    let slot = Arc::clone(&heard);
+    let answers = Arc::clone(&sender);
+    let now_ms = timer.clone();
+    let sealed = move |sealed: Vec<u8>| {
+        let heard = cipher.hear(&sealed, now_ms.monotonic_ms());
+        match heard.ok().flatten().map(|heard| heard.word) {
+            Some(TokenMessage::Asked) => {
+                if let Some(token) = &has {
+                    answers.pass_on(&cipher.tell(Broker::A, token).unwrap()).unwrap();
+                }
+            }
+            Some(TokenMessage::Has(_, token)) => *slot.lock() = Some(token),
+            _ => {}
+        }
+    };
+    let update = Box::new(|_| Ok(()));
+    let changed = Box::new(|| ());
+    let inbox = Inbox { update, sealed: Box::new(sealed), changed };
+    let follower = Follower::start(&server.server(), &installation(), inbox).unwrap();
+    (follower, sender, heard)
+}
+
 #[test]
 fn a_node_that_starts_asks_and_the_token_comes_and_lies_nowhere() {
     let name = "a_node_that_starts_asks_and_the_token_comes_and_lies_nowhere";
     let Some(server) = TestServer::start(name) else { return };
     let timer = Clock::system();
-    let start = |node: &'static str, has: Option<GivenToken>| {
-        let cipher = relay(SECRET, "main", node);
-        let sender = Arc::new(Publisher::new(&server.server(), &installation(), node));
-        let heard = Arc::new(Mutex::new(None::<GivenToken>));
-        let slot = Arc::clone(&heard);
-        let answers = Arc::clone(&sender);
-        let now_ms = timer.clone();
-        let sealed = move |sealed: Vec<u8>| {
-            let heard = cipher.hear(&sealed, now_ms.monotonic_ms());
-            match heard.ok().flatten().map(|heard| heard.word) {
-                Some(TokenMessage::Asked) => {
-                    if let Some(token) = &has {
-                        answers.pass_on(&cipher.tell(Broker::A, token).unwrap()).unwrap();
-                    }
-                }
-                Some(TokenMessage::Has(_, token)) => *slot.lock() = Some(token),
-                _ => {}
-            }
-        };
-        let update = Box::new(|_| Ok(()));
-        let changed = Box::new(|| ());
-        let inbox = Inbox { update, sealed: Box::new(sealed), changed };
-        let follower = Follower::start(&server.server(), &installation(), inbox).unwrap();
-        (follower, sender, heard)
-    };
-    let has = start("a", Some(token()));
-    let starts = start("b", None);
+    let has = start_node(&server, &timer, "a", Some(token()));
+    let starts = start_node(&server, &timer, "b", None);
     while has.0.reading().loads == 0 || starts.0.reading().loads == 0 {
         std::thread::yield_now();
     }
