@@ -1,6 +1,8 @@
 //! The revaluation at the close: pages of holders, stored prices, and rows and points written only
 //! if nothing changed since.
 
+use jiff::civil::Date;
+
 use super::engine::{Engine, on_each_engine};
 use super::samples::{DAY, MARK, dec, derived, fields, holding, point, sync, user};
 use crate::base::{Account, BaseRatio, Broker, ClosingPrice, Symbol, Synced};
@@ -117,6 +119,17 @@ fn pages_go_through_those_who_are_not_complete<E: Engine>() {
     assert_eq!(ids(&page(DAY.yesterday().unwrap(), AccountId(0), 9)).len(), 3, "not an older one");
 }
 
+/// Syncs two rows of broker A, which give a point of this date.
+fn sync_of_later(store: &Store, id: AccountId, date: Date) {
+    let derive: Derive = Box::new(move |_, synced| {
+        derived(DayPoint { suspect: false, ..point(date, "1", PointSource::Sync) }, synced)
+    });
+    let rows = vec![holding(Broker::A, "TCS", "10.50"), holding(Broker::A, "INFY", "10.50")];
+    let synced = Synced { holdings: rows, ..Synced::default() };
+    let new = NewPortfolio::of(Account::at(Broker::A), 10, synced, derive);
+    store.replace_portfolio(&Turn::alone(id), new).unwrap();
+}
+
 fn rows_points_and_later_points_are_written_where_nothing_came_between<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
@@ -127,17 +140,7 @@ fn rows_points_and_later_points_are_written_where_nothing_came_between<E: Engine
     sync(&store, users[0], Broker::B, 10, &["INFY"]);
     let later = [DAY.tomorrow().unwrap(), DAY.tomorrow().unwrap().tomorrow().unwrap()];
     for date in later {
-        let derive: Derive = Box::new(move |_, synced| {
-            derived(DayPoint { suspect: false, ..point(date, "1", PointSource::Sync) }, synced)
-        });
-        let rows = vec![holding(Broker::A, "TCS", "10.50"), holding(Broker::A, "INFY", "10.50")];
-        let synced = Synced { holdings: rows, ..Synced::default() };
-        store
-            .replace_portfolio(
-                &Turn::alone(users[0]),
-                NewPortfolio::of(Account::at(Broker::A), 10, synced, derive),
-            )
-            .unwrap();
+        sync_of_later(&store, users[0], date);
     }
     let points: Vec<_> = users.iter().map(|id| valued(&store, *id, 10, true)).collect();
     let first = points[0].repriced.holdings.clone();

@@ -10,7 +10,8 @@ use crate::store::{CandleHistory, Epoch, NewHistory, PricedSignal, SignalOutcome
 
 on_each_engine! {
     a_date_is_published_once_and_its_outcomes_too,
-    histories_are_replaced_appended_and_marked,
+    histories_are_marked_until_they_are_fetched_adjusted,
+    histories_are_replaced_and_appended,
     what_was_published_cannot_be_altered_by_any_statement,
 }
 
@@ -43,11 +44,15 @@ pub(crate) fn signal(number: u32, date_hit_rate: Option<f64>) -> PricedSignal {
     (signal, 15_000_000)
 }
 
-fn histories_are_replaced_appended_and_marked<E: Engine>() {
+fn confirmed() -> SplitSuspicion {
+    SplitSuspicion { date: date(2026, 11, 18), confirmed: true, base_e4: None }
+}
+
+fn histories_are_replaced_and_appended<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     assert_eq!(store.candle_histories().unwrap(), []);
-    let confirmed = SplitSuspicion { date: date(2026, 11, 18), confirmed: true, base_e4: None };
+    let confirmed = confirmed();
     store
         .replace_candles(Epoch::ALONE, history(vec![candle(17, 1), candle(18, 2)], vec![confirmed]))
         .unwrap();
@@ -69,6 +74,19 @@ fn histories_are_replaced_appended_and_marked<E: Engine>() {
     assert_eq!((about.source, about.simulated, about.suspect), (Source::Public, true, false));
     let other = Symbol::parse("NSE:TCS").unwrap();
     assert_eq!(store.candle_history(&other, 600).unwrap(), None);
+    // A date that is stored already fails the whole append.
+    let stored_already = vec![candle(20, 5), candle(19, 5)];
+    assert!(store.append_candles(Epoch::ALONE, &infy(), stored_already, DAY).is_err());
+    assert_eq!(store.candles(&infy()).unwrap(), [candle(18, 2), candle(19, 3)]);
+}
+
+fn histories_are_marked_until_they_are_fetched_adjusted<E: Engine>() {
+    let engine = E::fresh();
+    let store = engine.open();
+    let confirmed = confirmed();
+    let first = history(vec![candle(18, 2), candle(19, 3)], vec![confirmed]);
+    store.replace_candles(Epoch::ALONE, first).unwrap();
+    let is_suspect = || store.candle_history(&infy(), 600).unwrap().unwrap().suspect;
     let suspected = date(2026, 11, 19);
     let unconfirmed =
         SplitSuspicion { date: suspected, confirmed: false, base_e4: Some(1_983_700) };
@@ -76,22 +94,15 @@ fn histories_are_replaced_appended_and_marked<E: Engine>() {
     let again = SplitSuspicion { confirmed: false, ..confirmed };
     store.want_refetch(Epoch::ALONE, &infy(), Some(again)).unwrap();
     let marked = store.candle_histories().unwrap().remove(0);
-    assert!(marked.refetch && newest(600).suspect);
+    assert!(marked.refetch && is_suspect());
     assert_eq!(marked.suspicions, [confirmed, unconfirmed], "what is confirmed stays so");
     store.replace_candles(Epoch::ALONE, history(vec![candle(19, 4)], vec![unconfirmed])).unwrap();
-    assert!(newest(600).suspect, "fetched again, and still not adjusted");
+    assert!(is_suspect(), "fetched again, and still not adjusted");
     store.replace_candles(Epoch::ALONE, history(vec![candle(19, 4)], vec![confirmed])).unwrap();
-    assert!(!newest(600).suspect);
+    assert!(!is_suspect());
     store.replace_candles(Epoch::ALONE, history(vec![candle(19, 4)], Vec::new())).unwrap();
     let again = store.candle_histories().unwrap().remove(0);
     assert_eq!((again.refetch, again.suspicions.len()), (false, 0));
-    assert_eq!(store.candles(&infy()).unwrap(), [candle(19, 4)]);
-    // A date that is stored already fails the whole append.
-    assert!(
-        store
-            .append_candles(Epoch::ALONE, &infy(), vec![candle(20, 5), candle(19, 5)], DAY)
-            .is_err()
-    );
     assert_eq!(store.candles(&infy()).unwrap(), [candle(19, 4)]);
 }
 
