@@ -255,35 +255,30 @@ fn is_whole(bytes: &[u8]) -> bool {
     bytes.len() == head.len() + 4 + length.map_or(0, |length| length.parse().unwrap())
 }
 
-#[test]
-fn answers_from_memory_allocate_nothing() {
-    IS_CLIENT.set(true);
-    let clock = Clock::manual(NOW.parse().unwrap());
-    let dir = tempfile::tempdir().unwrap();
-    let state = state(&clock, dir.path());
-    let tag = {
-        let published = state.snapshot.load();
-        let br = published.as_ref().unwrap().select(Some(b"br"), Preconditions::NONE).unwrap();
-        let head = String::from_utf8(br.headers().to_vec()).unwrap();
-        head.lines().find_map(|line| line.strip_prefix("ETag: ")).unwrap().to_owned()
-    };
-    let (snapshot_events, l1) = (Arc::clone(&state.snapshot), Arc::clone(&state.l1));
-    // The clock stands still, so no interval would ever pass.
-    let settings =
-        HttpSettings { connections_max: 64, stream_interval_ms: 0, ..HttpSettings::default() };
-    let listener = Listener::bind("127.0.0.1:0").unwrap();
-    let server = Server::start(listener, &settings, &clock, Api::new(state)).unwrap();
-    let mut clients: Vec<TcpStream> = (0..CONNECTIONS)
-        .map(|_| {
-            let client = TcpStream::connect(server.address()).unwrap();
-            client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-            client
-        })
-        .collect();
+/// The ETag of the snapshot that is coded with Brotli.
+fn tag_of_snapshot(state: &State) -> String {
+    let published = state.snapshot.load();
+    let br = published.as_ref().unwrap().select(Some(b"br"), Preconditions::NONE).unwrap();
+    let head = String::from_utf8(br.headers().to_vec()).unwrap();
+    head.lines().find_map(|line| line.strip_prefix("ETag: ")).unwrap().to_owned()
+}
+
+fn connected(address: &str) -> Vec<TcpStream> {
+    let connected = (0..CONNECTIONS).map(|_| {
+        let client = TcpStream::connect(address).unwrap();
+        client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        client
+    });
+    connected.collect()
+}
+
+/// Requests that are answered from memory, and the beginning of their answers. `tag` is the
+/// snapshot's.
+fn requests(tag: &str) -> Vec<(&'static str, String, &'static str)> {
     let names = symbols().iter().map(Symbol::to_string).collect::<Vec<_>>().join(",");
     let snapshot = "GET /api/index/snapshot HTTP/1.1\r\nHost: a\r\n";
     let browser = "User-Agent: Mozilla/5.0\r\nAccept: */*\r\nOrigin: https://app.example\r\n";
-    for (what, request, status) in [
+    vec![
         ("snapshot", format!("{snapshot}\r\n"), "HTTP/1.1 200 "),
         ("br", format!("{snapshot}{browser}Accept-Encoding: gzip, br\r\n\r\n"), "HTTP/1.1 200 "),
         (
@@ -297,7 +292,24 @@ fn answers_from_memory_allocate_nothing() {
             "HTTP/1.1 200 ",
         ),
         ("health", "GET /api/health HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), "HTTP/1.1 200 "),
-    ] {
+    ]
+}
+
+#[test]
+fn answers_from_memory_allocate_nothing() {
+    IS_CLIENT.set(true);
+    let clock = Clock::manual(NOW.parse().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let state = state(&clock, dir.path());
+    let tag = tag_of_snapshot(&state);
+    let (snapshot_events, l1) = (Arc::clone(&state.snapshot), Arc::clone(&state.l1));
+    // The clock stands still, so no interval would ever pass.
+    let settings =
+        HttpSettings { connections_max: 64, stream_interval_ms: 0, ..HttpSettings::default() };
+    let listener = Listener::bind("127.0.0.1:0").unwrap();
+    let server = Server::start(listener, &settings, &clock, Api::new(state)).unwrap();
+    let mut clients = connected(server.address());
+    for (what, request, status) in requests(&tag) {
         // On a busy machine a thread may warm up in one round. What an answer needs it needs in
         // each.
         let rounds = (0..ROUNDS).map(|_| calls(&mut clients, &request, status));

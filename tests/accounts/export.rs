@@ -3,7 +3,7 @@
 
 use crate::accounts::keys::made;
 use crate::ledger::owner::fill_ledger;
-use crate::support::{Scene, TRADING, bearer};
+use crate::support::{Scene, Service, TRADING, bearer};
 use bhav::store::{Exported, FILE_NAME, Owned, TABLES};
 use rusqlite::Connection;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait};
@@ -20,6 +20,30 @@ fn count(file: &Connection, sql: &str) -> i64 {
     file.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
+fn fill_journal_lists_and_portfolio(scene: &Scene, service: &Service, login: &str) {
+    let mut client = service.client();
+    let entry = r#"{"traded_on":"2026-11-20","symbol":"NSE:INFY","side":"buy","quantity":1,
+        "price":2}"#;
+    client.send_json("POST", "/api/journal", login, entry).with_status(201);
+    let lists = r#"{"watchlists":[{"name":"mine","symbols":["NSE:INFY"]}]}"#;
+    client.send_json("PUT", "/api/watchlists", login, lists).with_status(200);
+    let code = scene.request_token();
+    let body =
+        format!(r#"{{"api_key":"simkeya-1","api_secret":"simsecreta","request_token":"{code}"}}"#);
+    client.send_json("POST", "/api/portfolio/sync", login, &body).with_status(200);
+}
+
+/// Names of the tables whose rows belong to a user, in order.
+fn tables_with_an_owner(file: &Connection) -> Vec<String> {
+    let found = "SELECT name FROM pragma_table_list t WHERE schema = 'main' AND type = 'table'
+        AND (name = 'users' OR EXISTS (SELECT 1 FROM pragma_table_info(t.name) c
+            WHERE c.name IN ('user_id', 'email', 'account_id')))
+        ORDER BY name";
+    let mut found = file.prepare(found).unwrap();
+    let found = found.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    found.map(Result::unwrap).collect()
+}
+
 #[test]
 fn every_table_with_an_owner_is_exported_or_left_out_and_goes_with_the_account() {
     let (scene, service) = Scene::trading();
@@ -28,26 +52,11 @@ fn every_table_with_an_owner_is_exported_or_left_out_and_goes_with_the_account()
     let mut client = service.client();
     let (_, key) = made(&service, &login, r#""journal:read""#, "");
     client.request("GET", "/api/journal", &bearer(&key)).with_status(200);
-    let entry = r#"{"traded_on":"2026-11-20","symbol":"NSE:INFY","side":"buy","quantity":1,
-        "price":2}"#;
-    client.send_json("POST", "/api/journal", &login, entry).with_status(201);
-    let lists = r#"{"watchlists":[{"name":"mine","symbols":["NSE:INFY"]}]}"#;
-    client.send_json("PUT", "/api/watchlists", &login, lists).with_status(200);
-    let code = scene.request_token();
-    let body =
-        format!(r#"{{"api_key":"simkeya-1","api_secret":"simsecreta","request_token":"{code}"}}"#);
-    client.send_json("POST", "/api/portfolio/sync", &login, &body).with_status(200);
-
+    fill_journal_lists_and_portfolio(&scene, &service, &login);
     fill_ledger(&service, &login);
     let export = client.request("GET", "/api/portfolio/export", &login).with_status(200);
     let file = Connection::open(scene.state.path().join(FILE_NAME)).unwrap();
-    let found = "SELECT name FROM pragma_table_list t WHERE schema = 'main' AND type = 'table'
-        AND (name = 'users' OR EXISTS (SELECT 1 FROM pragma_table_info(t.name) c
-            WHERE c.name IN ('user_id', 'email', 'account_id')))
-        ORDER BY name";
-    let mut found = file.prepare(found).unwrap();
-    let found = found.query_map([], |row| row.get::<_, String>(0)).unwrap().map(Result::unwrap);
-    let found: Vec<String> = found.collect();
+    let found = tables_with_an_owner(&file);
     let mut known: Vec<&str> = owned().map(|(table, _)| table).collect();
     known.sort_unstable();
     assert_eq!(found, known, "say in `TABLES` where the export has a new table, or why not");

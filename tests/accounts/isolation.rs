@@ -81,6 +81,20 @@ fn broker(asked: &Asked) -> Said {
     })
 }
 
+/// The queries of a read.
+fn queries(path: &str) -> &'static [&'static str] {
+    match path {
+        "/api/portfolio/holdings" => &["", "?broker=a", "?broker=b", "?live=true", "?user_id=ID"],
+        "/api/portfolio/positions" => {
+            &["", "?type=net", "?type=day", "?include_closed=true", "?user_id=ID"]
+        }
+        "/api/portfolio/pnl" => &["", "?days=7", "?days=365", "?user_id=ID"],
+        "/api/journal" => &["?limit=1", "?limit=2", "?limit=1&cursor=CURSOR", "?cursor=CURSOR"],
+        "/api/journal/search" => &["", "?symbol=NSE", "?limit=1&cursor=CURSOR", "?from=2026-11-01"],
+        _ => &["", "?user_id=ID"],
+    }
+}
+
 impl Stage {
     fn set() -> Self {
         let given = std::env::var(SEED).ok().and_then(|text| text.parse().ok());
@@ -202,7 +216,7 @@ impl Stage {
     }
 
     /// A request to `route` by `who`; every route that needs a user has one. A read that needs more
-    /// than its path has an arm of its own, which `contract/routes.rs` demands.
+    /// than its path has an arm of its own or in `queries`, which `contract/routes.rs` demands.
     fn attempt(&mut self, who: usize, route: &Route) -> Attempt {
         let mark = self.people[who].mark;
         if route.path.starts_with("/api/trades") && route.method != Method::Get {
@@ -212,25 +226,6 @@ impl Stage {
         match (route.method, route.path) {
             (Method::Post, "/api/portfolio/sync" | "/api/portfolio/brokerb-sync") => {
                 body = self.order(who);
-            }
-            (Method::Get, "/api/portfolio/holdings") => {
-                let all = ["", "?broker=a", "?broker=b", "?live=true", "?user_id=ID"];
-                target += &self.query(&all);
-            }
-            (Method::Get, "/api/portfolio/positions") => {
-                let all = ["", "?type=net", "?type=day", "?include_closed=true", "?user_id=ID"];
-                target += &self.query(&all);
-            }
-            (Method::Get, "/api/portfolio/pnl") => {
-                target += &self.query(&["", "?days=7", "?days=365", "?user_id=ID"]);
-            }
-            (Method::Get, "/api/journal") => {
-                let all = ["?limit=1", "?limit=2", "?limit=1&cursor=CURSOR", "?cursor=CURSOR"];
-                target += &self.query(&all);
-            }
-            (Method::Get, "/api/journal/search") => {
-                let all = ["", "?symbol=NSE", "?limit=1&cursor=CURSOR", "?from=2026-11-01"];
-                target += &self.query(&all);
             }
             (Method::Get, "/api/trades/tax/{id}/112a.csv") => {
                 target = target.replace("{id}", "2024-25");
@@ -266,7 +261,7 @@ impl Stage {
                 body = format!(r#"{{"password":"{}"}}"#, self.password());
             }
             (Method::Delete, "/api/portfolio/data") | (Method::Get, _) => {
-                target += &self.query(&["", "?user_id=ID"]);
+                target += &self.query(queries(route.path));
             }
             _ => panic!("{} {} needs its requests here", route.method.as_str(), route.path),
         }

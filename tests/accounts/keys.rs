@@ -156,6 +156,71 @@ impl Cast {
     }
 }
 
+/// An operation, and the key that the table says it takes.
+struct Operation<'a> {
+    service: &'a Service,
+    cast: &'a Cast,
+    method: &'a str,
+    path: &'a str,
+    key: &'a str,
+    /// Counts the attempts at all operations.
+    cells: &'a Cell<usize>,
+}
+
+impl Operation<'_> {
+    /// Every attempt meets the same state.
+    fn fresh(&self) -> Attempt {
+        Attempt::at(self.service, &self.cast.login, self.method, self.path)
+    }
+
+    fn expect(&self, who: &str, headers: &str, (status, word): (u16, &str)) -> Answer {
+        self.cells.set(self.cells.get() + 1);
+        let answer = self.fresh().send(self.service, headers);
+        // A bare head has no code.
+        let word = if self.path == STREAM { "" } else { word };
+        let Self { method, path, key, .. } = self;
+        assert_eq!(told(&answer), (status, word.to_owned()), "{method} {path} {key}: {who}");
+        answer
+    }
+
+    fn expect_login_required(&self) {
+        let Cast { of_scope, whole, others, .. } = self.cast;
+        for (scope, headers) in of_scope {
+            self.expect(scope.as_str(), headers, (403, "login_required"));
+        }
+        self.expect("all scopes", whole, (403, "login_required"));
+        self.expect("another's", others, (403, "login_required"));
+        self.cells.set(self.cells.get() + 1);
+        let again = self.service.client().account("login", "ravi@example.com", PASSWORD);
+        let login = bearer(&again.field("access_token"));
+        let by_login = told(&self.fresh().send(self.service, &login));
+        assert_ne!(by_login.1, "login_required", "{} {}", self.method, self.path);
+    }
+
+    fn expect_scope_required(&self) {
+        let Self { service, key, path, .. } = *self;
+        let Cast { login, of_scope, whole, others, .. } = self.cast;
+        let by_login = as_by_login(&self.fresh(), service, login);
+        self.cells.set(self.cells.get() + 1);
+        for (scope, headers) in of_scope {
+            if key == "any" || key == scope.as_str() {
+                self.expect(scope.as_str(), headers, (by_login.0, &by_login.1));
+                continue;
+            }
+            let answer = self.expect(scope.as_str(), headers, (403, "scope_missing"));
+            let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{key}\"");
+            assert_eq!(answer.header("www-authenticate"), Some(&*challenge));
+        }
+        self.expect("all scopes", whole, (by_login.0, &by_login.1));
+        // Another's key reaches that user's own records alone.
+        let of_other = match path {
+            "/api/journal/{id}" => (404, "entry_not_found"),
+            _ => (by_login.0, &*by_login.1),
+        };
+        self.expect("another's", others, of_other);
+    }
+}
+
 #[test]
 fn every_operation_takes_the_keys_that_the_table_says_and_no_other() {
     let (scene, service, login) = scene(|_| ());
@@ -164,67 +229,30 @@ fn every_operation_takes_the_keys_that_the_table_says_and_no_other() {
         let are_there = ["/api/index/snapshot", "/api/health"].map(|path| service.get(path).status);
         (are_there == [200, 200] && service.has_instruments()).then_some(())
     });
-    let Cast { login, of_scope, whole, others, expired, revoked } =
-        Cast::on(&scene, &service, login);
+    let cast = Cast::on(&scene, &service, login);
     let document = document();
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let cells = Cell::new(0);
     for (method, path, operation) in operations(&document) {
         let key = operation["x-key"].as_str().unwrap();
-        *counts
-            .entry(if Scope::ALL.iter().any(|s| s.as_str() == key) { "scope" } else { key })
-            .or_default() += 1;
-        let is_head = path == STREAM;
-        let code = |word: &str| if is_head { String::new() } else { word.to_owned() };
-        // Every attempt meets the same state.
-        let fresh = || Attempt::at(&service, &login, &method, path);
-        let expect = |who: &str, headers: &str, expected: (u16, &str)| {
-            cells.set(cells.get() + 1);
-            let answer = fresh().send(&service, headers);
-            let (status, word) = expected;
-            assert_eq!(told(&answer), (status, code(word)), "{method} {path} {key}: {who}");
-            answer
-        };
-        expect("expired", &expired, (401, "key_expired"));
-        expect("revoked", &revoked, (401, "key_invalid"));
-        if key == "never" {
-            for (scope, headers) in &of_scope {
-                expect(scope.as_str(), headers, (403, "login_required"));
-            }
-            expect("all scopes", &whole, (403, "login_required"));
-            expect("another's", &others, (403, "login_required"));
-            cells.set(cells.get() + 1);
-            let again = service.client().account("login", "ravi@example.com", PASSWORD);
-            let by_login = told(&fresh().send(&service, &bearer(&again.field("access_token"))));
-            assert_ne!(by_login.1, "login_required", "{method} {path}");
-            continue;
+        let is_scope = Scope::ALL.iter().any(|scope| scope.as_str() == key);
+        *counts.entry(if is_scope { "scope" } else { key }).or_default() += 1;
+        let operation =
+            Operation { service: &service, cast: &cast, method: &method, path, key, cells: &cells };
+        operation.expect("expired", &cast.expired, (401, "key_expired"));
+        operation.expect("revoked", &cast.revoked, (401, "key_invalid"));
+        match key {
+            "never" => operation.expect_login_required(),
+            _ => operation.expect_scope_required(),
         }
-        let by_login = as_by_login(&fresh(), &service, &login);
-        cells.set(cells.get() + 1);
-        for (scope, headers) in &of_scope {
-            if key == "any" || key == scope.as_str() {
-                expect(scope.as_str(), headers, (by_login.0, &by_login.1));
-                continue;
-            }
-            let answer = expect(scope.as_str(), headers, (403, "scope_missing"));
-            let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{key}\"");
-            assert_eq!(answer.header("www-authenticate"), Some(&*challenge));
-        }
-        expect("all scopes", &whole, (by_login.0, &by_login.1));
-        // Another's key reaches that user's own records alone.
-        let of_other = match path {
-            "/api/journal/{id}" => (404, "entry_not_found"),
-            _ => (by_login.0, &*by_login.1),
-        };
-        expect("another's", &others, of_other);
     }
     let cells = cells.get();
     say(&format!("API keys: {cells} cells of path, scope and owner; by key: {counts:?}\n"));
     assert!(cells > 450 && counts["never"] >= 14 && counts["any"] == 6, "{counts:?}");
     // Another's entries are another's.
-    service.post("/api/journal", &whole, &ENTRY.replace("INFY", "MINE"));
-    assert!(get(&service, "/api/journal", &whole).text().contains("MINE"));
-    assert!(!get(&service, "/api/journal", &others).text().contains("MINE"));
+    service.post("/api/journal", &cast.whole, &ENTRY.replace("INFY", "MINE"));
+    assert!(get(&service, "/api/journal", &cast.whole).text().contains("MINE"));
+    assert!(!get(&service, "/api/journal", &cast.others).text().contains("MINE"));
 }
 
 #[test]
@@ -350,23 +378,38 @@ fn an_account_has_twenty_keys_and_expired_ones_do_not_count() {
     get(&service, "/api/health", &bearer(&short)).expect_problem(401, "key_invalid");
 }
 
-#[test]
-fn a_key_in_the_wrong_place_is_refused_or_not_looked_at() {
-    let (scene, service, login) = scene(|_| ());
-    let (_, key) = made(&service, &login, ALL, "");
-    let (_, narrow) = made(&service, &login, r#""market:read""#, "");
+/// A key in a query is refused however it is written, on pages too, and is not repeated.
+fn expect_refused_in_a_query(service: &Service, key: &str, mistyped: &str) {
     let encoded: String = key.bytes().map(|byte| format!("%{byte:02X}")).collect();
-    let mistyped = format!("{}{}", &key[..65], if key.ends_with('0') { '1' } else { '0' });
-    for value in [&key, &encoded, &mistyped, &key.replace('_', "%5f")] {
+    for value in [key, &encoded, mistyped, &key.replace('_', "%5f")] {
         for target in ["/api/health", "/api/index/snapshot", "/", "/nowhere", "/api/journal"] {
             for query in ["key=KEY", "a=1&api_key=KEY&b=2", "KEY", "symbols=NSE:INFY,KEY"] {
                 let target = format!("{target}?{}", query.replace("KEY", value));
-                let answer = get(&service, &target, "");
+                let answer = get(service, &target, "");
                 answer.expect_problem(400, "key_in_query");
                 assert!(!answer.text().contains(&key[17..60]));
             }
         }
     }
+}
+
+/// A key that is none is refused on public paths and pages too.
+fn expect_refused_everywhere(service: &Service, bad: &str) {
+    for target in ["/api/health", "/api/index/snapshot", "/", "/api/journal", "/api/keys"] {
+        let answer = get(service, target, &bearer(bad));
+        answer.expect_problem(401, "key_invalid");
+        let challenge = answer.header("www-authenticate");
+        assert_eq!(challenge, Some("Bearer error=\"invalid_token\""));
+    }
+}
+
+#[test]
+fn a_key_in_the_wrong_place_is_refused_or_not_looked_at() {
+    let (scene, service, login) = scene(|_| ());
+    let (_, key) = made(&service, &login, ALL, "");
+    let (_, narrow) = made(&service, &login, r#""market:read""#, "");
+    let mistyped = format!("{}{}", &key[..65], if key.ends_with('0') { '1' } else { '0' });
+    expect_refused_in_a_query(&service, &key, &mistyped);
     for query in ["a=bhav_1_2", "a=bhav_", "a=%5f%5F%", "symbols=NSE:M%26M"] {
         assert_ne!(told(&get(&service, &format!("/api/health?{query}"), "")).0, 400, "{query}");
     }
@@ -388,15 +431,9 @@ fn a_key_in_the_wrong_place_is_refused_or_not_looked_at() {
     get(&service, "/api/journal", &format!("{login}{login}")).expect_problem(401, "token_invalid");
     // Mistyped, too short, of no account: one answer, on public paths and pages too.
     let unknown = format!("bhav_00000000001_{}z3EiT9u", "0".repeat(42));
-    for bad in
-        [&*mistyped, &key[..65], "bhav_", &unknown, &key.replace('_', "-").replacen('-', "_", 1)]
-    {
-        for target in ["/api/health", "/api/index/snapshot", "/", "/api/journal", "/api/keys"] {
-            let answer = get(&service, target, &bearer(bad));
-            answer.expect_problem(401, "key_invalid");
-            let challenge = answer.header("www-authenticate");
-            assert_eq!(challenge, Some("Bearer error=\"invalid_token\""));
-        }
+    let other_letter = key.replace('_', "-").replacen('-', "_", 1);
+    for bad in [&*mistyped, &key[..65], "bhav_", &unknown, &other_letter] {
+        expect_refused_everywhere(&service, bad);
     }
     let health = until("the counts", || {
         scene.advance_ms(250);

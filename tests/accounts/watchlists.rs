@@ -112,25 +112,27 @@ fn lists_keep_their_order_their_ids_and_their_owner() {
     let service = scene.start();
     let asha = User { service: &service, auth };
     assert_eq!(asha.lists(), r#"[{"id":4,"name":"B","symbols":[]}]"#);
+}
 
-    // A key reads with the portfolio's scope and never writes.
+#[test]
+fn a_key_reads_lists_with_the_portfolio_s_scope_and_never_writes() {
+    let (_scene, service) = Scene::trading();
+    let asha = User::new(&service, "asha");
+    asha.replaced(r#"[{"name":"B","symbols":[]}]"#, "");
     let (_, key) = made(&service, &asha.auth, ALL, "");
     let by_key = User { service: &service, auth: bearer(&key) };
     assert_eq!(by_key.lists(), asha.lists());
     by_key.put("[]", "").expect_problem(403, "login_required");
 }
 
-#[test]
-fn what_is_no_list_is_refused_with_every_fault() {
-    let (_scene, service) = Scene::trading();
-    let user = User::new(&service, "asha");
-    let first = user.replaced(r#"[{"name":"A","symbols":["NSE:INFY"]}]"#, "");
+/// Lists that are refused, and what is said of each.
+fn refused_lists() -> Vec<(String, &'static str)> {
     let list = |more: &str| format!(r#"[{{"name":"a","symbols":[]{more}}}]"#);
     let named = |name: &str| format!(r#"[{{"name":"{name}","symbols":[]}}]"#);
     let with = |symbols: &str| format!(r#"[{{"name":"a","symbols":[{symbols}]}}]"#);
     let over = (0..11).map(|n| format!(r#"{{"name":"{n}","symbols":[]}}"#)).collect::<Vec<_>>();
     let many = (0..51).map(|n| format!("\"NSE:X{n}\"")).collect::<Vec<_>>().join(",");
-    for (lists, said) in [
+    vec![
         ("null".to_owned(), "required"),
         ("7".to_owned(), "a short list of objects"),
         (r#"["a"]"#.to_owned(), "a short list of objects"),
@@ -157,7 +159,15 @@ fn what_is_no_list_is_refused_with_every_fault() {
             r#"[{"id":1,"name":"A","symbols":[]},{"id":1,"name":"B","symbols":[]}]"#.to_owned(),
             "Each id once.",
         ),
-    ] {
+    ]
+}
+
+#[test]
+fn what_is_no_list_is_refused_with_every_fault() {
+    let (_scene, service) = Scene::trading();
+    let user = User::new(&service, "asha");
+    let first = user.replaced(r#"[{"name":"A","symbols":["NSE:INFY"]}]"#, "");
+    for (lists, said) in refused_lists() {
         let json = user.put(&lists, "").expect_problem(400, "validation_failed");
         let errors = json["errors"].as_array().unwrap();
         let is_said = |error: &sonic_rs::Value| {

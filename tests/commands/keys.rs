@@ -2,12 +2,16 @@
 //! is written into a file or the log.
 
 use crate::accounts::keys::{PASSWORD, made};
-use crate::support::{Ran, Scene, TRADING, bearer, bhav, run, state_flag, until};
+use crate::support::{Ran, Scene, Service, TRADING, bearer, bhav, run, state_flag, until};
 
 fn command(scene: &Scene, words: &[&str], rest: &[&str]) -> Ran {
     let mut command = bhav(words);
     command.arg(state_flag(scene.state.path())).args(rest);
     scene.while_time_passes(|| run(&mut command))
+}
+
+fn status(service: &Service, key: &str) -> u16 {
+    service.client().request("GET", "/api/auth/session", &bearer(key)).status
 }
 
 #[test]
@@ -19,8 +23,7 @@ fn the_operator_lists_and_revokes_keys_of_a_running_service() {
     let soon = r#","expires_at":"2099-11-20T23:00:00+05:30""#;
     let (id, key) = made(&service, &login, r#""market:read","journal:read""#, soon);
     let (_, kept) = made(&service, &other, r#""market:read""#, "");
-    let status =
-        |key: &str| service.client().request("GET", "/api/auth/session", &bearer(key)).status;
+    let status = |key: &str| status(&service, key);
     assert_eq!((status(&key), status(&kept)), (200, 200));
     let listed = command(&scene, &["key", "list"], &[]);
     assert_eq!((listed.code, listed.out.lines().count()), (Some(0), 3), "{}", listed.err);
@@ -61,8 +64,14 @@ fn the_operator_lists_and_revokes_keys_of_a_running_service() {
         "{out}"
     );
     assert_eq!(status(&kept), 401);
+}
 
-    // A disabled user's keys are refused until the account is enabled.
+#[test]
+fn a_disabled_user_s_keys_are_refused_until_the_account_is_enabled() {
+    let scene = Scene::still_at(TRADING);
+    let service = scene.start();
+    let login = bearer(&service.register("asha@example.com", PASSWORD));
+    let status = |key: &str| status(&service, key);
     let (_, third) = made(&service, &login, r#""market:read""#, "");
     let user = |name: &str| {
         assert_eq!(command(&scene, &["user", name], &["asha@example.com"]).code, Some(0));

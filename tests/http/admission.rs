@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::path::Path;
 use std::time::Duration;
 
 use bhav::http::settings::HttpSettings;
@@ -175,18 +176,21 @@ fn addresses(listeners: &[Listener]) -> Vec<String> {
     listeners.iter().map(Listener::address).collect()
 }
 
-#[test]
-fn every_passed_socket_is_served_whatever_its_family_and_their_limits_are_shared() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
+fn sockets_of_each_family(folder: &Path) -> Vec<OwnedFd> {
     let mut passed: Vec<OwnedFd> = Vec::new();
     for address in ["127.0.0.1:0", "[::1]:0", "127.0.0.2:0", "[::]:0", "0.0.0.0:0"] {
         passed.push(TcpListener::bind(address).unwrap().into());
     }
     for name in ["one.sock", "another.sock"] {
-        passed.push(UnixListener::bind(path(name)).unwrap().into());
+        passed.push(UnixListener::bind(folder.join(name)).unwrap().into());
     }
-    let listeners = open(passed).unwrap();
+    passed
+}
+
+#[test]
+fn every_passed_socket_is_served_whatever_its_family_and_their_limits_are_shared() {
+    let folder = tempfile::tempdir().unwrap();
+    let listeners = open(sockets_of_each_family(folder.path())).unwrap();
     let at: Vec<String> = addresses(&listeners)
         .into_iter()
         .map(|address| address.replace("[::]", "[::1]").replace("0.0.0.0", "127.0.0.1"))

@@ -284,6 +284,26 @@ fn standing_since(as_of: Timestamp, since: Timestamp, minute: i64) -> String {
     }
 }
 
+fn expect_phase(afternoon: &Afternoon, expected: (&str, bool), what: &str) {
+    let market = afternoon.market();
+    let found = (market["phase"].as_str(), market["is_open"].as_bool());
+    assert_eq!(found, (Some(expected.0), Some(expected.1)), "{what}");
+    assert_eq!(market["calendar_known"], true, "{what}");
+}
+
+/// The kept closes: the auction's price, and the last price of the share without an auction, each
+/// with its minute.
+fn expect_closes(
+    afternoon: &Afternoon,
+    (with, known): (Decimal, i64),
+    (without, end): (Decimal, i64),
+    what: &str,
+) {
+    let closes = afternoon.await_closes(2);
+    assert_eq!(closes[WITH], (with, afternoon.at(known), true), "{what}");
+    assert_eq!(closes[WITHOUT], (without, afternoon.at(end), false), "{what}");
+}
+
 /// Looks at each minute, and returns the rows of the table that a person would make of it.
 fn play(afternoon: &Afternoon, expected: &Expected) -> Vec<String> {
     let [begins, known] = [expected.auction.0, expected.auction.1].map(minute);
@@ -302,18 +322,10 @@ fn play(afternoon: &Afternoon, expected: &Expected) -> Vec<String> {
         afternoon.go_to(now);
         let what = format!("{} {}", afternoon.date, text(now));
         let phase = expected.phases.iter().rev().find(|(from, ..)| minute(from) <= now).unwrap();
-        let market = afternoon.market();
-        assert_eq!(
-            (market["phase"].as_str(), market["is_open"].as_bool()),
-            (Some(phase.1), Some(phase.2)),
-            "{what}"
-        );
-        assert_eq!(market["calendar_known"], true, "{what}");
+        expect_phase(afternoon, (phase.1, phase.2), &what);
         let [index, with, without] = afternoon.prices();
-        assert!(
-            !index.2 && !with.2 && !without.2,
-            "stale at {what}: {index:?} {with:?} {without:?}"
-        );
+        let prices = [index, with, without];
+        assert!(prices.iter().all(|price| !price.2), "stale at {what}: {prices:?}");
         if now < known {
             afternoon.is_of_now(index.1, begins);
             afternoon.is_of_now(with.1, begins);
@@ -334,9 +346,7 @@ fn play(afternoon: &Afternoon, expected: &Expected) -> Vec<String> {
         if now < close {
             assert_eq!(afternoon.closes(), BTreeMap::new(), "a close before its time at {what}");
         } else {
-            let closes = afternoon.await_closes(2);
-            assert_eq!(closes[WITH], (with.0, afternoon.at(known), true), "{what}");
-            assert_eq!(closes[WITHOUT], (without.0, afternoon.at(end), false), "{what}");
+            expect_closes(afternoon, (with.0, known), (without.0, end), &what);
         }
         let stands = match now < known {
             true => standing_since(with.1, afternoon.at(begins), begins),

@@ -359,55 +359,71 @@ fn figures_of_limits_that_nobody_sets_are_those_of_the_program() {
     assert!(read("docs/feeds.md").contains("what clients asked for in the last minute."));
 }
 
-/// Phrases about defaults, generated from the defaults.
-#[test]
-fn figures_of_limits_are_the_defaults() {
-    let Config { http, auth, upstream, store, cache, broker_a, public, .. } = Config::default();
-    let kib = |bytes: usize| format!("{} KiB", bytes / 1024);
-    let seconds = |ms: u64| format!("{} s", ms as f64 / 1e3);
-    let grouped = |number: usize| rounded(&number.to_string());
-    let (head, headers, body) =
-        (kib(http.head_bytes_max), http.headers_max, kib(http.body_bytes_max));
+fn kib(bytes: usize) -> String {
+    format!("{} KiB", bytes / 1024)
+}
+
+fn seconds(ms: u64) -> String {
+    format!("{} s", ms as f64 / 1e3)
+}
+
+/// The rows of the table of limits in `docs/api.md`.
+fn figures_of_api(config: &Config) -> [String; 8] {
+    let Config { http, auth, upstream, store, .. } = config;
+    let head = kib(http.head_bytes_max);
+    let body = kib(http.body_bytes_max);
     let waits = [http.head_timeout_ms, http.body_timeout_ms, http.idle_timeout_ms].map(seconds);
-    let (all, each) = (http.connections_max, http.connections_per_address_max);
-    let per_minute = [
-        auth.login_attempts_per_minute,
-        auth.registration_attempts_per_minute,
-        upstream.sync_attempts_per_minute,
-    ]
-    .map(|attempts| format!("| {attempts} a minute |"));
-    let [logins, registrations, syncs] = per_minute;
-    let api = [
+    let all = rounded(&http.connections_max.to_string());
+    let each = rounded(&http.connections_per_address_max.to_string());
+    let per_minute = |attempts: u32| format!("| {attempts} a minute |");
+    [
         format!(
-            "| request target; request line and headers; header lines | 8 KiB; {head}; {headers} |"
+            "| request target; request line and headers; header lines | 8 KiB; {head}; {} |",
+            http.headers_max
         ),
         format!("| body | {body} |"),
-        format!("| password attempts, by account and by address {logins}"),
-        format!("| new accounts, by address {registrations}"),
-        format!("| syncs of a user, both brokers together {syncs}"),
-        format!("| {} at once, ten a second", store.writes_per_user_per_minute),
         format!(
-            "| connections; from one address (of IPv6 one /64) | {}; {} |",
-            grouped(all),
-            grouped(each)
+            "| password attempts, by account and by address {}",
+            per_minute(auth.login_attempts_per_minute)
         ),
+        format!("| new accounts, by address {}", per_minute(auth.registration_attempts_per_minute)),
+        format!(
+            "| syncs of a user, both brokers together {}",
+            per_minute(upstream.sync_attempts_per_minute)
+        ),
+        format!("| {} at once, ten a second", store.writes_per_user_per_minute),
+        format!("| connections; from one address (of IPv6 one /64) | {all}; {each} |"),
         format!("| time for a head; a body; idle | {} |", waits.join("; ")),
-    ];
+    ]
+}
+
+/// Phrases of `docs/feeds.md`.
+fn figures_of_feeds(config: &Config) -> [String; 4] {
+    let Config { upstream, broker_a, public, .. } = config;
     let breaker = format!(
         "opens after {} failures in a row, for {} at first, doubling up\nto {}.",
         ["no", "one", "two", "three"][upstream.breaker_failures as usize],
         seconds(upstream.breaker_open_ms),
         seconds(upstream.breaker_open_max_ms)
     );
-    let (quotes, batches) =
-        (seconds(broker_a.quote_interval_ms), seconds(public.batch_interval_ms));
-    let feeds = [
+    let quotes = seconds(broker_a.quote_interval_ms);
+    let batches = seconds(public.batch_interval_ms);
+    [
         format!("| {quotes} (`BHAV_BROKERA_QUOTE_INTERVAL_MS`) | {batches} (`BHAV_PUBLIC_BATCH"),
         format!("2 × {quotes} + 1.5 s"),
         format!("2 × {batches} + 7 s"),
         breaker,
-    ];
-    let life = [format!("`BHAV_CACHE_MISS_WAIT_MS` ({} by default)", seconds(cache.miss_wait_ms))];
+    ]
+}
+
+/// Phrases about defaults, generated from the defaults.
+#[test]
+fn figures_of_limits_are_the_defaults() {
+    let config = Config::default();
+    let api = figures_of_api(&config);
+    let feeds = figures_of_feeds(&config);
+    let waits = seconds(config.cache.miss_wait_ms);
+    let life = [format!("`BHAV_CACHE_MISS_WAIT_MS` ({waits} by default)")];
     let pages: [(&str, &[String]); 3] =
         [("docs/api.md", &api), ("docs/feeds.md", &feeds), ("docs/life-of-a-request.md", &life)];
     for (page, phrases) in pages {
