@@ -77,6 +77,16 @@ fn write(node: &Service, token: &str, note: &str) -> bool {
     ask(node, "POST", "/api/journal", token, &body).status == 201
 }
 
+/// The journal has each of these entries once.
+fn expect_entries(node: &Service, token: &str, entries: &[(String, u64)]) {
+    let journal = node.client().request("GET", "/api/journal?limit=100", &bearer(token));
+    assert_eq!(journal.status, 200, "{}", journal.text());
+    for (note, _) in entries {
+        let found = journal.text().matches(note.as_str()).count();
+        assert_eq!(found, 1, "{note} in {}", journal.text());
+    }
+}
+
 #[test]
 fn nothing_acknowledged_is_lost_when_a_synchronous_standby_takes_over() {
     let Some(_) = postgres::server() else { return };
@@ -133,12 +143,7 @@ fn nothing_acknowledged_is_lost_when_a_synchronous_standby_takes_over() {
     });
     for (token, acknowledged) in users.iter().zip(&acknowledged) {
         assert!(acknowledged.iter().any(|(_, at_ms)| *at_ms < promoted_ms));
-        let journal = pair.a.client().request("GET", "/api/journal?limit=100", &bearer(token));
-        assert_eq!(journal.status, 200, "{}", journal.text());
-        for (note, _) in acknowledged {
-            let found = journal.text().matches(note.as_str()).count();
-            assert_eq!(found, 1, "{note} in {}", journal.text());
-        }
+        expect_entries(&pair.a, token, acknowledged);
     }
     for node in [&pair.a, &pair.b] {
         assert!(users.iter().all(|token| status(node, token) == 200), "nothing was lost");

@@ -283,6 +283,18 @@ fn new_user(client: &mut Client, name: &str) -> String {
     answer.field("access_token")
 }
 
+impl Tally {
+    fn say(&self) {
+        let Self { registered, erased, written, synced, deleted, unanswered, kept } = self;
+        assert!(*registered > 0 && *synced > 0 && *deleted > 0, "too little happened");
+        say(&format!(
+            "kill -9 over HTTP: {ROUNDS} times, {written} answered writes ({registered} accounts, \
+             {erased} of them erased, {synced} syncs, {deleted} deletions, the rest journal), \
+             0 lost, 0 in part; {unanswered} not answered, of which {kept} were kept, whole\n"
+        ));
+    }
+}
+
 #[test]
 fn what_was_answered_survives_kill_9_at_any_moment_and_nothing_is_half_there() {
     let scene = Scene::at(TRADING);
@@ -333,13 +345,5 @@ fn what_was_answered_survives_kill_9_at_any_moment_and_nothing_is_half_there() {
             account.check(&mut client);
         }
     }
-    let Tally { registered, erased, written, .. } = tally;
-    let Tally { synced, deleted, unanswered, kept, .. } = tally;
-    assert!(registered > 0 && synced > 0 && deleted > 0, "too little happened");
-    let said = format!(
-        "kill -9 over HTTP: {ROUNDS} times, {written} answered writes ({registered} accounts, \
-         {erased} of them erased, {synced} syncs, {deleted} deletions, the rest journal), 0 lost, \
-         0 in part; {unanswered} not answered, of which {kept} were kept, whole\n"
-    );
-    say(&said);
+    tally.say();
 }

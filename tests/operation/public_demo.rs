@@ -40,6 +40,28 @@ fn expect_refused(answer: &Answer, allow: &str) {
     assert_eq!(answer.header("allow"), Some(allow));
 }
 
+fn expect_no_write_is_taken(client: &mut Client, headers: &str) {
+    let read = "GET, HEAD, OPTIONS";
+    for (method, target, allow, body) in [
+        ("POST", "/api/auth/register", "OPTIONS", LOGIN),
+        ("POST", "/api/auth/password", "OPTIONS", "{}"),
+        ("DELETE", "/api/auth/account", "OPTIONS", "{}"),
+        ("POST", "/api/auth/logout", "OPTIONS, POST", r#"{"everywhere":true}"#),
+        ("POST", "/api/portfolio/sync", "OPTIONS", "{}"),
+        ("POST", "/api/portfolio/brokerb-sync", "OPTIONS", "{}"),
+        ("DELETE", "/api/portfolio/data", "OPTIONS", "{}"),
+        ("POST", "/api/journal", read, "{}"),
+        ("PUT", "/api/journal/1", read, "{}"),
+        ("DELETE", "/api/journal/1", read, "{}"),
+        ("PUT", "/api/watchlists", read, "{}"),
+        ("POST", "/brokera/activate", "OPTIONS", "{}"),
+        ("POST", "/brokerb/activate", "OPTIONS", "{}"),
+    ] {
+        let answer = client.send_json(method, target, headers, body);
+        expect_refused(&answer, allow);
+    }
+}
+
 #[test]
 fn strangers_read_everything_and_change_nothing() {
     let state = tempfile::tempdir().unwrap();
@@ -73,25 +95,7 @@ fn strangers_read_everything_and_change_nothing() {
     let session = client.get("/api/auth/session").json();
     assert_eq!(session["registration"].as_str(), Some("closed"));
 
-    let read = "GET, HEAD, OPTIONS";
-    for (method, target, allow, body) in [
-        ("POST", "/api/auth/register", "OPTIONS", LOGIN),
-        ("POST", "/api/auth/password", "OPTIONS", "{}"),
-        ("DELETE", "/api/auth/account", "OPTIONS", "{}"),
-        ("POST", "/api/auth/logout", "OPTIONS, POST", r#"{"everywhere":true}"#),
-        ("POST", "/api/portfolio/sync", "OPTIONS", "{}"),
-        ("POST", "/api/portfolio/brokerb-sync", "OPTIONS", "{}"),
-        ("DELETE", "/api/portfolio/data", "OPTIONS", "{}"),
-        ("POST", "/api/journal", read, "{}"),
-        ("PUT", "/api/journal/1", read, "{}"),
-        ("DELETE", "/api/journal/1", read, "{}"),
-        ("PUT", "/api/watchlists", read, "{}"),
-        ("POST", "/brokera/activate", "OPTIONS", "{}"),
-        ("POST", "/brokerb/activate", "OPTIONS", "{}"),
-    ] {
-        let answer = client.send_json(method, target, &asha, body);
-        expect_refused(&answer, allow);
-    }
+    expect_no_write_is_taken(&mut client, &asha);
     let after = client.request("GET", "/api/journal", &asha).json();
     assert_eq!(after, journal);
     // A login of one's own may be ended, and no other one ends with it.

@@ -179,6 +179,48 @@ fn a_lock_that_holds_up_registrations_alone_is_told() {
     service.register("ravi@example.com", PASSWORD);
 }
 
+/// Runs `bhav config check --connect` with the addresses of a database and a cache.
+fn checked(store: &str, cache: &str, password: &str) -> Ran {
+    let mut command = bhav(&["config", "check", "--connect"]);
+    command.env("BHAV_STORE_URL", store).env("BHAV_CACHE_URL", cache);
+    command.env("BHAV_CACHE_PASSWORD", password);
+    command.env("JWT_SECRET", "a key that all the nodes know, as they must");
+    run(&mut command)
+}
+
+/// The check fails, says these lines, and does not say the password.
+#[track_caller]
+fn refused(store: &str, cache: &str, password: &str, lines: &[&str]) {
+    let ran = checked(store, cache, password);
+    assert_eq!(ran.code, Some(64), "{}{}", ran.out, ran.err);
+    for line in lines {
+        assert!(ran.err.contains(line), "{line} is not in {}", ran.err);
+    }
+    assert_eq!(ran.err.lines().count(), lines.len(), "{}", ran.err);
+    assert!(!ran.err.contains(password), "{}", ran.err);
+}
+
+/// A database of a newer program, a user without write permission, and a database that takes no
+/// writes.
+fn expect_unusable_databases_refused(server: &Server, role: &str, cache: &str) {
+    let good = server.url(role);
+    server
+        .execute(
+            role,
+            "CREATE TABLE users (); CREATE TABLE schema (id int, version bigint, \
+        least_program bigint); INSERT INTO schema VALUES (1, 1000, 1000)",
+        )
+        .unwrap();
+    refused(&good, cache, "sesame", &["needs a program that knows 1000"]);
+    server.execute(role, "UPDATE schema SET least_program = 1").unwrap();
+    server.execute(role, "REVOKE INSERT ON users FROM CURRENT_USER").unwrap();
+    refused(&good, cache, "sesame", &["BHAV_STORE_URL: ", "may not use the tables"][1..]);
+    server
+        .execute("bhav", &format!("ALTER ROLE {role} SET default_transaction_read_only = on"))
+        .unwrap();
+    refused(&good, cache, "sesame", &["takes no writes"]);
+}
+
 #[test]
 fn config_check_connects_where_it_is_asked_to_and_says_what_is_refused() {
     let Some(server) = server() else { return };
@@ -190,23 +232,7 @@ fn config_check_connects_where_it_is_asked_to_and_says_what_is_refused() {
     let Some(_shared) = SharedServer::with(name, &rules) else { return };
     let cache = format!("redis://bhav@127.0.0.1:{port}");
     let role = server.fresh_role();
-    let check = |store: &str, cache: &str, password: &str| {
-        let mut command = bhav(&["config", "check", "--connect"]);
-        command.env("BHAV_STORE_URL", store).env("BHAV_CACHE_URL", cache);
-        command.env("BHAV_CACHE_PASSWORD", password);
-        command.env("JWT_SECRET", "a key that all the nodes know, as they must");
-        run(&mut command)
-    };
     let good = server.url(&role);
-    let refused = |store: &str, cache: &str, password: &str, lines: &[&str]| {
-        let ran = check(store, cache, password);
-        assert_eq!(ran.code, Some(64), "{}{}", ran.out, ran.err);
-        for line in lines {
-            assert!(ran.err.contains(line), "{line} is not in {}", ran.err);
-        }
-        assert_eq!(ran.err.lines().count(), lines.len(), "{}", ran.err);
-        assert!(!ran.err.contains(password), "{}", ran.err);
-    };
     let denied = "bhav: BHAV_CACHE_URL: the server refuses INFO to user bhav\n";
     refused(&good, &cache, "sesame", &[denied]);
     refused(
@@ -224,26 +250,11 @@ fn config_check_connects_where_it_is_asked_to_and_says_what_is_refused() {
     let mut client = redis_client(&port);
     client("AUTH other");
     client("ACL SETUSER bhav +info");
-    let ran = check(&good, &cache, "sesame").with_code(0);
+    let ran = checked(&good, &cache, "sesame").with_code(0);
     for name in ["BHAV_STORE_URL", "BHAV_CACHE_URL"] {
         assert!(ran.out.contains(&format!("# {name}: the server can be used\n")), "{}", ran.out);
     }
-    // A database of a newer program, and a user without write permission.
-    server
-        .execute(
-            &role,
-            "CREATE TABLE users (); CREATE TABLE schema (id int, version bigint, \
-        least_program bigint); INSERT INTO schema VALUES (1, 1000, 1000)",
-        )
-        .unwrap();
-    refused(&good, &cache, "sesame", &["needs a program that knows 1000"]);
-    server.execute(&role, "UPDATE schema SET least_program = 1").unwrap();
-    server.execute(&role, "REVOKE INSERT ON users FROM CURRENT_USER").unwrap();
-    refused(&good, &cache, "sesame", &["BHAV_STORE_URL: ", "may not use the tables"][1..]);
-    server
-        .execute("bhav", &format!("ALTER ROLE {role} SET default_transaction_read_only = on"))
-        .unwrap();
-    refused(&good, &cache, "sesame", &["takes no writes"]);
+    expect_unusable_databases_refused(server, &role, &cache);
 }
 
 /// A client that sends lines to the server and expects each to be accepted.
