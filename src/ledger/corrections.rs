@@ -262,6 +262,57 @@ impl Correction {
         }
     }
 
+    /// The account that it is of; `None` if it is of all accounts.
+    pub(crate) fn account(&self) -> Option<&AccountName> {
+        match self {
+            Self::Action(action) => action.account.as_ref(),
+            Self::OpeningLot(lot) => Some(&lot.account),
+            Self::Rights { account, .. }
+            | Self::Transfer { account, .. }
+            | Self::Buyback { account, .. }
+            | Self::FractionCash { account, .. }
+            | Self::How { account, .. }
+            | Self::Symbol { account, .. } => Some(account),
+            Self::Unproved { account, .. } => account.as_ref(),
+            Self::Class { .. } | Self::Fmv { .. } | Self::FmvIndexed { .. } => None,
+        }
+    }
+
+    pub(crate) fn isin(&self) -> Isin {
+        match self {
+            Self::Action(action) => action.isin,
+            Self::OpeningLot(lot) => lot.isin,
+            Self::Rights { isin, .. }
+            | Self::Transfer { isin, .. }
+            | Self::Buyback { isin, .. }
+            | Self::FractionCash { isin, .. }
+            | Self::How { isin, .. }
+            | Self::Class { isin, .. }
+            | Self::Symbol { isin, .. }
+            | Self::Fmv { isin, .. }
+            | Self::FmvIndexed { isin }
+            | Self::Unproved { isin, .. } => *isin,
+        }
+    }
+
+    /// Its date; `None` of an action, which has an ex-date, and of what has none.
+    pub(crate) fn date(&self) -> Option<Date> {
+        match self {
+            Self::OpeningLot(lot) => Some(lot.date),
+            Self::Rights { date, .. }
+            | Self::Transfer { date, .. }
+            | Self::Buyback { date, .. }
+            | Self::FractionCash { date, .. }
+            | Self::How { date, .. }
+            | Self::Unproved { date, .. } => Some(*date),
+            Self::Action(_)
+            | Self::Class { .. }
+            | Self::Symbol { .. }
+            | Self::Fmv { .. }
+            | Self::FmvIndexed { .. } => None,
+        }
+    }
+
     /// The last date on which it changes lots; `None` if it changes none.
     pub(crate) fn last_date(&self) -> Option<Date> {
         match self {
@@ -281,53 +332,54 @@ impl Correction {
     /// corrections that say the same are the same text.
     pub(crate) fn to_json(&self) -> String {
         let mut object = Object::new(self.kind());
+        if let Self::Action(action) = self {
+            write_action(&mut object, action);
+            return object.end();
+        }
+        object.optional(self.account(), |object, account| object.text("account", account.as_str()));
         match self {
-            Self::Action(action) => write_action(&mut object, action),
-            Self::Rights { account, isin, date, quantity, price }
-            | Self::Buyback { account, isin, date, quantity, price } => {
-                object.of_account(account, *isin).date("date", *date);
+            Self::Transfer { to: Some(to), .. } => object.text("to", to.as_str()),
+            Self::Symbol { symbol, .. } => object.text("symbol", symbol),
+            _ => &mut object,
+        };
+        object.text("isin", self.isin().as_str());
+        object.optional(self.date(), |object, date| object.date("date", date));
+        self.write_rest(&mut object);
+        object.end()
+    }
+
+    /// Writes what stands behind account, security and date.
+    fn write_rest(&self, object: &mut Object) {
+        match self {
+            Self::Rights { quantity, price, .. } | Self::Buyback { quantity, price, .. } => {
                 object.number("quantity", *quantity).number("price", *price);
             }
             Self::OpeningLot(lot) => {
-                object.of_account(&lot.account, lot.isin).date("date", lot.date);
                 object.optional(lot.entered, |object, entered| object.date("entered", entered));
                 object.number("quantity", lot.quantity).number("cost", lot.cost);
                 object.optional(lot.how, |object, how| object.text("how", how.as_str()));
             }
-            Self::Transfer { account, to, isin, date, quantity } => {
-                object.text("account", account.as_str());
-                object.optional(to.as_ref(), |object, to| object.text("to", to.as_str()));
-                object.text("isin", isin.as_str()).date("date", *date);
+            Self::Transfer { quantity, .. } => {
                 object.number("quantity", *quantity);
             }
-            Self::FractionCash { account, isin, date, cash } => {
-                object.of_account(account, *isin).date("date", *date).number("cash", *cash);
+            Self::FractionCash { cash, .. } => {
+                object.number("cash", *cash);
             }
-            Self::How { account, isin, date, how } => {
-                object.of_account(account, *isin).date("date", *date).text("how", how.as_str());
+            Self::How { how, .. } => {
+                object.text("how", how.as_str());
             }
-            Self::Class { isin, class } => {
-                object.text("isin", isin.as_str()).text("class", class.as_str());
+            Self::Class { class, .. } => {
+                object.text("class", class.as_str());
             }
-            Self::Symbol { account, symbol, isin } => {
-                object.text("account", account.as_str()).text("symbol", symbol);
-                object.text("isin", isin.as_str());
+            Self::Fmv { price, .. } => {
+                object.number("price", *price);
             }
-            Self::Fmv { isin, price } => {
-                object.text("isin", isin.as_str()).number("price", *price);
-            }
-            Self::FmvIndexed { isin } => {
-                object.text("isin", isin.as_str());
-            }
-            Self::Unproved { account, isin, date, what, note } => {
-                let name = account.as_ref();
-                object.optional(name, |object, name| object.text("account", name.as_str()));
-                object.text("isin", isin.as_str()).date("date", *date);
+            Self::Unproved { what, note, .. } => {
                 object.text("what", what.as_str());
                 object.optional(note.as_ref(), |object, note| object.text("note", note));
             }
+            Self::Action(_) | Self::Symbol { .. } | Self::FmvIndexed { .. } => {}
         }
-        object.end()
     }
 }
 
@@ -648,10 +700,6 @@ impl Object {
 
     fn number(&mut self, name: &str, value: Decimal) -> &mut Self {
         self.raw(name, &json::shortest(value).to_string())
-    }
-
-    fn of_account(&mut self, account: &AccountName, isin: Isin) -> &mut Self {
-        self.text("account", account.as_str()).text("isin", isin.as_str())
     }
 
     fn optional<T>(&mut self, value: Option<T>, write: impl FnOnce(&mut Self, T) -> &mut Self) {

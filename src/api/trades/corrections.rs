@@ -10,7 +10,7 @@ use crate::api::state::State;
 use crate::api::trades::answer::on_book;
 use crate::api::trades::gathered::corrections as read_corrections;
 use crate::api::trades::refusals::{conflict_not_found, correction_not_found, full};
-use crate::base::{Isin, Words};
+use crate::base::Words;
 use crate::http::document::coding::etag;
 use crate::http::{Problem, Response};
 use crate::ledger::corrections::{Action, Change, Correction, How, OpeningLot};
@@ -111,80 +111,46 @@ pub(crate) fn choose(state: &State, call: &Call<'_>, response: &mut Response<'_>
 impl CorrectionView {
     /// A correction as clients see it.
     pub(super) fn of(said: &Correction) -> Self {
-        let kind = said.kind().as_str();
-        let isin = |isin: &Isin| isin.as_str().to_owned();
-        let name = |account: &AccountName| Some(account.as_str().to_owned());
-        let none = Self { kind, ..Self::default() };
+        let name = |account: &AccountName| account.as_str().to_owned();
+        let view = Self {
+            kind: said.kind().as_str(),
+            account: said.account().map(name),
+            isin: said.isin().as_str().to_owned(),
+            date: said.date().map(Day),
+            ..Self::default()
+        };
         match said {
-            Correction::Action(action) => of_action(none, action),
-            Correction::OpeningLot(lot) => of_lot(none, lot),
-            Correction::Rights { account, isin: of, date, quantity, price }
-            | Correction::Buyback { account, isin: of, date, quantity, price } => Self {
-                account: name(account),
-                isin: isin(of),
-                date: Some(Day(*date)),
-                quantity: Some(Quantity(*quantity)),
-                price: Some(Exact(*price)),
-                ..none
-            },
-            Correction::Transfer { account, to, isin: of, date, quantity } => Self {
-                account: name(account),
-                to: to.as_ref().and_then(name),
-                isin: isin(of),
-                date: Some(Day(*date)),
-                quantity: Some(Quantity(*quantity)),
-                ..none
-            },
-            Correction::FractionCash { account, isin: of, date, cash } => Self {
-                account: name(account),
-                isin: isin(of),
-                date: Some(Day(*date)),
-                cash: Some(Exact(*cash)),
-                ..none
-            },
-            Correction::How { account, isin: of, date, how } => Self {
-                account: name(account),
-                isin: isin(of),
-                date: Some(Day(*date)),
-                how: Some(how.as_str()),
-                ..none
-            },
-            Correction::Class { isin: of, class } => {
-                Self { isin: isin(of), class: Some(class.as_str()), ..none }
+            Correction::Action(action) => of_action(view, action),
+            Correction::OpeningLot(lot) => of_lot(view, lot),
+            Correction::Rights { quantity, price, .. }
+            | Correction::Buyback { quantity, price, .. } => {
+                Self { quantity: Some(Quantity(*quantity)), price: Some(Exact(*price)), ..view }
             }
-            Correction::Symbol { account, symbol, isin: of } => Self {
-                account: name(account),
-                symbol: Some(symbol.clone()),
-                isin: isin(of),
-                ..none
-            },
-            Correction::Fmv { isin: of, price } => {
-                Self { isin: isin(of), price: Some(Exact(*price)), ..none }
+            Correction::Transfer { to, quantity, .. } => {
+                Self { to: to.as_ref().map(name), quantity: Some(Quantity(*quantity)), ..view }
             }
-            Correction::FmvIndexed { isin: of } => Self { isin: isin(of), ..none },
-            Correction::Unproved { account, isin: of, date, what, note } => Self {
-                account: account.as_ref().and_then(name),
-                isin: isin(of),
-                date: Some(Day(*date)),
-                what: Some(what.as_str()),
-                note: note.clone(),
-                ..none
-            },
+            Correction::FractionCash { cash, .. } => Self { cash: Some(Exact(*cash)), ..view },
+            Correction::How { how, .. } => Self { how: Some(how.as_str()), ..view },
+            Correction::Class { class, .. } => Self { class: Some(class.as_str()), ..view },
+            Correction::Symbol { symbol, .. } => Self { symbol: Some(symbol.clone()), ..view },
+            Correction::Fmv { price, .. } => Self { price: Some(Exact(*price)), ..view },
+            Correction::FmvIndexed { .. } => view,
+            Correction::Unproved { what, note, .. } => {
+                Self { what: Some(what.as_str()), note: note.clone(), ..view }
+            }
         }
     }
 }
 
-fn of_action(none: CorrectionView, action: &Action) -> CorrectionView {
+fn of_action(view: CorrectionView, action: &Action) -> CorrectionView {
     let ratio = action.change.ratio();
     let view = CorrectionView {
-        account: action.account.as_ref().map(|account| account.as_str().to_owned()),
-        isin: action.isin.as_str().to_owned(),
         new_isin: action.change.new_isin().map(|isin| isin.as_str().to_owned()),
         ex_date: Some(Day(action.ex_date)),
         numerator: Some(ratio.numerator),
         denominator: Some(ratio.denominator),
         allotment_date: action.change.allotment_date().map(Day),
-        ..none
+        ..view
     };
     match &action.change {
         Change::Split { .. } => view,
@@ -198,15 +164,12 @@ fn of_action(none: CorrectionView, action: &Action) -> CorrectionView {
     }
 }
 
-fn of_lot(none: CorrectionView, lot: &OpeningLot) -> CorrectionView {
+fn of_lot(view: CorrectionView, lot: &OpeningLot) -> CorrectionView {
     CorrectionView {
-        account: Some(lot.account.as_str().to_owned()),
-        isin: lot.isin.as_str().to_owned(),
-        date: Some(Day(lot.date)),
         entered: lot.entered.map(Day),
         quantity: Some(Quantity(lot.quantity)),
         cost: Some(Exact(lot.cost)),
         how: lot.how.map(How::as_str),
-        ..none
+        ..view
     }
 }
