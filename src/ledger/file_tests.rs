@@ -446,31 +446,14 @@ const TRANSACTIONS: &str = "Stock Symbol,Company Name,ISIN Code,Action,Quantity,
                             Brokerage,Transaction Charges,StampDuty,Segment,\
                             STT Paid/Not Paid,Remarks,Transaction Date,Exchange,";
 
-#[test]
-fn all_transactions_are_rows_and_those_without_a_price_are_proposals() {
-    let text = format!(
-        "{}\n\
-         EXAIND,EXAMPLE LTD,INE0EXA01011,Buy,10,84.4,4.2,0.03,0.1,Rolling,STT Paid,,\
-         11-Jul-2017,NSE,\n\
-         EXAIND,EXAMPLE LTD,INE0EXA01011,Buy,10,0,0,0,0,Rolling,STT Not Paid,BONUS 1:1,\
-         02-Sep-2019,NSE,\n\
-         EXAIND,EXAMPLE LTD,INE0EXA01011,Buy,80,0,0,0,0,Rolling,STT Not Paid,Split of shares,\
-         05-Oct-2020,NSE,\n\
-         EXAIND,EXAMPLE LTD,INE0EXA01011,Sell,3,141,2.5,0.01,0,Rolling,STT Not Paid,,\
-         03-Sep-2024,BSE,\n\
-         EXANEW,OTHER LTD,INE0EXN01010,Buy,7,0,0,0,0,Rolling,STT Not Paid,,01-Feb-2022,NSE,\n\
-         EXANEW,OTHER LTD,,Buy,7,0,0,0,0,Rolling,STT Not Paid,,01-Feb-2022,NSE,\n",
-        TRANSACTIONS.replace(',', ", ")
-    );
-    let file = read(text).unwrap();
-    assert_eq!(file.format, FileFormat::IciciTransactions);
+fn first_transaction() -> Row {
     let charges = Charges {
         brokerage: Some(number("4.2")),
         stt: None,
         stamp_duty: Some(number("0.1")),
         other: Some(number("0.03")),
     };
-    let bought = Row {
+    Row {
         symbol: "EXAIND".into(),
         series: None,
         date: Date::constant(2017, 7, 11),
@@ -482,10 +465,10 @@ fn all_transactions_are_rows_and_those_without_a_price_are_proposals() {
         charges: charges.into(),
         stt_paid: Some(true),
         ..first()
-    };
-    assert_eq!(file.rows[0], bought);
-    assert_eq!(short(&file.rows[1]), "5 sell EXAIND 3 BSE 141");
-    assert_eq!((file.rows.len(), file.rows[1].stt_paid), (2, Some(false)));
+    }
+}
+
+fn proposals_of_transactions() -> [Proposal; 3] {
     let isin = Isin::parse("INE0EXA01011").unwrap();
     let action = |ex_date: Date, change: Change| {
         Correction::Action(Action { account: None, isin, ex_date, change })
@@ -504,31 +487,61 @@ fn all_transactions_are_rows_and_those_without_a_price_are_proposals() {
         cost: Decimal::ZERO,
         how: Some(How::OffMarket),
     });
-    let expected = [
+    [
         Proposal { line: 3, correction: action(Date::constant(2019, 9, 2), bonus) },
         Proposal { line: 4, correction: action(Date::constant(2020, 10, 5), split) },
         Proposal { line: 6, correction: lot },
-    ];
-    assert_eq!(file.proposals, expected);
+    ]
+}
+
+#[test]
+fn all_transactions_are_rows_and_those_without_a_price_are_proposals() {
+    let text = format!(
+        "{}\n\
+         EXAIND,EXAMPLE LTD,INE0EXA01011,Buy,10,84.4,4.2,0.03,0.1,Rolling,STT Paid,,\
+         11-Jul-2017,NSE,\n\
+         EXAIND,EXAMPLE LTD,INE0EXA01011,Buy,10,0,0,0,0,Rolling,STT Not Paid,BONUS 1:1,\
+         02-Sep-2019,NSE,\n\
+         EXAIND,EXAMPLE LTD,INE0EXA01011,Buy,80,0,0,0,0,Rolling,STT Not Paid,Split of shares,\
+         05-Oct-2020,NSE,\n\
+         EXAIND,EXAMPLE LTD,INE0EXA01011,Sell,3,141,2.5,0.01,0,Rolling,STT Not Paid,,\
+         03-Sep-2024,BSE,\n\
+         EXANEW,OTHER LTD,INE0EXN01010,Buy,7,0,0,0,0,Rolling,STT Not Paid,,01-Feb-2022,NSE,\n\
+         EXANEW,OTHER LTD,,Buy,7,0,0,0,0,Rolling,STT Not Paid,,01-Feb-2022,NSE,\n",
+        TRANSACTIONS.replace(',', ", ")
+    );
+    let file = read(text).unwrap();
+    assert_eq!(file.format, FileFormat::IciciTransactions);
+    assert_eq!(file.rows[0], first_transaction());
+    assert_eq!(short(&file.rows[1]), "5 sell EXAIND 3 BSE 141");
+    assert_eq!((file.rows.len(), file.rows[1].stt_paid), (2, Some(false)));
+    assert_eq!(file.proposals, proposals_of_transactions());
     assert_eq!(reasons(&file), [(7, "isin_missing")]);
     assert_eq!(file.row_count, 6);
 }
 
-#[test]
-fn a_tradebook_with_charges_is_checked_against_their_sum() {
-    let file = sample("icici-tradebook.csv");
-    let charges = |brokerage: &str, stt: u32, stamp_duty: u32, other: &str| Charges {
+fn charges(brokerage: &str, stt: u32, stamp_duty: u32, other: &str) -> Charges {
+    Charges {
         brokerage: Some(number(brokerage)),
         stt: Some(stt.into()),
         stamp_duty: Some(stamp_duty.into()),
         other: Some(number(other)),
-    };
-    let row = |line, symbol: &str, day, quantity: u32, price: &str, order: &str, charges| Row {
+    }
+}
+
+/// A row of the tradebook: its line, symbol, order, day, quantity and price.
+fn with_charges(
+    (line, symbol, order): (u32, &str, &str),
+    date: Date,
+    (quantity, price): (u32, &str),
+    charges: Charges,
+) -> Row {
+    Row {
         line,
         symbol: symbol.into(),
         isin: None,
         series: None,
-        date: day,
+        date,
         time: None,
         quantity: quantity.into(),
         price: number(price),
@@ -536,33 +549,29 @@ fn a_tradebook_with_charges_is_checked_against_their_sum() {
         order_id: Some(order.into()),
         charges: RowCharges::from(charges),
         ..first()
-    };
+    }
+}
+
+#[test]
+fn a_tradebook_with_charges_is_checked_against_their_sum() {
+    let file = sample("icici-tradebook.csv");
     let day = |month, day| Date::constant(2026, month, day);
-    let gold = row(
-        2,
-        "EXAGOL",
+    let gold = with_charges(
+        (2, "EXAGOL", "20260728T700000001"),
         day(7, 28),
-        2,
-        "670.7",
-        "20260728T700000001",
+        (2, "670.7"),
         charges("4.6", 1, 0, "0.04"),
     );
-    let fund = row(
-        3,
-        "EXAETF",
+    let fund = with_charges(
+        (3, "EXAETF", "20260806T700000002"),
         day(8, 6),
-        50,
-        "14.34",
-        "20260806T700000002",
+        (50, "14.34"),
         charges("2.46", 0, 0, "0.02"),
     );
-    let mtf = row(
-        4,
-        "EXAMTF",
+    let mtf = with_charges(
+        (4, "EXAMTF", "20260807T700000003"),
         day(8, 7),
-        10,
-        "1234.5",
-        "20260807T700000003",
+        (10, "1234.5"),
         charges("42.26", 12, 2, "0.37"),
     );
     assert_eq!(file.rows, [gold, fund, Row { mark: Some(Mark::MarginFunded), ..mtf }]);

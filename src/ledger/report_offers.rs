@@ -68,19 +68,21 @@ impl Reconciliation {
     }
 }
 
-/// The purchases that reports know of what was sold without one.
-fn opening_lots(
-    ledger: &Ledger,
-    groups: &BTreeMap<Group, Vec<&Reported<'_>>>,
-    splits: &Splits<'_>,
-) -> Vec<Offer> {
-    let mut uncovered: BTreeSet<(&AccountName, &Security, Date)> = BTreeSet::new();
+/// Account, security and date of each sale that some purchase is missing of.
+fn uncovered_sales(ledger: &Ledger) -> BTreeSet<(&AccountName, &Security, Date)> {
+    let uncovered = ledger.sales.iter().filter(|sale| !sale.uncovered.is_zero());
+    let place = uncovered.map(|sale| {
+        let position = &ledger.positions[sale.position as usize];
+        (&position.account, &position.security, sale.sold)
+    });
+    place.collect()
+}
+
+/// What the ledger's sales took of each group: the quantity, and its cost without charges.
+fn taken_by_sales(ledger: &Ledger) -> BTreeMap<Group, (Decimal, Amount)> {
     let mut taken: BTreeMap<Group, (Decimal, Amount)> = BTreeMap::new();
     for sale in &ledger.sales {
         let position = &ledger.positions[sale.position as usize];
-        if !sale.uncovered.is_zero() {
-            uncovered.insert((&position.account, &position.security, sale.sold));
-        }
         for part in &sale.parts {
             let of_group = taken.entry(Group::of_part(position, sale, part)).or_default();
             let charges = part.lot.charges.clone().unwrap_or_default();
@@ -88,6 +90,17 @@ fn opening_lots(
             of_group.1 = of_group.1.plus(&part.lot.cost).minus(&charges);
         }
     }
+    taken
+}
+
+/// The purchases that reports know of what was sold without one.
+fn opening_lots(
+    ledger: &Ledger,
+    groups: &BTreeMap<Group, Vec<&Reported<'_>>>,
+    splits: &Splits<'_>,
+) -> Vec<Offer> {
+    let uncovered = uncovered_sales(ledger);
+    let taken = taken_by_sales(ledger);
     let mut lots: BTreeMap<(AccountName, Security, Date), (Decimal, Amount)> = BTreeMap::new();
     let mut isins: BTreeMap<Security, Isin> = BTreeMap::new();
     for (group, lines) in groups {
