@@ -35,6 +35,22 @@ struct Measured {
     writes: [Vec<f64>; WRITERS.len()],
 }
 
+impl Measured {
+    /// Its row of the table.
+    fn row(&self, engine: &str) -> String {
+        let writes = self.writes.each_ref().map(|writes| median(writes).unwrap_or(f64::NAN));
+        format!(
+            "| {engine} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} |",
+            median(&self.first_us).unwrap_or(f64::NAN),
+            p99(&self.first_us),
+            median(&self.kept_us).unwrap_or(f64::NAN),
+            writes[0],
+            writes[1],
+            writes[2],
+        )
+    }
+}
+
 /// Copies the large database to a server, and measures a service on each.
 pub fn measure(harness: &Harness) -> Result<String> {
     let postgres = Postgres::start("engines", true)?;
@@ -83,17 +99,7 @@ pub fn measure(harness: &Harness) -> Result<String> {
         harness.users, databases.described,
     );
     for (of, (name, _)) in measured.iter().zip(&servers) {
-        let writes = of.writes.each_ref().map(|writes| median(writes).unwrap_or(f64::NAN));
-        let _ = writeln!(
-            out,
-            "| {name} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} |",
-            median(&of.first_us).unwrap_or(f64::NAN),
-            p99(&of.first_us),
-            median(&of.kept_us).unwrap_or(f64::NAN),
-            writes[0],
-            writes[1],
-            writes[2],
-        );
+        let _ = writeln!(out, "{}", of.row(name));
     }
     Ok(out)
 }

@@ -57,6 +57,20 @@ pub struct Requests {
     pub body_bytes: usize,
 }
 
+/// Requests for every view of the first users' holdings.
+fn all_holdings(server: &Server) -> Result<Vec<String>> {
+    let bearers = (1..=FEW_USERS).map(|user| bearer(server, user));
+    let bearers = bearers.collect::<Result<Vec<_>, _>>()?;
+    let mut texts = Vec::new();
+    // One view after the other rather than one user after the other: the longest time between two
+    // requests for one user's answers.
+    for path in VIEWS.map(|view| format!("{HOLDINGS}{view}")) {
+        let lines = bearers.iter().map(|bearer| [("Authorization", bearer.as_str())]);
+        texts.extend(lines.map(|lines| text(server, &path, &lines, None)));
+    }
+    Ok(texts)
+}
+
 /// Renders requests for a server.
 pub fn render(harness: &Harness, server: &Server, what: What) -> Result<Requests> {
     let (mut texts, mut status, mut body_bytes) = (Vec::new(), 200, 0);
@@ -88,16 +102,7 @@ pub fn render(harness: &Harness, server: &Server, what: What) -> Result<Requests
             texts.push(text(server, HOLDINGS, &lines, None));
             body_bytes = if form == Form::NotModified { 0 } else { answer.body.len() };
         }
-        What::AllHoldings => {
-            let bearers = (1..=FEW_USERS).map(|user| bearer(server, user));
-            let bearers = bearers.collect::<Result<Vec<_>, _>>()?;
-            // One view after the other rather than one user after the other: the longest time
-            // between two requests for one user's answers.
-            for path in VIEWS.map(|view| format!("{HOLDINGS}{view}")) {
-                let lines = bearers.iter().map(|bearer| [("Authorization", bearer.as_str())]);
-                texts.extend(lines.map(|lines| text(server, &path, &lines, None)));
-            }
-        }
+        What::AllHoldings => texts = all_holdings(server)?,
         What::JournalWrites => {
             let entry = json!({
                 "traded_on": "2026-10-14", "symbol": "NSE:INFY", "side": "buy", "quantity": 10,

@@ -74,6 +74,30 @@ fn main() -> Result<()> {
     })
 }
 
+/// The day of a sync, before its close.
+fn day_of(synced: Timestamp) -> MarketDay {
+    let date = clock::zoned(synced).date();
+    MarketDay {
+        today: date,
+        session: date,
+        day: Some(date),
+        last_close: None,
+        close_before_open: None,
+        session_before: None,
+        stood_at: None,
+    }
+}
+
+/// What a sync of this account on this day derives from its rows and those before.
+fn deriving(account: Account, day: MarketDay) -> Derive {
+    Box::new(move |Before { portfolio, closes, closes_before }, synced| {
+        let Portfolio { holdings, positions, syncs } = portfolio;
+        let accounts = syncs.iter().map(|sync| sync.account).collect();
+        let stood = Stood { accounts, holdings, positions, closes, closes_before };
+        portfolio::derive(account, &day, stood, synced)
+    })
+}
+
 /// Takes the next numbers until all users are there. A user's id need not be the number.
 fn write_users(
     store: &Store,
@@ -83,16 +107,7 @@ fn write_users(
     next: &AtomicUsize,
 ) -> Result<()> {
     let synced_ms = args.synced.as_millisecond();
-    let date = clock::zoned(args.synced).date();
-    let day = MarketDay {
-        today: date,
-        session: date,
-        day: Some(date),
-        last_close: None,
-        close_before_open: None,
-        session_before: None,
-        stood_at: None,
-    };
+    let day = day_of(args.synced);
     loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
         if number > args.users {
@@ -113,13 +128,6 @@ fn write_users(
                 holding(account, symbol, symbols[symbol], synced_ms)
             });
             let synced = Synced { holdings: holdings.collect(), ..Synced::default() };
-            let derive: Derive =
-                Box::new(move |Before { portfolio, closes, closes_before }, synced| {
-                    let Portfolio { holdings, positions, syncs } = portfolio;
-                    let accounts = syncs.iter().map(|sync| sync.account).collect();
-                    let stood = Stood { accounts, holdings, positions, closes, closes_before };
-                    portfolio::derive(account, &day, stood, synced)
-                });
             let new = NewPortfolio {
                 account,
                 replaces_with_none: false,
@@ -127,7 +135,7 @@ fn write_users(
                 synced,
                 closes_of: None,
                 closes_before_of: None,
-                derive,
+                derive: deriving(account, day),
                 replaces_broker_user: false,
             };
             store.replace_portfolio(&Turn::alone(made.user.id), new)?;
