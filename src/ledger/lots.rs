@@ -797,5 +797,9 @@ impl<'a> Day<'a> {
 }
 
 #[cfg(test)]
+#[path = "lots_model.rs"]
+mod model;
+
+#[cfg(test)]
 #[path = "lots_tests.rs"]
 mod tests;
