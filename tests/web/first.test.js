@@ -32,15 +32,26 @@ test('what is being made says so, comes by itself, and is no error in the consol
     // Never the words of what is not there.
     await until('the list', async () => {
       const words = await page.locator('main').innerText();
-      assert.doesNotMatch(words, /No signals|No signal of the last date|no signals, and none|No candles are kept/);
+      assert.doesNotMatch(words, /No signals|No signal of the last date|no signals, and none|No candles are kept|No signal has been judged/);
       return /points|Against usual|usual [0-9]|Nobody|Chance/.test(words);
     });
+    // The record was asked for when there was none.
+    if (page.url().endsWith('/signals')) await page.getByText(/^Since \d+ \w+ \d{4}, \d+ dates with a list/).waitFor();
     assert.deepEqual(faults, []);
     await context.close();
   }
   const { page, context } = await open(browser);
   await page.goto(`${demo.base}/s/NSE:INFY`);
   await page.locator('.stage svg').first().waitFor();
+  await context.close();
+});
+
+test('that the market is closed is not said before it is known', async () => {
+  const { page, context } = await open(browser);
+  await page.route('**/api/index/**', () => {});
+  await page.route('**/api/market/movers', (route) => route.fulfill({ json: { day: null, shares: 50, priced: 0, advances: 0, declines: 0, unchanged: 0, gainers: [], losers: [] } }));
+  await page.goto(`${demo.base}/`, { waitUntil: 'commit' });
+  await page.getByText('No share has a price of this day yet.').waitFor();
   await context.close();
 });
 

@@ -23,6 +23,7 @@ export function show({ main }) {
   const chosen = { direction: '', symbol: '' };
   /** @type {any[]} */
   let listed = [];
+  let isAwaited = false;
   const nodes = lay(
     main,
     () => listed,
@@ -38,6 +39,10 @@ export function show({ main }) {
       await learnNames(list.signals.map(({ symbol }) => symbol));
       listed = list.signals;
       nodes.about.classList.remove('waiting');
+      // Before the first list nothing was published: the record comes with it, and is read again then.
+      const isFirst = isAwaited;
+      isAwaited = ['loading', 'unreachable'].includes(list.state);
+      if (isFirst && !isAwaited) recorded.now();
       if (drawAwaited(nodes, list)) return soonMs(list);
       drawWords(nodes, list);
       if (!chosen.symbol) fillPatterns(pattern, listed);
@@ -49,7 +54,7 @@ export function show({ main }) {
       }
       if (!drawProblem(nodes, problem)) throw problem;
     } finally {
-      record.hidden = false;
+      record.hidden = isAwaited;
     }
     return undefined;
   }, 60_000);

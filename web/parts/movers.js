@@ -4,7 +4,7 @@ import { moments } from '../data/format.js';
 import * as live from '../data/live.js';
 import { text } from '../text.js';
 import { market as t } from '../text/market.js';
-import { isOpen, simulated } from './figures.js';
+import { simulated } from './figures.js';
 import { moverTable } from './mover-table.js';
 import { attr, button, h, memo, put, say, skeleton } from './view.js';
 
@@ -36,12 +36,15 @@ export function showMovers() {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let again;
   let early = 0;
+  /** @type {Answer<'/api/market/movers'> | null} */
+  let drawn = null;
   const fetched = live.repeat(async () => {
     const list = await call(whole.size ? '/api/market/movers?all=true' : '/api/market/movers');
     every = list.list ?? null;
     if (every) for (const update of whole) update(every);
     // What is missing was asked for just now.
     if (list.priced < list.shares && (early += 1) <= 4) again = setTimeout(() => fetched.now(), 1_500);
+    drawn = list;
     drawBreadth(words, list);
     bar.hidden = halves.hidden = !list.priced;
     bar.max = list.priced || 1;
@@ -49,8 +52,11 @@ export function showMovers() {
     sides[0].update(list.gainers);
     sides[1].update(list.losers);
   }, MOVERS_MS);
+  // Whether the market is open may be known later than the list.
+  const endPhase = live.on('snapshot', () => drawn && drawBreadth(words, drawn));
   const end = () => {
     clearTimeout(again);
+    endPhase();
     fetched.stop();
   };
   /** Shows in `place` what is made of every share. @type {Movers['open']} */
@@ -83,7 +89,7 @@ export function showMovers() {
 function drawBreadth(words, list) {
   words.classList.remove('waiting');
   const isSimulated = [...list.gainers, ...list.losers].some((row) => row.simulated);
-  const said = list.priced ? t.breadth(list.advances, list.declines, list.unchanged) : t.noMovers(isOpen());
+  const said = list.priced ? t.breadth(list.advances, list.declines, list.unchanged) : t.noMovers(live.valueOf('snapshot')?.market.is_open !== false);
   const newest = [...list.gainers, ...list.losers].map((row) => row.as_of).sort().at(-1);
   const old = list.stale && newest ? t.staleFrom(moments(newest, serverNow())) : '';
   memo(words, [said, list.priced, list.shares, isSimulated, old], () =>
