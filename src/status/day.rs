@@ -88,11 +88,6 @@ impl Day {
 
 /// The parts, in the order of the document.
 fn parts(health: &Health) -> [Seen; PARTS] {
-    let service = match health.status {
-        ServiceState::Ok => Seen::Good,
-        ServiceState::Degraded => Seen::Restricted,
-        ServiceState::Down => Seen::Down,
-    };
     let prices = match health.warmers.index {
         WarmerState::Ok => Seen::Good,
         WarmerState::Starting | WarmerState::Paused => Seen::Nothing,
@@ -106,8 +101,18 @@ fn parts(health: &Health) -> [Seen; PARTS] {
         }
         StoreState::Corrupt | StoreState::Unavailable => Seen::Down,
     };
-    let feeds = &health.feeds;
-    [service, prices, feed(feeds.broker_a.state), feed(feeds.public.state), database]
+    let broker_a = feed(health.feeds.broker_a.state);
+    let public = feed(health.feeds.public.state);
+    // Before its first prices a service is down; at a start that is so without any failure.
+    let is_starting = matches!(health.warmers.index, WarmerState::Starting)
+        && [broker_a, public, database].iter().all(|part| *part < Seen::Down);
+    let service = match health.status {
+        ServiceState::Ok => Seen::Good,
+        ServiceState::Degraded => Seen::Restricted,
+        ServiceState::Down if is_starting => Seen::Nothing,
+        ServiceState::Down => Seen::Down,
+    };
+    [service, prices, broker_a, public, database]
 }
 
 fn feed(state: FeedState) -> Seen {
@@ -150,6 +155,22 @@ mod tests {
         assert_eq!((&*view.service, &*view.database), ("do-x", "oo-o"));
         assert_eq!(view.ends_ist.0, at("2026-11-20T11:20:00+05:30"));
         assert_eq!(view.piece_s, 300);
+    }
+
+    #[test]
+    fn the_seconds_before_the_first_prices_of_a_start_are_no_failure() {
+        let mut day = Day::default();
+        let mut starting = health(ServiceState::Down);
+        starting.warmers.index = WarmerState::Starting;
+        starting.feeds.broker_a.state = FeedState::Starting;
+        starting.feeds.public.state = FeedState::Standby;
+        day.add(&starting, at("2026-11-20T11:00:00+05:30"));
+        assert_eq!(day.view().unwrap().service, "-");
+        day.add(&health(ServiceState::Ok), at("2026-11-20T11:00:01+05:30"));
+        assert_eq!(day.view().unwrap().service, "o");
+        starting.feeds.public.state = FeedState::Failing;
+        day.add(&starting, at("2026-11-20T11:05:00+05:30"));
+        assert_eq!(day.view().unwrap().service, "ox");
     }
 
     #[test]
