@@ -257,3 +257,22 @@ test('a share has its company and leads to its page also where a file has broker
   assert.deepEqual(faults, []);
   await context.close();
 });
+
+test('a file of the other broker goes into that broker’s account by one press', async () => {
+  const storageState = await userOf(stage);
+  const { page, context, faults } = await open(stage.browser, { storageState, viewport: SIZES.phone });
+  await visit(page, `${stage.demo.base}/trades`);
+  await drop(page, [{ name: 'all-transactions.csv', buffer: await fileOf('all-transactions.csv', 'b', 'SB000001') }]);
+  const preview = page.locator('.preview');
+  await preview.getByText(/into Broker A \(Zerodha\)/).waitFor();
+  await preview.getByText('This is a file of the other broker.').waitFor();
+  await preview.getByRole('button', { name: 'Into Broker B (ICICI Direct) instead' }).click();
+  await preview.getByText(/into Broker B \(ICICI Direct\)/).waitFor();
+  assert.equal(await preview.count(), 1);
+  await preview.getByRole('button', { name: 'Confirm' }).click();
+  await preview.getByText('lines added.').waitFor();
+  const { imports } = await api(page, '/api/trades/imports');
+  assert.deepEqual(imports.map(({ account, state }) => [account, state]), [['b', 'live']]);
+  assert.deepEqual(faults, []);
+  await context.close();
+});

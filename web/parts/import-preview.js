@@ -29,7 +29,7 @@ export async function readFile(file, account, place, force = false) {
     const path = withQuery('/api/trades/imports', { account, force: force || null });
     const answer = /** @type {Preview} */ (await call(path, { method: 'POST', body: file, timeoutMs: WAIT_MS }));
     panel.dataset.import = String(answer.id);
-    drawPreview(panel, file.name, answer, place);
+    drawPreview(panel, file, answer, place);
     place.changed();
   } catch (failed) {
     drawRefusal(panel, file, failed, () => readFile(file, account, place, true));
@@ -60,17 +60,18 @@ function drawRefusal(panel, file, failed, force) {
   );
 }
 
-/** @param {HTMLElement} panel @param {string} name @param {Preview} its @param {Place} place */
-function drawPreview(panel, name, its, place) {
+/** @param {HTMLElement} panel @param {File} file @param {Preview} its @param {Place} place */
+function drawPreview(panel, file, its, place) {
   const left = h('span', { class: 'muted' });
   const problem = h('p', { class: 'problem', role: 'alert', hidden: true });
   const acts = h('p', { class: 'actions' });
-  const isOther = /^zerodha/.test(its.format) ? its.account === 'b' : its.account === 'a';
+  const own = /^zerodha/.test(its.format) ? 'a' : 'b';
+  const isOther = its.account !== own && ['a', 'b'].includes(its.account);
   const format = ledger.formats[/** @type {keyof typeof ledger.formats} */ (its.format)] ?? its.format;
   const what = t.what(format, ledger.account(its.account), periodWords(its.period));
   put(
     panel,
-    h('h2', null, t.title(name)),
+    h('h2', null, t.title(file.name)),
     h('p', null, what, its.person !== 'self' && t.person(its.person)),
     isOther && h('p', { class: 'problem' }, t.otherBroker),
     countsOf(its),
@@ -95,9 +96,16 @@ function drawPreview(panel, name, its, place) {
       problem.hidden = false;
     }
   };
+  const instead = async () => {
+    await send(`/api/trades/imports/${its.id}`, 'DELETE');
+    if (panel.dataset.import) return;
+    panel.remove();
+    readFile(file, own, place);
+  };
   put(
     acts,
-    button(t.confirm, () => send(`/api/trades/imports/${its.id}/confirm`, 'POST'), { class: 'primary' }),
+    isOther && button(t.instead(ledger.account(own)), instead, { class: 'primary' }),
+    button(t.confirm, () => send(`/api/trades/imports/${its.id}/confirm`, 'POST'), { class: isOther ? null : 'primary' }),
     button(t.drop, () => send(`/api/trades/imports/${its.id}`, 'DELETE')),
     left,
   );

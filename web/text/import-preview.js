@@ -7,7 +7,9 @@ export const preview = {
   what: (format, account, period) => `${format}, ${period}, into ${account}`,
   /** @param {string} person */
   person: (person) => `, of ${person}`,
-  otherBroker: 'This is a file of the other broker. Drop it and choose the other account if that is wrong.',
+  otherBroker: 'This is a file of the other broker.',
+  /** @param {string} account */
+  instead: (account) => `Into ${account} instead`,
   caption: 'Lines of the file by what happens to them',
   lines: 'Lines',
   happens: 'What happens',
