@@ -8,7 +8,7 @@ export const ledger = {
   /** @param {string} name */
   account: (name) => ledger.accounts[/** @type {'a' | 'b'} */ (name)] ?? name,
   /** Where there is less room. @param {string} name */
-  short: (name) => (name === 'a' || name === 'b' ? `Broker ${name.toUpperCase()}` : name),
+  short: (name) => (name === 'a' || name === 'b' ? `Broker\u00a0${name.toUpperCase()}` : name),
   sides: { buy: 'Buy', sell: 'Sell' },
   formats: {
     zerodha_tradebook: 'Zerodha tradebook',
