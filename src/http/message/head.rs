@@ -193,7 +193,8 @@ impl Head {
         let head_bytes_max = head_bytes_max.min(HEAD_BYTES_MAX);
         let window = &input[..input.len().min(head_bytes_max)];
         let is_full = input.len() >= head_bytes_max;
-        self.parse_window(window, headers_max, is_full).unwrap_or_else(|Newer { digit_at }| {
+        let parsed = self.parse_window(window, headers_max, is_full);
+        parsed.unwrap_or_else(|Newer { digit_at }| {
             // Parse a copy with the version HTTP/1.1. It is wiped, because a body may follow the
             // head.
             let mut known = Zeroizing::new(window.to_vec());
