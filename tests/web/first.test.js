@@ -1,6 +1,7 @@
 // The first minute: what a stranger sees of a demo that has just begun, at any size of letters.
 import assert from 'node:assert/strict';
 import test, { after, before } from 'node:test';
+import { check } from './axe.js';
 import { launch, open, PAGES, startDemo, until, visit } from './support.js';
 
 /** @type {any} */
@@ -63,6 +64,10 @@ test('one press leads into a portfolio with a past', async () => {
   await until('a year', async () => /Nov 2025/.test(await page.locator('.sentence').innerText()));
   await visit(page, `${demo.base}/journal`);
   await page.getByText('40 entries').waitFor();
+  // A ticker of two letters is wide enough for a finger.
+  await page.locator('a.symbol', { hasText: /^LT$/ }).first().waitFor();
+  await page.setViewportSize({ width: 390, height: 844 });
+  await check(page, 'the journal on a phone');
   await visit(page, `${demo.base}/watch`);
   for (const name of ['Large companies', 'Banks', 'To look at']) await page.getByRole('button', { name }).waitFor();
   assert.deepEqual(faults, []);
