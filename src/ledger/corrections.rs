@@ -91,6 +91,13 @@ pub(crate) struct Ratio {
     pub denominator: u32,
 }
 
+impl Ratio {
+    /// Whether there are as many new shares as held ones.
+    pub(crate) fn is_even(self) -> bool {
+        self.numerator == self.denominator
+    }
+}
+
 /// What a corporate action does to the shares of `Action::isin`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Change {
@@ -394,7 +401,7 @@ fn action(kind: Kind, members: &mut Members<'_>) -> Result<Action, String> {
     let change = match kind {
         Kind::Split => {
             let new_isin = members.optional("new_isin", Members::isin)?;
-            if new_isin.is_none() && ratio.numerator == ratio.denominator {
+            if new_isin.is_none() && ratio.is_even() {
                 return Err("a split of 1:1 without new_isin changes nothing".into());
             }
             Change::Split { ratio, new_isin }

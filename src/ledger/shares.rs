@@ -10,7 +10,7 @@ const SHARES_MAX: i128 = 1_000_000_000_000_000_000;
 
 /// What a split makes of `held`. A plain change of ISIN leaves the fraction of a share as well.
 pub(crate) fn split(held: Decimal, ratio: Ratio) -> Decimal {
-    if ratio.numerator == ratio.denominator { held } else { whole(held, ratio) }
+    if ratio.is_even() { held } else { whole(held, ratio) }
 }
 
 /// `held` × the ratio, without the fraction of a share.
