@@ -202,7 +202,7 @@ impl Trade {
             .cmp(&when(other))
             .then_with(|| digits(self).cmp(&digits(other)))
             .then_with(|| self.trade_id.cmp(&other.trade_id))
-            .then_with(|| self.exchange.cmp(&other.exchange))
+            .then_with(|| self.exchange.as_str().cmp(other.exchange.as_str()))
             .then_with(|| figures(self).cmp(&figures(other)))
             .then_with(|| self.account.cmp(&other.account))
             .then_with(|| self.security.cmp(&other.security))

@@ -366,7 +366,7 @@ fn the_order_of_a_day_is_time_then_id_shorter_first_then_exchange_price_and_quan
     )]);
     let trades = found.trades();
     let order: Vec<String> = trades.all.iter().map(|trade| trade.quantity.to_string()).collect();
-    assert_eq!(order, ["7", "4", "3", "2", "6", "1", "5"]);
+    assert_eq!(order, ["7", "4", "3", "2", "5", "6", "1"]);
 }
 
 /// Rows of a few figures, so that many are equal, near or in conflict.
