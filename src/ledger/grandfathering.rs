@@ -1,5 +1,6 @@
 //! The cost of shares acquired until 31 January 2018: the gain until that day is not taxed.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
@@ -30,11 +31,12 @@ pub(crate) struct FairValues<'a> {
     /// By newest ISIN. Two prices of one security are in doubt.
     said: BTreeMap<Isin, BTreeSet<Decimal>>,
     indexed: BTreeSet<Isin>,
-    splits: Vec<Split<'a>>,
+    splits: BTreeMap<Isin, Vec<Split<'a>>>,
+    /// What splits until a sale have made of one share of 31 January 2018, in that account.
+    since_splits: RefCell<BTreeMap<(Isin, AccountName, Date), Amount>>,
 }
 
 struct Split<'a> {
-    isin: Isin,
     account: Option<&'a AccountName>,
     ex_date: Date,
     numerator: Decimal,
@@ -55,8 +57,13 @@ impl<'a> FairValues<'a> {
         securities: &Securities,
         list: FmvList<'a>,
     ) -> Self {
-        let mut values =
-            Self { list, said: BTreeMap::new(), indexed: BTreeSet::new(), splits: Vec::new() };
+        let mut values = Self {
+            list,
+            said: BTreeMap::new(),
+            indexed: BTreeSet::new(),
+            splits: BTreeMap::new(),
+            since_splits: RefCell::default(),
+        };
         for (_, correction) in corrections {
             match correction {
                 Correction::Fmv { isin, price } => {
@@ -67,8 +74,8 @@ impl<'a> FairValues<'a> {
                 }
                 Correction::Action(action) => {
                     if let Change::Split { ratio, .. } = action.change {
-                        values.splits.push(Split {
-                            isin: securities.newest(action.isin),
+                        let of = values.splits.entry(securities.newest(action.isin)).or_default();
+                        of.push(Split {
                             account: action.account.as_ref(),
                             ex_date: action.ex_date,
                             numerator: ratio.numerator.into(),
@@ -125,15 +132,19 @@ impl<'a> FairValues<'a> {
         newest: Isin,
         sold: Date,
     ) -> Amount {
-        let since = self.splits.iter().filter(|split| {
-            split.isin == newest
-                && split.account.is_none_or(|of| of == account)
-                && split.ex_date > GRANDFATHERED_UNTIL
-                && split.ex_date <= sold
+        let Some(splits) = self.splits.get(&newest) else { return value };
+        let mut known = self.since_splits.borrow_mut();
+        let shares = known.entry((newest, account.clone(), sold)).or_insert_with(|| {
+            let since = splits.iter().filter(|split| {
+                split.account.is_none_or(|of| of == account)
+                    && split.ex_date > GRANDFATHERED_UNTIL
+                    && split.ex_date <= sold
+            });
+            since.fold(Amount::from(Decimal::ONE), |shares, split| {
+                shares.times(&split.numerator.into()).over(&split.denominator.into())
+            })
         });
-        since.fold(value, |value, split| {
-            value.times(&split.denominator.into()).over(&split.numerator.into())
-        })
+        value.over(shares)
     }
 }
 
