@@ -167,6 +167,14 @@ impl Amount {
         (decimal.scale() <= places).then_some(decimal)
     }
 
+    /// Machine words of a fraction of which 128 bits are too few; 0 of any other amount.
+    pub(crate) fn large_words(&self) -> u64 {
+        match &self.0 {
+            Form::Digits { .. } | Form::Fraction(_) => 0,
+            Form::Large(fraction) => (fraction.numer().bits() + fraction.denom().bits()) / 64,
+        }
+    }
+
     /// The nearest binary number, for rates of return.
     pub(crate) fn to_f64(&self) -> f64 {
         match &self.0 {

@@ -16,6 +16,7 @@ use crate::ledger::amount::Amount;
 use crate::ledger::bonus_stripping::Bonus;
 use crate::ledger::contracts::{Contracts, OpenContract};
 use crate::ledger::corrections::{Action, Change, Correction, How};
+use crate::ledger::effort::{Effort, TooComplex};
 use crate::ledger::positions::{Lot, LotSource, Part, PartKind, Position, Purchase, Sale};
 use crate::ledger::row::{AccountName, Segment, Side};
 use crate::ledger::securities::{Securities, Security};
@@ -50,6 +51,11 @@ pub(crate) struct Ledger {
     pub conflicts: BTreeMap<u32, u32>,
     /// Positions of which something happened that is never computed.
     pub unproved: BTreeSet<u32>,
+    /// Positions of one account between which a merger or demerger carried shares, or the cost of
+    /// a fraction.
+    pub carried: BTreeSet<(u32, u32)>,
+    /// Why the replay ended early: what is here is no ledger then.
+    pub too_complex: Option<TooComplex>,
 }
 
 impl Ledger {
@@ -80,6 +86,9 @@ pub(crate) fn replay_of(
         let of_allotment = replay.allotments.first_key_value().map(|(date, _)| *date);
         let day = [of_trade, of_event, of_allotment].into_iter().flatten().min();
         let Some(day) = day.filter(|day| *day <= until) else { break };
+        if replay.effort.passed().is_some() {
+            break;
+        }
         let events_end = next_event
             + replay.events[next_event..].iter().take_while(|event| event.date == day).count();
         replay.day_of_corrections(day, next_event..events_end);
@@ -116,6 +125,14 @@ struct Allotment {
     lot: Lot,
 }
 
+/// Shares that move from one position to another, or out of the ledger.
+struct Transfer<'a> {
+    from: u32,
+    to: Option<&'a AccountName>,
+    into: Option<u32>,
+    quantity: Decimal,
+}
+
 struct Replay<'a> {
     trades: &'a Trades,
     corrections: &'a [(String, Correction)],
@@ -126,6 +143,9 @@ struct Replay<'a> {
     contracts: Contracts,
     hows: HashMap<(&'a AccountName, Isin, Date), How>,
     bonuses: HashMap<Isin, Vec<Bonus>>,
+    /// Of each security that has an ISIN.
+    places: HashMap<Isin, Vec<u32>>,
+    effort: Effort,
 }
 
 impl<'a> Replay<'a> {
@@ -155,6 +175,13 @@ impl<'a> Replay<'a> {
         }
         let mut ledger = Ledger { until: Some(until), conflicts, ..Ledger::default() };
         drop(places);
+        let mut places: HashMap<Isin, Vec<u32>> = HashMap::new();
+        for (at, position) in positions.iter().enumerate() {
+            if let Some(isin) = position.isin() {
+                places.entry(isin).or_default().push(at as u32);
+            }
+        }
+        let effort = Effort::of(corrections, &securities);
         ledger.positions = positions;
         ledger.securities = securities;
         Self {
@@ -167,7 +194,15 @@ impl<'a> Replay<'a> {
             contracts: Contracts::default(),
             hows,
             bonuses,
+            places,
+            effort,
         }
+    }
+
+    /// The positions of a security, of all accounts.
+    fn places_of(&self, isin: Isin) -> Vec<u32> {
+        let newest = self.ledger.securities.newest(isin);
+        self.places.get(&newest).cloned().unwrap_or_default()
     }
 
     fn place(&self, account: &AccountName, isin: Isin) -> Option<u32> {
@@ -182,7 +217,7 @@ impl<'a> Replay<'a> {
     /// What corrections do before the day's trades.
     fn day_of_corrections(&mut self, day: Date, events: std::ops::Range<usize>) {
         let corrections = self.corrections;
-        let mut moved: BTreeMap<u32, Vec<Lot>> = BTreeMap::new();
+        let mut transfers = Vec::new();
         let mut due = false;
         for at in events {
             let Event { correction: index, place, .. } = self.events[at];
@@ -207,15 +242,51 @@ impl<'a> Replay<'a> {
                         corrected_lot(opening.date, entered, how, opening.quantity, cost, index);
                     self.enter_bought(&opening.account, opening.isin, lot);
                 }
-                Correction::Transfer { account, to, isin, date, quantity } => {
-                    // What moved before this one today has come in.
-                    self.transfer(account, to.as_ref(), *isin, (*date, *quantity), &mut moved);
+                Correction::Transfer { account, to, isin, quantity, .. } => {
+                    if let Some(from) = self.place(account, *isin) {
+                        let into = to.as_ref().and_then(|to| self.place(to, *isin));
+                        let to = to.as_ref();
+                        transfers.push(Transfer { from, to, into, quantity: *quantity });
+                    }
                 }
                 _ => {}
             }
         }
         if !due {
             self.allot(day);
+        }
+        self.transfers(day, transfers);
+    }
+
+    /// Moves a day's shares. One account may pass on what another one gave it on the same day, so
+    /// of several transfers those come first whose shares are there.
+    fn transfers(&mut self, day: Date, mut open: Vec<Transfer<'a>>) {
+        let mut held: HashMap<u32, Decimal> = HashMap::new();
+        for transfer in &open {
+            for place in [Some(transfer.from), transfer.into].into_iter().flatten() {
+                let quantity = self.ledger.positions[place as usize].quantity();
+                held.insert(place, quantity);
+            }
+        }
+        let mut moved: BTreeMap<u32, Vec<Lot>> = BTreeMap::new();
+        while !open.is_empty() {
+            let is_there = |transfer: &Transfer<'_>| transfer.quantity <= held[&transfer.from];
+            let next = open.iter().position(is_there).unwrap_or_default();
+            let Transfer { from, to, into, quantity } = open.remove(next);
+            let there = quantity.min(held[&from]);
+            held.entry(from).and_modify(|held| *held -= there);
+            if let Some(lots) = moved.remove(&from) {
+                self.enter_moved(from, lots);
+            }
+            let position = &mut self.ledger.positions[from as usize];
+            let (taken, _) = position.take(quantity);
+            position.left_for.push(to.cloned());
+            taken.iter().for_each(|lot| self.effort.change(&lot.cost));
+            if let Some(into) = into {
+                held.entry(into).and_modify(|held| *held += there);
+                let entered = taken.into_iter().map(|lot| Lot { entered: day, ..lot });
+                moved.entry(into).or_default().extend(entered);
+            }
         }
         for (place, lots) in moved {
             self.enter_moved(place, lots);
@@ -229,26 +300,7 @@ impl<'a> Replay<'a> {
             date: lot.acquired_on,
             paid: lot.cost.clone(),
         });
-        self.position(place).lots.push_back(lot);
-    }
-
-    fn transfer(
-        &mut self,
-        account: &AccountName,
-        to: Option<&AccountName>,
-        isin: Isin,
-        (date, quantity): (Date, Decimal),
-        moved: &mut BTreeMap<u32, Vec<Lot>>,
-    ) {
-        let Some(from) = self.place(account, isin) else { return };
-        if let Some(lots) = moved.remove(&from) {
-            self.enter_moved(from, lots);
-        }
-        let (taken, _) = self.position(from).take(quantity);
-        self.position(from).left_for.push(to.cloned());
-        let Some(to) = to.and_then(|to| self.place(to, isin)) else { return };
-        let entered = taken.into_iter().map(|lot| Lot { entered: date, ..lot });
-        moved.entry(to).or_default().extend(entered);
+        self.position(place).enter(lot);
     }
 
     /// Lots that moved on one day enter by the date of their purchase, their price and quantity.
@@ -260,26 +312,26 @@ impl<'a> Replay<'a> {
                 .then_with(|| price(left).cmp(&price(right)))
                 .then_with(|| left.quantity.cmp(&right.quantity))
         });
-        self.position(place).lots.extend(lots);
+        lots.into_iter().for_each(|lot| self.position(place).enter(lot));
     }
 
     /// The lots that enter on this day by actions of before.
     fn allot(&mut self, day: Date) {
         for allotment in self.allotments.remove(&day).unwrap_or_default() {
-            self.position(allotment.position).lots.push_back(allotment.lot);
+            self.position(allotment.position).enter(allotment.lot);
         }
     }
 
     /// Carries an action out for each account that it is of.
     fn act(&mut self, index: u32, action: &Action) {
-        let security = Security::Known(self.ledger.securities.newest(action.isin));
-        for place in 0..self.ledger.positions.len() as u32 {
-            let position = &self.ledger.positions[place as usize];
-            let is_of = action.account.as_ref().is_none_or(|name| *name == position.account);
-            if position.security != security || !is_of {
+        for place in self.places_of(action.isin) {
+            let account = self.ledger.positions[place as usize].account.clone();
+            if action.account.as_ref().is_some_and(|name| *name != account) {
                 continue;
             }
-            let account = position.account.clone();
+            if self.effort.passed().is_some() {
+                return;
+            }
             match &action.change {
                 Change::Split { .. } => self.split(place, action),
                 Change::Bonus { .. } => self.bonus(index, place, action),
@@ -304,12 +356,13 @@ impl<'a> Replay<'a> {
 
     fn split(&mut self, place: u32, action: &Action) {
         let ratio = action.change.ratio();
-        if ratio.numerator == ratio.denominator {
+        if ratio.is_even() {
             return;
         }
-        let position = self.position(place);
+        let position = &mut self.ledger.positions[place as usize];
         let held: Vec<(Decimal, Amount)> =
             position.lots.iter().map(|lot| (lot.quantity, lot.cost.clone())).collect();
+        held.iter().for_each(|(_, cost)| self.effort.change(cost));
         let given = shares::given(&held, ratio);
         for (lot, (quantity, cost)) in position.lots.iter_mut().zip(given.lots) {
             lot.quantity = quantity;
@@ -335,7 +388,7 @@ impl<'a> Replay<'a> {
 
     fn enter_on(&mut self, allotted: Date, today: Date, position: u32, lot: Lot) {
         if allotted <= today {
-            self.position(position).lots.push_back(lot);
+            self.position(position).enter(lot);
         } else {
             self.allotments.entry(allotted).or_default().push(Allotment { position, lot });
         }
@@ -354,9 +407,13 @@ impl<'a> Replay<'a> {
             Some(percent) => cost.part(percent, Decimal::ONE_HUNDRED),
             None => cost.clone(),
         };
-        let position = self.position(place);
+        let position = &mut self.ledger.positions[place as usize];
         let moved: Vec<(Decimal, Amount)> =
             position.lots.iter().map(|lot| (lot.quantity, share(&lot.cost))).collect();
+        moved.iter().for_each(|(_, cost)| self.effort.change(cost));
+        if !moved.is_empty() {
+            self.ledger.carried.insert((place, new));
+        }
         let given = shares::given(&moved, action.change.ratio());
         let mut kept = position.lots.clone();
         if cost_percent.is_some() {
@@ -432,7 +489,7 @@ impl<'a> Replay<'a> {
         let lot = Lot { how, origin: how, ..line.lot(line.left) };
         let paid = lot.cost.clone();
         self.ledger.purchases.push(Purchase { position: place, date: trade.date, paid });
-        self.position(place).lots.push_back(lot);
+        self.position(place).enter(lot);
     }
 
     fn sell(&mut self, place: u32, line: Line<'a>) {
@@ -442,11 +499,13 @@ impl<'a> Replay<'a> {
         // Most sales have one part, and growing would make room for four.
         parts.reserve_exact(taken.len());
         for lot in taken {
+            self.effort.take(&lot.cost);
             let proceeds = Amount::product(trade.price, lot.quantity);
             let charges = line.charges.as_ref();
             let charges = charges.map(|all| all.part(lot.quantity, trade.quantity));
             let kind = PartKind::Delivery;
             let beside_bonus = self.beside_bonus(place, &lot, trade.date);
+            self.effort.find(beside_bonus.len());
             parts.push(Part { kind, lot, proceeds, charges, beside_bonus });
         }
         self.ledger.sales.push(Sale {
@@ -468,9 +527,11 @@ impl<'a> Replay<'a> {
         let mut found = Vec::new();
         for bonus in bonuses.into_iter().flatten().filter(|bonus| bonus.may_strip(lot, sold)) {
             let is_of = |lot: &Lot| lot.bonus == Some(bonus.correction);
-            let holds = self.ledger.positions.iter().filter(|position| {
-                position.security == *security && position.lots.iter().any(is_of)
-            });
+            let places = security.isin().and_then(|isin| self.places.get(&isin));
+            let all = places.into_iter().flatten();
+            let holds = all
+                .map(|place| &self.ledger.positions[*place as usize])
+                .filter(|position| position.lots.iter().any(is_of));
             let awaits = self
                 .allotments
                 .values()
@@ -527,13 +588,11 @@ impl<'a> Replay<'a> {
                     });
                 }
                 Correction::Unproved { account, isin, date, .. } if *date <= until => {
-                    let security = Security::Known(self.ledger.securities.newest(*isin));
-                    for (place, position) in self.ledger.positions.iter().enumerate() {
-                        let is_of = account.as_ref().is_none_or(|name| *name == position.account);
-                        if is_of && position.security == security {
-                            self.ledger.unproved.insert(place as u32);
-                        }
-                    }
+                    let places = self.places_of(*isin).into_iter().filter(|place| {
+                        let of = &self.ledger.positions[*place as usize].account;
+                        account.as_ref().is_none_or(|name| name == of)
+                    });
+                    self.ledger.unproved.extend(places);
                 }
                 _ => {}
             }
@@ -546,6 +605,7 @@ impl<'a> Replay<'a> {
                 .then_with(|| left.security.cmp(&right.security))
         });
         self.ledger.contracts = self.contracts.end();
+        self.ledger.too_complex = self.effort.passed();
         self.ledger
     }
 }
@@ -678,21 +738,20 @@ fn positions(
             _ => {}
         }
     }
+    let mut becomes: HashMap<Security, Vec<Security>> = HashMap::new();
+    for (_, correction) in corrections {
+        let Correction::Action(action) = correction else { continue };
+        let Some(new) = action.change.new_isin() else { continue };
+        becomes.entry(known(action.isin)).or_default().push(known(new));
+    }
     // A merged share may be merged again, so this goes on until nothing is new.
-    loop {
-        let before = keys.len();
-        for (_, correction) in corrections {
-            let Correction::Action(action) = correction else { continue };
-            let Some(new) = action.change.new_isin().map(known) else { continue };
-            let holders: Vec<AccountName> = keys
-                .iter()
-                .filter(|(_, security)| *security == known(action.isin))
-                .map(|(account, _)| account.clone())
-                .collect();
-            keys.extend(holders.into_iter().map(|account| (account, new.clone())));
-        }
-        if keys.len() == before {
-            break;
+    let mut open: Vec<(AccountName, Security)> = keys.iter().cloned().collect();
+    while let Some((account, security)) = open.pop() {
+        for new in becomes.get(&security).into_iter().flatten() {
+            let key = (account.clone(), new.clone());
+            if keys.insert(key.clone()) {
+                open.push(key);
+            }
         }
     }
     keys.into_iter().map(|(account, security)| Position::new(account, security)).collect()
@@ -786,11 +845,11 @@ impl<'a> Day<'a> {
     fn delivered_across(&self) -> Vec<u32> {
         let is_left = |line: &&Line<'a>| !line.left.is_zero() && !line.trade.auction;
         let left: Vec<&Line<'a>> = self.lines.iter().filter(is_left).collect();
+        let of = |line: &Line<'a>| (line.trade.side, line.trade.exchange);
+        let seen: BTreeSet<(Side, Exchange)> = left.iter().map(|line| of(line)).collect();
         let meets = |line: &&&Line<'a>| {
-            let across = |other: &Trade| {
-                other.side != line.trade.side && other.exchange != line.trade.exchange
-            };
-            left.iter().any(|other| across(other.trade))
+            let (side, exchange) = of(line);
+            seen.iter().any(|(other, place)| *other != side && *place != exchange)
         };
         left.iter().filter(meets).map(|line| line.at).collect()
     }

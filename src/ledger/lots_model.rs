@@ -375,7 +375,12 @@ impl Units {
         transfers.sort_unstable();
         // What moves out of an account leaves after what has moved into it.
         let mut moving: BTreeMap<(usize, usize), Vec<Unit>> = BTreeMap::new();
-        for (account, quantity, isin) in transfers {
+        while !transfers.is_empty() {
+            let next = transfers.iter().position(|(account, quantity, isin)| {
+                let coming = moving.get(&(*account, *isin)).map_or(0, Vec::len);
+                self.all(*account, *isin).len() + coming >= *quantity as usize
+            });
+            let (account, quantity, isin) = transfers.remove(next.unwrap_or_default());
             self.settle(&mut moving, account, isin);
             let count = self.all(account, isin).len().min(quantity as usize);
             self.missing += quantity - count as u32;

@@ -211,6 +211,65 @@ fn a_transfer_takes_the_first_lots_without_a_gain_and_they_enter_there_that_day(
 }
 
 #[test]
+fn what_one_account_gives_another_passes_on_that_day_whatever_their_names() {
+    let bought = |account: &str| format!("{account} 2020-01-06 buy 10 X 100 INE0EXA01011 #1");
+    let moves = |from: &str, to: &str, quantity: u32| {
+        format!(
+            r#"{{"kind":"transfer","account":"{from}","to":"{to}","isin":"INE0EXA01011",
+            "date":"2020-06-01","quantity":{quantity}}}"#
+        )
+    };
+    for [first, between, last] in [["a", "b", "c"], ["c", "b", "a"], ["b", "c", "a"]] {
+        let said = [moves(first, between, 8), moves(between, last, 6)];
+        let ledger = ledger_of(&[&bought(first)], &said.each_ref().map(String::as_str));
+        assert_eq!(uncovered(&ledger), Decimal::ZERO, "{first} {between} {last}");
+        let lot = |account: &str, entered: &str, quantity: u32| {
+            let cost = quantity * 100;
+            format!("{account} INE0EXA01011 2020-01-06 {entered} market {quantity} {cost}.00")
+        };
+        let mut wanted = [
+            lot(first, "2020-01-06", 2),
+            lot(between, "2020-06-01", 2),
+            lot(last, "2020-06-01", 6),
+        ];
+        wanted.sort();
+        assert_eq!(lots(&ledger), wanted);
+    }
+    // Back on the same day.
+    let said = [moves("a", "b", 1), moves("b", "a", 8)];
+    let ledger = ledger_of(&[&bought("b")], &said.each_ref().map(String::as_str));
+    assert_eq!(uncovered(&ledger), Decimal::ZERO);
+    let held: Vec<Decimal> = ledger.positions.iter().map(Position::quantity).collect();
+    assert_eq!(held, [decimal("7"), decimal("3")]);
+}
+
+#[test]
+fn purchases_without_ids_or_times_enter_by_the_names_of_the_exchanges() {
+    let ledger = ledger_of(
+        &[
+            "b 2023-02-14 buy 11 X 90 INE0EXA01011",
+            "b 2023-02-14 buy 9 X 2061 INE0EXA01011 BSE",
+            "b 2024-08-02 sell 9 X 100 INE0EXA01011",
+        ],
+        &[],
+    );
+    assert_eq!(parts(&ledger), ["2024-08-02 delivery 2023-02-14 9 900.00 18549.00"]);
+}
+
+#[test]
+fn shares_bought_on_one_exchange_and_sold_on_the_other_are_marked_among_many() {
+    let bought: Vec<String> = (0..20_000)
+        .map(|id| format!("a 2024-09-03 buy 1 X 100 INE0EXA01011 #{}", id + 1))
+        .collect();
+    let mut lines: Vec<&str> = bought.iter().map(String::as_str).collect();
+    let started = std::time::Instant::now();
+    assert_eq!(ledger_of(&lines, &[]).checks.len(), 0);
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+    lines.push("a 2024-09-03 sell 1 X 100 INE0EXA01011 #1 BSE");
+    assert_eq!(ledger_of(&lines, &[]).checks.len(), 20_001);
+}
+
+#[test]
 fn splits_and_bonuses_go_by_what_was_held_the_day_before() {
     let said = [
         r#"{"kind":"split","isin":"INE0EXA01011","new_isin":"INE0EXA01029",

@@ -15,6 +15,7 @@ mod cells;
 pub(crate) mod contracts;
 pub(crate) mod corrections;
 pub(crate) mod csv_cell;
+pub(crate) mod effort;
 pub mod file;
 mod file_format;
 #[cfg(test)]

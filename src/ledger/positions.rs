@@ -123,6 +123,8 @@ pub(crate) struct Position {
     pub security: Security,
     /// In the order in which they entered.
     pub lots: VecDeque<Lot>,
+    /// Whether any shares ever came, by whatever way.
+    pub was_held: bool,
     /// Shares that were sold or moved and that no purchase shows. Later purchases do not cover
     /// them.
     pub uncovered: Decimal,
@@ -140,6 +142,7 @@ impl Position {
             account,
             security,
             lots: VecDeque::new(),
+            was_held: false,
             uncovered: Decimal::ZERO,
             left_for: Vec::new(),
             cost_of_fractions: Amount::ZERO,
@@ -153,6 +156,12 @@ impl Position {
 
     pub(crate) fn quantity(&self) -> Decimal {
         self.lots.iter().map(|lot| lot.quantity).sum()
+    }
+
+    /// Adds a lot behind those that entered before.
+    pub(crate) fn enter(&mut self, lot: Lot) {
+        self.was_held = true;
+        self.lots.push_back(lot);
     }
 
     /// Takes shares from the lots that entered first, and says how many were not there.
