@@ -13,6 +13,7 @@ use crate::base::Isin;
 use crate::ledger::amount::Amount;
 use crate::ledger::bonus_stripping::ignored_losses;
 use crate::ledger::corrections::Correction;
+use crate::ledger::effort::TooComplex;
 use crate::ledger::lots::{Ledger, replay_of};
 use crate::ledger::mends::{self, Difference, Gap, Mend};
 use crate::ledger::positions::Position;
@@ -187,11 +188,14 @@ pub(crate) struct Compared<'a> {
 }
 
 /// Compares each account's lots with its latest sync.
+///
+/// # Errors
+/// The ledger without what a sync may lack is not computed.
 pub(crate) fn reconcile(
     compared: Compared<'_>,
     synced: &[SyncedAccount],
     calendar: &dyn Settlement,
-) -> Reconciliation {
+) -> Result<Reconciliation, TooComplex> {
     let ledger = compared.ledger;
     let mut accounts: BTreeSet<&AccountName> =
         ledger.positions.iter().map(|position| &position.account).collect();
@@ -204,7 +208,7 @@ pub(crate) fn reconcile(
     for account in accounts {
         let sync = synced.iter().find(|sync| sync.account == *account);
         let rows = match sync {
-            Some(sync) => account_rows(compared, sync, calendar),
+            Some(sync) => account_rows(compared, sync, calendar)?,
             None => never_synced(compared, account),
         };
         reconciliation.rows.extend(rows);
@@ -223,7 +227,7 @@ pub(crate) fn reconcile(
             row.reasons.push(Reason::BonusStripping);
         }
     }
-    reconciliation
+    Ok(reconciliation)
 }
 
 fn never_synced(compared: Compared<'_>, account: &AccountName) -> Vec<Proof> {
@@ -314,7 +318,7 @@ impl Facts {
         }
         shown.extend(ledger.conflicts.keys().map(|place| *place as usize));
         for (place, position) in ledger.positions.iter().enumerate() {
-            let has_lots = !position.lots.is_empty() || !position.uncovered.is_zero();
+            let has_lots = position.was_held || !position.uncovered.is_zero();
             if has_lots || !position.left_for.is_empty() {
                 shown.insert(place);
             }
@@ -349,7 +353,7 @@ fn account_rows(
     compared: Compared<'_>,
     sync: &SyncedAccount,
     calendar: &dyn Settlement,
-) -> Vec<Proof> {
+) -> Result<Vec<Proof>, TooComplex> {
     let ledger = compared.ledger;
     let mut held = held(ledger, sync);
     let action_seen: BTreeMap<Security, Date> = held
@@ -358,6 +362,9 @@ fn account_rows(
         .collect();
     let pending = pending(compared, sync, calendar);
     let settled = settled(compared, sync, calendar);
+    if let Some(why) = settled.as_ref().and_then(|settled| settled.too_complex) {
+        return Err(why);
+    }
     let facts = Facts::of(ledger);
     let gap = Gap::of(compared.trades, &sync.account, sync.on);
     let mut rows = Vec::new();
@@ -391,7 +398,7 @@ fn account_rows(
         mend_difference(proof, sync, action_seen.get(&proof.security).copied(), gap);
     }
     pair_new_isins(&mut rows, &facts, sync.on);
-    rows.into_iter().map(|(_, proof)| proof).collect()
+    Ok(rows.into_iter().map(|(_, proof)| proof).collect())
 }
 
 /// Adds what mends a quantity that the broker has and the ledger has not, or the other way.

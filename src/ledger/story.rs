@@ -96,7 +96,7 @@ impl Story<'_> {
         let synced: Vec<SyncedAccount> =
             self.synced.iter().map(|name| sync(&ledger, name)).collect();
         let compared = Compared { trades, corrections, ledger: &ledger, persons: &self.persons };
-        let proof = reconcile(compared, &synced, &NextDay);
+        let proof = reconcile(compared, &synced, &NextDay).unwrap();
         let sources = Sources {
             trades,
             corrections,

@@ -173,7 +173,7 @@ impl Person<'_> {
         let persons = Persons::new();
         let compared =
             Compared { trades: &trades, corrections: said, ledger: &ledger, persons: &persons };
-        reconcile(compared, &[synced], self.calendar)
+        reconcile(compared, &[synced], self.calendar).unwrap()
     }
 
     /// The ISINs of which something lacks, with the cause that the seed gave them.

@@ -105,6 +105,32 @@ fn a_ledger_is_full_at_its_rows_and_accounts() {
 }
 
 #[test]
+fn corrections_that_make_too_much_work_are_named_and_can_be_deleted() {
+    let owner = Owner::new();
+    owner.import("a", &tradebook(0, 10));
+    let put = |number: u32| {
+        let day = 1 + number % 28;
+        let month = 1 + number / 28;
+        let body = format!(
+            r#"{{"kind":"split","isin":"INE009A01021","ex_date":"2024-{month:02}-{day:02}",
+            "numerator":2,"denominator":1}}"#
+        );
+        owner.send("PUT", &format!("/api/trades/corrections/s{number}"), &body).with_status(200);
+    };
+    (0..64).for_each(put);
+    owner.get("/api/trades/lots").with_status(200);
+    put(64);
+    for target in ["/api/trades", "/api/trades/lots", "/api/trades/gains?fy=2024-25"] {
+        let refused = owner.get(target);
+        refused.expect_problem(409, "ledger_too_complex");
+        assert!(refused.text().contains("64 corporate actions"), "{}", refused.text());
+    }
+    owner.get("/api/trades/corrections").with_status(200);
+    owner.bare("DELETE", "/api/trades/corrections/s64").with_status(204);
+    owner.get("/api/trades/lots").with_status(200);
+}
+
+#[test]
 fn a_preview_expires_and_is_swept() {
     let clock = Clock::manual(TRADING.parse().unwrap());
     let owner = Owner::on(Scene::by_hand(clock, SimSettings::default()), |_| {});

@@ -151,7 +151,7 @@ impl BookParts {
         self.books.make_room(key.user);
         let gathered = Gathered::read(&self.store, key.user, &self.listed)?;
         let fair_values = Arc::clone(&self.fair_values);
-        let book = Arc::new(Book::of(gathered, &self.calendar, fair_values, key.today));
+        let book = Arc::new(Book::of(gathered, &self.calendar, fair_values, key.today)?);
         self.books.keep(key, &book, book.bytes(), self.clock.monotonic_ms());
         Ok(book)
     }

@@ -8,8 +8,10 @@ use parking_lot::Mutex;
 use rust_decimal::Decimal;
 
 use crate::api::trades::gathered::Gathered;
+use crate::api::trades::refusals::ledger_too_complex;
 use crate::api::trades::synced::synced;
 use crate::base::{Account, Isin, clock};
+use crate::http::Problem;
 use crate::ledger::agreement::{Agreement, agreement};
 use crate::ledger::corrections::Correction;
 use crate::ledger::financial_year::FinancialYear;
@@ -79,13 +81,16 @@ impl Book {
         calendar: &MarketCalendar,
         fair_values: Arc<FairValues>,
         today: Date,
-    ) -> Self {
+    ) -> Result<Self, Problem> {
         let trades = trades(&gathered.imported(), gathered.known());
         gathered.forget_rows();
         let Gathered { corrections, choices, reports, index, portfolio, persons, imports, .. } =
             gathered;
         let decided = choices.into_keys().collect();
         let mut ledger = replay(&trades, &corrections, today);
+        if let Some(why) = ledger.too_complex {
+            return Err(ledger_too_complex(why));
+        }
         add_charges(&mut ledger, &reports);
         let compared = Compared {
             trades: &trades,
@@ -93,7 +98,8 @@ impl Book {
             ledger: &ledger,
             persons: &persons,
         };
-        let reconciliation = reconcile(compared, &synced(&portfolio, calendar), calendar);
+        let reconciliation = reconcile(compared, &synced(&portfolio, calendar), calendar)
+            .map_err(ledger_too_complex)?;
         let session = calendar.previous_trading_date(today).unwrap_or(today);
         let prices = prices(&portfolio, &ledger, session);
         let mut book = Self {
@@ -115,7 +121,7 @@ impl Book {
         let offers = offers(book.sources(), &book.reports);
         book.reconciliation.add_offers(offers);
         book.trades.mark_checks(&book.ledger.checks);
-        book
+        Ok(book)
     }
 
     /// The gains of a person in a financial year.
@@ -160,7 +166,6 @@ impl Book {
             Some(DatedPrice { price: price.last_price, date })
         };
         let sources = ReturnSources {
-            corrections: &self.corrections,
             ledger: &self.ledger,
             proof: &self.reconciliation,
             persons: &self.persons,

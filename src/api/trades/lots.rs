@@ -9,6 +9,7 @@ use crate::api::trades::answer::{Document, answer};
 use crate::api::trades::book::Book;
 use crate::api::trades::list::{DATE, date};
 use crate::api::trades::paging::page_of;
+use crate::api::trades::refusals::ledger_too_complex;
 use crate::base::Isin;
 use crate::http::Response;
 use crate::ledger::amount::Amount;
@@ -54,6 +55,9 @@ pub(crate) fn lots(state: &State, call: &Call<'_>, response: &mut Response<'_>) 
             true => &book.ledger,
             false => {
                 earlier = replay(&book.trades, &book.corrections, as_of);
+                if let Some(why) = earlier.too_complex {
+                    return Err(ledger_too_complex(why));
+                }
                 &earlier
             }
         };

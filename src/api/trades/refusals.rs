@@ -3,6 +3,7 @@
 use crate::api::errors::too_early;
 use crate::base::limiter::TooEarly;
 use crate::http::Problem;
+use crate::ledger::effort::{ACTIONS_OF_ONE_SECURITY_MAX, LOT_CHANGES_MAX, TooComplex};
 use crate::ledger::file::FileError;
 use crate::store::StoreError;
 
@@ -64,6 +65,20 @@ pub(super) fn full(error: StoreError) -> Problem {
         }
         other => other.into(),
     }
+}
+
+/// A ledger that is not computed, because its corrections make too much work.
+pub(super) fn ledger_too_complex(why: TooComplex) -> Problem {
+    let detail = match why {
+        TooComplex::ManyActions => format!(
+            "Your corrections have more than {ACTIONS_OF_ONE_SECURITY_MAX} corporate actions of \
+             one security. Delete some."
+        ),
+        TooComplex::ManyLots => {
+            format!("Your corrections change lots more than {LOT_CHANGES_MAX} times. Delete some.")
+        }
+    };
+    Problem::new(409, "ledger_too_complex", detail)
 }
 
 pub(super) fn account_differs() -> Problem {
