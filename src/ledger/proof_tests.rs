@@ -48,7 +48,7 @@ fn reconciled(trades: &[&str], said: &[&str], synced: &[SyncedAccount]) -> Recon
     let persons = Persons::new();
     let compared =
         Compared { trades: &trades, corrections: &corrections, ledger: &ledger, persons: &persons };
-    reconcile(compared, synced, &Weekdays)
+    reconcile(compared, synced, &Weekdays).unwrap()
 }
 
 /// Whether the only row is proved.
@@ -334,4 +334,20 @@ fn a_loss_beside_a_bonus_that_is_kept_cuts_the_security_for_the_person() {
     ];
     let gone = reconciled(&sold_before, &[bonus], &[sync("a", "2026-11-26", &[])]);
     assert!(gone.is_complete(), "{gone:?}");
+}
+
+#[test]
+fn a_security_through_which_shares_passed_has_a_row() {
+    let said = [
+        r#"{"kind":"transfer","account":"b","to":"a","isin":"INE0EXA01011","date":"2024-06-03",
+        "quantity":5}"#,
+        r#"{"kind":"merger","isin":"INE0EXA01011","new_isin":"INE0EXB01010",
+        "ex_date":"2024-07-01","numerator":1,"denominator":1,"account":"a"}"#,
+    ];
+    let trades = ["b 2024-05-02 buy 5 X 100 INE0EXA01011 #1"];
+    let found = reconciled(&trades, &said, &[sync("a", "2026-11-26", &[("INE0EXB01010", "5")])]);
+    let rows: Vec<(&str, bool)> =
+        found.rows.iter().map(|row| (row.account.as_str(), row.is_proved())).collect();
+    assert_eq!(rows, [("a", true), ("a", true), ("b", false)]);
+    assert_eq!(found.rows[0].synced, Some(Decimal::ZERO));
 }

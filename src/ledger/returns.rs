@@ -4,6 +4,7 @@
 //! Flows are purchases, rights, sales and buybacks with the charges that are known. What is not in
 //! them is named: trades of a day, derivatives, dividends, and securities that are not proved.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -12,7 +13,6 @@ use rust_decimal::Decimal;
 
 use crate::base::Isin;
 use crate::ledger::amount::{Amount, Sum};
-use crate::ledger::corrections::{Change, Correction};
 use crate::ledger::lots::Ledger;
 use crate::ledger::positions::{PartKind, Position};
 use crate::ledger::proof::{Persons, Reconciliation, person};
@@ -36,7 +36,6 @@ pub(crate) type IndexCloses<'a> = &'a dyn Fn(Date) -> Option<Decimal>;
 /// What returns are computed of.
 #[derive(Clone, Copy)]
 pub(crate) struct ReturnSources<'a> {
-    pub corrections: &'a [(String, Correction)],
     /// At the end of today.
     pub ledger: &'a Ledger,
     pub proof: &'a Reconciliation,
@@ -245,29 +244,16 @@ fn holdings(sources: ReturnSources<'_>, money: &BTreeMap<u32, Money>) -> Vec<Hol
 
 /// Securities whose cost came from another one, or went to another one.
 fn carried(sources: ReturnSources<'_>) -> BTreeSet<Security> {
-    let links = links(sources).into_iter();
-    links.flat_map(|(from, to)| [from, to]).map(Security::Known).collect()
-}
-
-/// The mergers and demergers until now, from one security to another.
-fn links(sources: ReturnSources<'_>) -> Vec<(Isin, Isin)> {
-    let securities = &sources.ledger.securities;
-    let actions = sources.corrections.iter().filter_map(|(_, correction)| {
-        let Correction::Action(action) = correction else { return None };
-        let new = match action.change {
-            Change::Merger { new_isin, .. } | Change::Demerger { new_isin, .. } => new_isin,
-            Change::Split { .. } | Change::Bonus { .. } => return None,
-        };
-        let is_past = Some(action.ex_date) <= sources.ledger.until;
-        is_past.then(|| (securities.newest(action.isin), securities.newest(new)))
-    });
-    actions.collect()
+    let ledger = sources.ledger;
+    let places = ledger.carried.iter().flat_map(|(from, to)| [*from, *to]);
+    places.map(|place| ledger.positions[place as usize].security.clone()).collect()
 }
 
 /// The positions of a person that are in no flow, with the reason. What shares moved to, or what
 /// they became, is out where they are: the price of one would be without the cost of the other.
 fn cuts(sources: ReturnSources<'_>, of_person: &str) -> BTreeMap<u32, &'static str> {
     let ledger = sources.ledger;
+    let others = of_others(sources, of_person);
     let mut cuts: BTreeMap<u32, &'static str> = BTreeMap::new();
     for (place, position) in ledger.positions.iter().enumerate() {
         let owner = person(sources.persons, &position.account);
@@ -282,7 +268,7 @@ fn cuts(sources: ReturnSources<'_>, of_person: &str) -> BTreeMap<u32, &'static s
         };
         let left = position.left_for.iter().any(is_elsewhere);
         let unpriced = !position.lots.is_empty() && (sources.prices)(position).is_none();
-        let came = came_from_another(sources, position, of_person);
+        let came = others.contains(&(place as u32));
         let reason =
             unproved.or((left || came).then_some(SHARES_LEFT)).or(unpriced.then_some(NO_PRICE));
         if let Some(reason) = reason {
@@ -293,48 +279,52 @@ fn cuts(sources: ReturnSources<'_>, of_person: &str) -> BTreeMap<u32, &'static s
     cuts
 }
 
-/// Whether another person's shares moved into a position.
-fn came_from_another(sources: ReturnSources<'_>, position: &Position, of_person: &str) -> bool {
-    sources.ledger.positions.iter().any(|from| {
-        from.security == position.security
-            && person(sources.persons, &from.account) != of_person
-            && from.left_for.iter().flatten().any(|to| *to == position.account)
-    })
+/// The positions into which another person's shares moved.
+fn of_others(sources: ReturnSources<'_>, of_person: &str) -> BTreeSet<u32> {
+    let ledger = sources.ledger;
+    let others =
+        ledger.positions.iter().filter(|from| person(sources.persons, &from.account) != of_person);
+    let moves = others.flat_map(|from| from.left_for.iter().flatten().map(move |to| (from, to)));
+    moves
+        .filter_map(|(from, to)| ledger.position(to, &from.security))
+        .map(|place| place as u32)
+        .collect()
 }
 
 /// Cuts what is bound to something that is cut, until nothing more is.
 fn spread(sources: ReturnSources<'_>, of_person: &str, cuts: &mut BTreeMap<u32, &'static str>) {
-    let ledger = sources.ledger;
-    let mut pairs: Vec<(u32, u32)> = Vec::new();
-    for (place, position) in ledger.positions.iter().enumerate() {
-        if person(sources.persons, &position.account) != of_person {
-            continue;
+    let bound = bound(sources, of_person);
+    let mut open: Vec<u32> = cuts.keys().copied().collect();
+    while let Some(place) = open.pop() {
+        let reason = cuts[&place];
+        for other in bound.get(&place).into_iter().flatten() {
+            if let Entry::Vacant(free) = cuts.entry(*other) {
+                free.insert(reason);
+                open.push(*other);
+            }
         }
-        let own = |to: &&AccountName| person(sources.persons, to) == of_person;
-        for to in position.left_for.iter().flatten().filter(own) {
+    }
+}
+
+/// The positions that each position of a person gave shares to, or has shares from.
+fn bound(sources: ReturnSources<'_>, of_person: &str) -> BTreeMap<u32, BTreeSet<u32>> {
+    let ledger = sources.ledger;
+    let is_own = |account: &AccountName| person(sources.persons, account) == of_person;
+    let mut pairs: Vec<(u32, u32)> = ledger.carried.iter().copied().collect();
+    for (place, position) in ledger.positions.iter().enumerate() {
+        for to in position.left_for.iter().flatten().filter(|to| is_own(to)) {
             let other = ledger.position(to, &position.security);
             pairs.extend(other.map(|other| (place as u32, other as u32)));
         }
-        for (from, to) in links(sources) {
-            if position.security == Security::Known(from) {
-                let other = ledger.position(&position.account, &Security::Known(to));
-                pairs.extend(other.map(|other| (place as u32, other as u32)));
-            }
+    }
+    let mut bound: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+    for (one, other) in pairs {
+        if is_own(&ledger.positions[one as usize].account) {
+            bound.entry(one).or_default().insert(other);
+            bound.entry(other).or_default().insert(one);
         }
     }
-    loop {
-        let before = cuts.len();
-        for (left, right) in &pairs {
-            for (one, other) in [(left, right), (right, left)] {
-                if let Some(reason) = cuts.get(one).copied() {
-                    cuts.entry(*other).or_insert(reason);
-                }
-            }
-        }
-        if cuts.len() == before {
-            return;
-        }
-    }
+    bound
 }
 
 fn left_out(
@@ -350,7 +340,7 @@ fn left_out(
         .map(|purchase| purchase.position)
         .chain(ledger.sales.iter().map(|sale| sale.position))
         .collect();
-    let is_known = |place: u32| traded.contains(&place) || !of(place).lots.is_empty();
+    let is_known = |place: u32| traded.contains(&place) || of(place).was_held;
     let mut rows: Vec<NotInReturns> = cuts
         .iter()
         .filter(|(place, _)| is_known(**place))

@@ -53,20 +53,14 @@ fn returned(
         .collect();
     let compared =
         Compared { trades: &trades, corrections: &corrections, ledger: &ledger, persons };
-    let proof = reconcile(compared, &synced, &NextDay);
+    let proof = reconcile(compared, &synced, &NextDay).unwrap();
     let prices = |_: &Position| Some(DatedPrice { price: decimal(price?), date: date(TODAY) });
     let index = |day: Date| {
         (day != date("2024-06-03"))
             .then(|| if day < date("2024-06-01") { decimal("100") } else { decimal("120") })
     };
-    let sources = ReturnSources {
-        corrections: &corrections,
-        ledger: &ledger,
-        proof: &proof,
-        persons,
-        prices: &prices,
-        index: &index,
-    };
+    let sources =
+        ReturnSources { ledger: &ledger, proof: &proof, persons, prices: &prices, index: &index };
     returns(sources, "self")
 }
 
@@ -194,4 +188,56 @@ fn a_demerger_keeps_the_whole_and_gives_its_parts_no_rate() {
         "date":"2023-01-16","entered":"2024-01-16","quantity":10,"cost":1000}"#;
     let found = returned(&[], &[opening], &[("a", X, "10")], &Persons::new(), Some("121"));
     assert_eq!(found.whole.rate.rate.map(|rate| (rate * 1e4).round()), Some(1000.0));
+}
+
+#[test]
+fn what_passed_through_an_unproved_account_or_security_is_out_where_it_came_from() {
+    let persons = Persons::new();
+    let price = Some("110");
+    // Five shares move to an account that is never synced, where no whole share is left of them.
+    let bought = ["a 2024-01-15 buy 5 X 100 INE0EXA01011 #1"];
+    let said = [
+        r#"{"kind":"transfer","account":"a","to":"never","isin":"INE0EXA01011",
+        "date":"2024-02-01","quantity":5}"#,
+        r#"{"kind":"split","account":"never","isin":"INE0EXA01011","ex_date":"2024-03-01",
+        "numerator":1,"denominator":10}"#,
+    ];
+    let found = returned(&bought, &said, &[], &persons, price);
+    let gone = ["a INE0EXA01011 never_synced", "never INE0EXA01011 never_synced", "- - dividends"];
+    assert_eq!(out(&found), gone);
+    assert!(found.whole.purchases.is_zero());
+
+    // Between two mergers nothing is traded.
+    let said = [
+        r#"{"kind":"merger","isin":"INE0EXA01011","new_isin":"INE0EXB01010",
+        "ex_date":"2024-02-01","numerator":1,"denominator":1}"#,
+        r#"{"kind":"merger","isin":"INE0EXB01010","new_isin":"INE0EXC01018",
+        "ex_date":"2024-03-01","numerator":1,"denominator":1}"#,
+        r#"{"kind":"unproved","isin":"INE0EXB01010","date":"2024-02-15",
+        "what":"capital_reduction"}"#,
+    ];
+    let held = [("a", "INE0EXC01018", "5")];
+    let found = returned(&bought, &said[..2], &held, &persons, price);
+    assert_eq!(out(&found), ["- - dividends"]);
+    let found = returned(&bought, &said, &held, &persons, price);
+    let cut = |isin: &str| format!("a {isin} action_unproved");
+    let cuts = ["INE0EXA01011", "INE0EXB01010", "INE0EXC01018"].map(cut);
+    assert_eq!(out(&found), [cuts.as_slice(), &["- - dividends".to_owned()]].concat());
+}
+
+#[test]
+fn a_merger_of_before_the_first_purchase_binds_nothing() {
+    let trades =
+        ["a 2024-05-02 buy 10 X 100 INE0EXA01011 #1", "a 2024-05-02 buy 10 Y 100 INE0EXB01010 #2"];
+    let said = [
+        r#"{"kind":"merger","isin":"INE0EXA01011","new_isin":"INE0EXB01010",
+        "ex_date":"2024-05-02","numerator":1,"denominator":2}"#,
+        r#"{"kind":"transfer","account":"a","isin":"INE0EXA01011","date":"2024-06-03",
+        "quantity":1}"#,
+    ];
+    let held = [("a", "INE0EXA01011", "9"), ("a", "INE0EXB01010", "10")];
+    let found = returned(&trades, &said, &held, &Persons::new(), Some("110"));
+    assert_eq!(out(&found), ["a INE0EXA01011 shares_left", "- - dividends"]);
+    assert_eq!(rupees(&found.whole.purchases), "1000.00");
+    assert!(found.holdings[0].of.rate.rate.is_some());
 }
