@@ -239,7 +239,7 @@ fn tools_are_described_for_reading_alone(world: &World) {
         let cached = (list.get("ttlMs").is_some(), list.get("cacheScope").is_some());
         assert_eq!(cached, (version == NEW, version == NEW));
         assert!(version != NEW || list["cacheScope"] == "private", "{list}");
-        assert!(list.to_string().len() < 49 * 1024, "{} bytes", list.to_string().len());
+        assert!(list.to_string().len() < 50 * 1024, "{} bytes", list.to_string().len());
         for tool in list["tools"].as_array().unwrap() {
             assert_eq!(tool["annotations"]["readOnlyHint"], true);
             for kind in ["title", "description"] {

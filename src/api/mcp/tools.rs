@@ -28,7 +28,7 @@ use crate::http::message::head::{HEAD_BYTES_MAX, Head, Parsed};
 use crate::http::{Method, Problem, Response};
 
 /// Longest list of tools whose schemas describe their members.
-const DESCRIBED_BYTES_MAX: usize = 48 * 1024;
+const DESCRIBED_BYTES_MAX: usize = 49 * 1024;
 
 /// Longest value that a summary repeats: a time with its offset, a figure, a word.
 const NOTED_BYTES_MAX: usize = 30;
