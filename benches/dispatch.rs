@@ -27,7 +27,10 @@ const SYMBOLS: usize = 50;
 
 /// The real parts, with the requested data put in by hand.
 fn state(clock: &Clock, state_dir: &Path) -> State {
-    let config = Config { state_dir: state_dir.into(), ..Config::default() };
+    let config = Config {
+        state_dir: state_dir.into(),
+        ..Config::default()
+    };
     let lock = Arc::new(InstanceLock::of(&config.state_dir));
     let state = assemble(&config, &lock, clock).unwrap().state;
     for number in 0..SYMBOLS {
@@ -36,7 +39,10 @@ fn state(clock: &Clock, state_dir: &Path) -> State {
             simulated: true,
             ..samples::quote(&format!("NSE:SIM{number:03}"), "1412.95", clock.now())
         };
-        let vouched = Vouched { mono_ms: 0, calls: 1 };
+        let vouched = Vouched {
+            mono_ms: 0,
+            calls: 1,
+        };
         assert_eq!(state.l1.insert(quote, vouched, clock.monotonic_ms()), Kept::Taken);
     }
     let body = format!("{{\"index1_price\":25012.35,\"filler\":\"{}\"}}", "x".repeat(1_150));
@@ -51,7 +57,11 @@ fn answers(criterion: &mut Criterion) {
     let state = state(&clock, dir.path());
     let etag = {
         let published = state.snapshot.load();
-        published.as_deref().unwrap().etag(Coding::Identity).to_owned()
+        published
+            .as_deref()
+            .unwrap()
+            .etag(Coding::Identity)
+            .to_owned()
     };
     let symbols: Vec<String> = (0..SYMBOLS).map(|n| format!("NSE:SIM{n:03}")).collect();
     let quotes = format!("/api/portfolio/live-prices?symbols={}", symbols.join(","));
@@ -64,15 +74,28 @@ fn answers(criterion: &mut Criterion) {
     let gzip = "Accept-Encoding: gzip, deflate\r\n";
     for (name, request, status, part) in [
         ("route, 404", request("GET", "/api/nothing", ""), "404", "not_found"),
-        ("route, 405", request("DELETE", snapshot, ""), "405", "Allow: GET, HEAD, OPTIONS"),
+        (
+            "route, 405",
+            request("DELETE", snapshot, ""),
+            "405",
+            "Allow: GET, HEAD, OPTIONS",
+        ),
         ("snapshot", request("GET", snapshot, ""), "200", "\"index1_price\":25012.35"),
         ("snapshot, 304", request("GET", snapshot, &not_modified), "304", "ETag"),
-        ("snapshot, gzip", request("GET", snapshot, gzip), "200", "Content-Encoding: gzip"),
+        (
+            "snapshot, gzip",
+            request("GET", snapshot, gzip),
+            "200",
+            "Content-Encoding: gzip",
+        ),
         ("50 quotes", request("GET", &quotes, ""), "200", "\"symbol\":\"NSE:SIM049\""),
     ] {
         let answer = offline.exchange(&request).to_vec();
         let text = String::from_utf8_lossy(&answer);
-        assert!(text.starts_with(&format!("HTTP/1.1 {status} ")) && text.contains(part), "{text}");
+        assert!(
+            text.starts_with(&format!("HTTP/1.1 {status} ")) && text.contains(part),
+            "{text}"
+        );
         let mut group = criterion.benchmark_group("dispatch");
         group.throughput(Throughput::Bytes((request.len() + answer.len()) as u64));
         group.bench_function(name, |bencher| {
@@ -88,9 +111,10 @@ fn metrics(criterion: &mut Criterion) {
     let now = "2026-11-20T05:30:00Z".parse().unwrap();
     let request = b"GET /api/index/snapshot HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut group = criterion.benchmark_group("metrics of a snapshot");
-    for (name, clock) in
-        [("times taken", Clock::starting_at(now)), ("times not taken", Clock::manual(now).clone())]
-    {
+    for (name, clock) in [
+        ("times taken", Clock::starting_at(now)),
+        ("times not taken", Clock::manual(now).clone()),
+    ] {
         let dir = tempfile::tempdir().unwrap();
         let api = Api::new(state(&clock, dir.path()));
         let mut offline = Offline::new(&HttpSettings::default(), &clock, api);

@@ -19,7 +19,10 @@ const SYMBOLS: usize = 50;
 /// often.
 const HELD: usize = 10_000;
 /// The time at which the source vouched for the quotes.
-const NOW: Vouched = Vouched { mono_ms: 0, calls: 1 };
+const NOW: Vouched = Vouched {
+    mono_ms: 0,
+    calls: 1,
+};
 /// Quotes in the second level at a start: broker A's batch.
 const STORED: usize = 500;
 
@@ -45,7 +48,9 @@ fn filled() -> L1 {
 
 /// Symbols spread over the cache, as text, the way a request brings them.
 fn asked() -> Vec<String> {
-    (0..SYMBOLS).map(|i| format!("NSE:SYMBOL{:04}", i * (HELD / SYMBOLS))).collect()
+    (0..SYMBOLS)
+        .map(|i| format!("NSE:SYMBOL{:04}", i * (HELD / SYMBOLS)))
+        .collect()
 }
 
 fn join(l1: &L1, asked: &[String], out: &mut Vec<u8>) {
@@ -106,7 +111,8 @@ fn benches(criterion: &mut Criterion) {
     let path = dir.path().join("l2.sqlite");
     let stored: Vec<Quote> = (0..STORED).map(quote).collect();
     let l2 = SqliteL2::open(&path, HELD).expect("a new file");
-    l2.store(Kind::Quote, &codec::records(&stored), 0).expect("room for the quotes");
+    l2.store(Kind::Quote, &codec::records(&stored), 0)
+        .expect("room for the quotes");
     drop(l2);
     group.throughput(Throughput::Elements(STORED as u64));
     group.bench_function("restore_500", |bencher| {

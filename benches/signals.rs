@@ -35,9 +35,19 @@ fn history(number: usize) -> History {
         let high_e4 = open.max(close) + step(60).max(0);
         let low_e4 = (open.min(close) - step(60).max(0)).max(tick);
         date = date.tomorrow().unwrap();
-        Candle { date, open_e4: open, high_e4, low_e4, close_e4: close, volume: 1_000 }
+        Candle {
+            date,
+            open_e4: open,
+            high_e4,
+            low_e4,
+            close_e4: close,
+            volume: 1_000,
+        }
     });
-    History { symbol: format!("S{number:03}"), candles: candles.collect() }
+    History {
+        symbol: format!("S{number:03}"),
+        candles: candles.collect(),
+    }
 }
 
 fn symbol(name: &str) -> Symbol {
@@ -69,7 +79,10 @@ fn stored(histories: &[History]) -> (tempfile::TempDir, Store) {
 fn read(store: &Store, histories: &[History]) -> Vec<History> {
     let of = |history: &History| {
         let candles = store.candles(&symbol(&history.symbol)).unwrap();
-        History { symbol: history.symbol.clone(), candles }
+        History {
+            symbol: history.symbol.clone(),
+            candles,
+        }
     };
     histories.iter().map(of).collect()
 }
@@ -94,12 +107,16 @@ fn signals(c: &mut Criterion) {
     let universe = Universe::examine(&histories);
     let last = WINDOW_DATES - 1;
     let of_last = universe.signals_on(last);
-    let found: usize = (0..WINDOW_DATES).map(|date| universe.signals_on(date).len()).sum();
+    let found: usize = (0..WINDOW_DATES)
+        .map(|date| universe.signals_on(date).len())
+        .sum();
     let a_day = found as f64 / (SYMBOLS * WINDOW_DATES) as f64;
     assert!((0.5..2.0).contains(&a_day), "{a_day} signals per symbol and day");
 
-    let columns: Vec<(&str, Columns)> =
-        histories.iter().map(|h| (h.symbol.as_str(), Columns::of(&h.candles))).collect();
+    let columns: Vec<(&str, Columns)> = histories
+        .iter()
+        .map(|h| (h.symbol.as_str(), Columns::of(&h.candles)))
+        .collect();
     let detector = Detector::default();
     let ranked = || {
         let mut signals = Vec::new();

@@ -23,15 +23,25 @@ fn prices(indices: &IndexList) -> Prices {
         previous_close: json::parse_decimal("24200.1"),
         ..samples::quote(index.symbol.as_str(), "24321.85", now())
     };
-    let priced = |index| Priced { quote: quote(index), stale: false };
-    indices.all().map(|index| (index.symbol.clone(), priced(index))).collect()
+    let priced = |index| Priced {
+        quote: quote(index),
+        stale: false,
+    };
+    indices
+        .all()
+        .map(|index| (index.symbol.clone(), priced(index)))
+        .collect()
 }
 
 fn json() -> Vec<u8> {
     let indices = IndexList::embedded();
     let prices = prices(&indices);
     let status = MarketCalendar::embedded().status(now());
-    let inputs = SnapshotInputs { indices: &indices, prices: &prices, status: &status };
+    let inputs = SnapshotInputs {
+        indices: &indices,
+        prices: &prices,
+        status: &status,
+    };
     written(&Snapshot::build(&inputs).unwrap())
 }
 
@@ -49,8 +59,19 @@ fn select(c: &mut Criterion) {
     let published = published.as_ref().unwrap();
     let etag = published.select(Some(b"br"), Preconditions::NONE).unwrap();
     let etag = String::from_utf8(etag.headers().to_vec()).unwrap();
-    let etag = etag.split("ETag: ").nth(1).unwrap().split("\r\n").next().unwrap().to_owned();
-    let plain = published.select(None, Preconditions::NONE).unwrap().body().len();
+    let etag = etag
+        .split("ETag: ")
+        .nth(1)
+        .unwrap()
+        .split("\r\n")
+        .next()
+        .unwrap()
+        .to_owned();
+    let plain = published
+        .select(None, Preconditions::NONE)
+        .unwrap()
+        .body()
+        .len();
     let cases: [Case<'_>; 5] = [
         ("no header", None, None, 200),
         ("browser", Some(b"gzip, deflate, br, zstd"), None, 200),
@@ -62,7 +83,12 @@ fn select(c: &mut Criterion) {
     for (name, accept, tags, status) in cases {
         let tags = tags.map_or(Preconditions::NONE, Preconditions::if_none_match);
         let answer = published.select(accept, tags).unwrap();
-        assert!(answer.bytes().starts_with(format!("HTTP/1.1 {status} ").as_bytes()), "{name}");
+        assert!(
+            answer
+                .bytes()
+                .starts_with(format!("HTTP/1.1 {status} ").as_bytes()),
+            "{name}"
+        );
         assert_eq!(answer.body().len() == plain, accept.is_none(), "{name}");
         group.throughput(Throughput::Bytes(answer.bytes().len() as u64));
         group.bench_function(name, |b| {
@@ -91,7 +117,11 @@ fn make(c: &mut Criterion) {
     group.bench_function("build and write", |b| {
         b.iter(|| {
             let status = calendar.status(black_box(now()));
-            let inputs = SnapshotInputs { indices: &indices, prices: &prices, status: &status };
+            let inputs = SnapshotInputs {
+                indices: &indices,
+                prices: &prices,
+                status: &status,
+            };
             let made = written(&Snapshot::build(&inputs).unwrap());
             assert_eq!(made.len(), body.len());
             made

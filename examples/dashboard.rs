@@ -74,8 +74,13 @@ enum Polled {
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
-    let url = args.next().unwrap_or_else(|| "http://127.0.0.1:8080".to_owned());
-    let answers = args.next().and_then(|count| count.parse().ok()).unwrap_or(u64::MAX);
+    let url = args
+        .next()
+        .unwrap_or_else(|| "http://127.0.0.1:8080".to_owned());
+    let answers = args
+        .next()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(u64::MAX);
     match watch(&url, answers) {
         Ok(unchanged) => {
             println!("{unchanged} answers were 304: nothing had changed");
@@ -90,7 +95,9 @@ fn main() -> ExitCode {
 
 /// Reads `answers` answers, and returns how many of them were 304.
 fn watch(url: &str, answers: u64) -> Result<u64, Box<dyn Error>> {
-    let config = Agent::config_builder().timeout_global(Some(TIMEOUT)).http_status_as_error(false);
+    let config = Agent::config_builder()
+        .timeout_global(Some(TIMEOUT))
+        .http_status_as_error(false);
     let agent = config.build().new_agent();
     let (mut last_etag, mut unchanged, mut left) = (None, 0, answers);
     loop {
@@ -126,11 +133,18 @@ fn poll(agent: &Agent, url: &str, etag: Option<&str>) -> Result<Polled, Box<dyn 
         request = request.header("If-None-Match", etag);
     }
     let mut response = request.call()?;
-    let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+    let header = |name| {
+        response
+            .headers()
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+    };
     match response.status().as_u16() {
         304 => Ok(Polled::Unchanged),
         200 => {
-            let etag = header("ETag").ok_or("a snapshot without an ETag")?.to_owned();
+            let etag = header("ETag")
+                .ok_or("a snapshot without an ETag")?
+                .to_owned();
             let body = response.body_mut().read_to_string()?;
             Ok(Polled::Changed { etag, body })
         }
@@ -154,7 +168,12 @@ fn show(snapshot: &Snapshot<'_>) -> Result<(), rust_decimal::Error> {
     };
     let nifty = exact(snapshot.index1_price)?;
     let (bank, sensex) = (exact(snapshot.bankindex_price)?, exact(snapshot.index2_price)?);
-    let Market { as_of_ist, phase, stale, simulated } = &snapshot.market;
+    let Market {
+        as_of_ist,
+        phase,
+        stale,
+        simulated,
+    } = &snapshot.market;
     let old = if *stale { " OLD" } else { "" };
     let made_up = if *simulated { " simulated" } else { "" };
     println!("{as_of_ist} {phase}{old}{made_up}");

@@ -92,12 +92,17 @@ const QUOTES: usize = 50;
 const QUERY: &[u8] = b"?symbols=";
 
 fn symbols() -> Vec<Symbol> {
-    (0..QUOTES).map(|at| Symbol::parse(&format!("NSE:SIM{at:03}")).unwrap()).collect()
+    (0..QUOTES)
+        .map(|at| Symbol::parse(&format!("NSE:SIM{at:03}")).unwrap())
+        .collect()
 }
 
 /// The real state with a snapshot published and fifty quotes cached.
 fn state(clock: &Clock, state_dir: &Path) -> State {
-    let mut config = Config { state_dir: state_dir.into(), ..Config::default() };
+    let mut config = Config {
+        state_dir: state_dir.into(),
+        ..Config::default()
+    };
     config.http.allowed_origins = vec!["https://app.example".to_owned()];
     let lock = Arc::new(InstanceLock::of(&config.state_dir));
     let state = assemble(&config, &lock, clock).unwrap().state;
@@ -106,7 +111,10 @@ fn state(clock: &Clock, state_dir: &Path) -> State {
     for symbol in symbols() {
         keep(&state.l1, &symbol, "1412.95", 0);
     }
-    let ever = Limits { period_ms: u64::MAX, grace_ms: 0 };
+    let ever = Limits {
+        period_ms: u64::MAX,
+        grace_ms: 0,
+    };
     state.l1.freshness().set_limits(Source::BrokerA, ever, ever);
     let health =
         Prepared::new(200, &[("Content-Type", "application/json")], b"{\"status\":\"ok\"}");
@@ -123,7 +131,10 @@ fn keep(l1: &L1, symbol: &Symbol, price: &str, second: i64) {
         simulated: true,
         ..samples::quote(symbol.as_str(), price, as_of + jiff::SignedDuration::from_secs(second))
     };
-    let vouched = Vouched { mono_ms: 0, calls: 1 };
+    let vouched = Vouched {
+        mono_ms: 0,
+        calls: 1,
+    };
     assert_eq!(l1.insert(quote, vouched, 0), Kept::Taken);
 }
 
@@ -170,8 +181,12 @@ fn calls_of_streams(address: &str, snapshot: &PublishedJson) -> usize {
     let mut clients: Vec<TcpStream> = (0..CONNECTIONS)
         .map(|_| {
             let mut client = TcpStream::connect(address).unwrap();
-            client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-            client.write_all(b"GET /api/index/stream HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+            client
+                .set_read_timeout(Some(Duration::from_secs(10)))
+                .unwrap();
+            client
+                .write_all(b"GET /api/index/stream HTTP/1.1\r\nHost: a\r\n\r\n")
+                .unwrap();
             let mut first = Vec::new();
             while !(first.ends_with(b"]}\n\n\r\n")) {
                 let mut byte = [0];
@@ -207,12 +222,18 @@ fn calls_of_quotes(
     rounds: std::ops::Range<usize>,
 ) -> usize {
     let symbols = symbols();
-    let names = symbols.iter().map(Symbol::as_str).collect::<Vec<_>>().join(",");
+    let names = symbols
+        .iter()
+        .map(Symbol::as_str)
+        .collect::<Vec<_>>()
+        .join(",");
     let request = format!("GET /api/index/stream?symbols={names} HTTP/1.1\r\nHost: a\r\n\r\n");
     let mut clients: Vec<TcpStream> = (0..readers)
         .map(|_| {
             let mut client = TcpStream::connect(address).unwrap();
-            client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            client
+                .set_read_timeout(Some(Duration::from_secs(10)))
+                .unwrap();
             client.write_all(request.as_bytes()).unwrap();
             let mut first = Vec::new();
             while !first.ends_with(b"\"pending\":[]}\n\n\r\n") {
@@ -250,23 +271,36 @@ fn calls_of_quotes(
 
 fn is_whole(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
-    let Some((head, _)) = text.split_once("\r\n\r\n") else { return false };
-    let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+    let Some((head, _)) = text.split_once("\r\n\r\n") else {
+        return false;
+    };
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("Content-Length: "));
     bytes.len() == head.len() + 4 + length.map_or(0, |length| length.parse().unwrap())
 }
 
 /// The ETag of the snapshot that is coded with Brotli.
 fn tag_of_snapshot(state: &State) -> String {
     let published = state.snapshot.load();
-    let br = published.as_ref().unwrap().select(Some(b"br"), Preconditions::NONE).unwrap();
+    let br = published
+        .as_ref()
+        .unwrap()
+        .select(Some(b"br"), Preconditions::NONE)
+        .unwrap();
     let head = String::from_utf8(br.headers().to_vec()).unwrap();
-    head.lines().find_map(|line| line.strip_prefix("ETag: ")).unwrap().to_owned()
+    head.lines()
+        .find_map(|line| line.strip_prefix("ETag: "))
+        .unwrap()
+        .to_owned()
 }
 
 fn connected(address: &str) -> Vec<TcpStream> {
     let connected = (0..CONNECTIONS).map(|_| {
         let client = TcpStream::connect(address).unwrap();
-        client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        client
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
         client
     });
     connected.collect()
@@ -275,12 +309,20 @@ fn connected(address: &str) -> Vec<TcpStream> {
 /// Requests that are answered from memory, and the beginning of their answers. `tag` is the
 /// snapshot's.
 fn requests(tag: &str) -> Vec<(&'static str, String, &'static str)> {
-    let names = symbols().iter().map(Symbol::to_string).collect::<Vec<_>>().join(",");
+    let names = symbols()
+        .iter()
+        .map(Symbol::to_string)
+        .collect::<Vec<_>>()
+        .join(",");
     let snapshot = "GET /api/index/snapshot HTTP/1.1\r\nHost: a\r\n";
     let browser = "User-Agent: Mozilla/5.0\r\nAccept: */*\r\nOrigin: https://app.example\r\n";
     vec![
         ("snapshot", format!("{snapshot}\r\n"), "HTTP/1.1 200 "),
-        ("br", format!("{snapshot}{browser}Accept-Encoding: gzip, br\r\n\r\n"), "HTTP/1.1 200 "),
+        (
+            "br",
+            format!("{snapshot}{browser}Accept-Encoding: gzip, br\r\n\r\n"),
+            "HTTP/1.1 200 ",
+        ),
         (
             "304",
             format!("{snapshot}Accept-Encoding: br\r\nIf-None-Match: \"x\", {tag}\r\n\r\n"),
@@ -291,7 +333,11 @@ fn requests(tag: &str) -> Vec<(&'static str, String, &'static str)> {
             format!("GET /api/portfolio/live-prices?symbols={names} HTTP/1.1\r\nHost: a\r\n\r\n"),
             "HTTP/1.1 200 ",
         ),
-        ("health", "GET /api/health HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), "HTTP/1.1 200 "),
+        (
+            "health",
+            "GET /api/health HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(),
+            "HTTP/1.1 200 ",
+        ),
     ]
 }
 
@@ -304,8 +350,11 @@ fn answers_from_memory_allocate_nothing() {
     let tag = tag_of_snapshot(&state);
     let (snapshot_events, l1) = (Arc::clone(&state.snapshot), Arc::clone(&state.l1));
     // The clock stands still, so no interval would ever pass.
-    let settings =
-        HttpSettings { connections_max: 64, stream_interval_ms: 0, ..HttpSettings::default() };
+    let settings = HttpSettings {
+        connections_max: 64,
+        stream_interval_ms: 0,
+        ..HttpSettings::default()
+    };
     let listener = Listener::bind("127.0.0.1:0").unwrap();
     let server = Server::start(listener, &settings, &clock, Api::new(state)).unwrap();
     let mut clients = connected(server.address());

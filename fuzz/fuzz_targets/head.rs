@@ -15,7 +15,9 @@ const HEAD_BYTES_MAX: usize = 16 * 1024;
 const BODY_BYTES_MAX: usize = 4 * 1024;
 
 fuzz_target!(|data: &[u8]| {
-    let Some((cuts, wire)) = data.split_first_chunk::<2>() else { return };
+    let Some((cuts, wire)) = data.split_first_chunk::<2>() else {
+        return;
+    };
     let first = usize::from(cuts[0]).min(wire.len());
     let second = (first + usize::from(cuts[1])).min(wire.len());
     heads(wire, &[first, second]);
@@ -48,11 +50,20 @@ fn heads(wire: &[u8], prefixes: &[usize]) {
     assert!(whole.path.of(head).iter().all(u8::is_ascii_graphic));
     for (name, value) in &whole.headers {
         assert!(!name.of(head).is_empty());
-        assert!(!value.of(head).iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)));
+        assert!(
+            !value
+                .of(head)
+                .iter()
+                .any(|byte| matches!(byte, b'\r' | b'\n' | 0))
+        );
     }
     let named = |wanted: &str| {
         let is = |name: &[u8]| name.eq_ignore_ascii_case(wanted.as_bytes());
-        whole.headers.iter().filter(|(name, _)| is(name.of(head))).count()
+        whole
+            .headers
+            .iter()
+            .filter(|(name, _)| is(name.of(head)))
+            .count()
     };
     let told = (named("content-length"), named("transfer-encoding"));
     match whole.framing {

@@ -65,8 +65,14 @@ pub struct Running<'a> {
 
 /// The users who sync.
 pub fn prepare(server: &Server, background: Background) -> Result<Vec<String>> {
-    let syncs = if background == Background::LoginsAndSyncs { SYNCS } else { 0 };
-    (LOGINS + 1..=LOGINS + syncs).map(|user| log_in(server, &email(user))).collect()
+    let syncs = if background == Background::LoginsAndSyncs {
+        SYNCS
+    } else {
+        0
+    };
+    (LOGINS + 1..=LOGINS + syncs)
+        .map(|user| log_in(server, &email(user)))
+        .collect()
 }
 
 /// Begins, and returns when everything is at work.
@@ -78,7 +84,15 @@ pub fn begin<'a>(
 ) -> Result<Running<'a>> {
     let (stop, answers) = (Arc::default(), Arc::default());
     let (threads, crowd, quotes) = (Vec::new(), None, None);
-    let mut running = Running { server, background, stop, answers, threads, crowd, quotes };
+    let mut running = Running {
+        server,
+        background,
+        stop,
+        answers,
+        threads,
+        crowd,
+        quotes,
+    };
     match background {
         Background::None => {}
         Background::Readers(readers) => {
@@ -104,7 +118,9 @@ pub fn begin<'a>(
             thread::sleep(HANG_SETTLES);
         }
         Background::LoginsAndSyncs => {
-            server.simulator()?.delay("broker_a.session", SLOW_SYNC_MS)?;
+            server
+                .simulator()?
+                .delay("broker_a.session", SLOW_SYNC_MS)?;
             for (number, token) in tokens.iter().enumerate() {
                 // A key each, as users have: calls are limited by key.
                 let body = json!({
@@ -127,14 +143,25 @@ pub fn begin<'a>(
 impl Running<'_> {
     /// Answers so far.
     pub fn answers(&self) -> Answers {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.answers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Takes the faults back and lets every client finish its request under way; all answers, and
     /// what the readers saw.
     pub fn end(mut self) -> Result<Answers> {
-        let seen = self.crowd.take().map(|mut crowd| crowd.values()).transpose()?;
-        let delays = self.quotes.take().map(|reader| reader.end(self.server)).transpose()?;
+        let seen = self
+            .crowd
+            .take()
+            .map(|mut crowd| crowd.values())
+            .transpose()?;
+        let delays = self
+            .quotes
+            .take()
+            .map(|reader| reader.end(self.server))
+            .transpose()?;
         if self.background != Background::None {
             self.server.simulator()?.heal()?;
         }
@@ -213,7 +240,8 @@ fn fetch(urls: &[String]) {
 /// Requests for quotes of all of these.
 fn quote_urls(server: &Server, instruments: &[String]) -> Vec<String> {
     let some = instruments.chunks(SYMBOLS_PER_REQUEST);
-    some.map(|some| server.url(&live_prices_path(some))).collect()
+    some.map(|some| server.url(&live_prices_path(some)))
+        .collect()
 }
 
 /// Gives the calling thread the lowest priority: what two hundred clients cost is not the server's
@@ -241,7 +269,11 @@ pub fn answers(figures: &Figures, case: &str) -> String {
             }
             let counts = sums.iter().filter(|(_, count)| **count > 0.0);
             let counts: Vec<String> = counts.map(|(s, count)| format!("{count} × {s}")).collect();
-            if counts.is_empty() { "none".to_owned() } else { counts.join(", ") }
+            if counts.is_empty() {
+                "none".to_owned()
+            } else {
+                counts.join(", ")
+            }
         };
         let ((server, _), _) = servers[0];
         out.push_str(&format!("- {server}: logins {}; syncs {}\n", of("login "), of("sync ")));

@@ -24,8 +24,10 @@ pub const READERS: usize = 10_000;
 const SILENT: usize = 1_000;
 
 /// Room for a crowd, and for others: by default streams have half of 10,000 connections.
-pub const SETTINGS: &[(&str, &str)] =
-    &[("BHAV_MAX_CONNECTIONS", "15000"), ("BHAV_STREAMS_MAX", "12000")];
+pub const SETTINGS: &[(&str, &str)] = &[
+    ("BHAV_MAX_CONNECTIONS", "15000"),
+    ("BHAV_STREAMS_MAX", "12000"),
+];
 
 /// Longest wait for all streams to be open, and for a report.
 const OPEN_DEADLINE: Duration = Duration::from_secs(60);
@@ -62,7 +64,11 @@ impl Crowd {
         thread::sleep(REST);
         let held_kib = server.process.memory_kib("VmRSS")?;
         generator.write_line("go")?;
-        let mut crowd = Self { generator, fresh_kib, held_kib };
+        let mut crowd = Self {
+            generator,
+            fresh_kib,
+            held_kib,
+        };
         // What happens from here on is counted: it has heard it.
         crowd.report()?;
         Ok(crowd)
@@ -90,13 +96,19 @@ impl Crowd {
             ("went back", (seen.went_back + seen.repeated) as f64),
             ("lost", (seen.broken + seen.refused + seen.ended) as f64),
         ];
-        Ok(values.map(|(name, value)| (format!("readers {name}"), value)).into())
+        Ok(values
+            .map(|(name, value)| (format!("readers {name}"), value))
+            .into())
     }
 }
 
 fn start(programs: &Programs, server: &Server, readers: usize, more: &[&str]) -> Result<Process> {
     let (readers, deadline_ms) = (readers.to_string(), OPEN_DEADLINE.as_millis().to_string());
-    let arguments = [&["--connections", &readers, "--deadline-ms", &deadline_ms], more].concat();
+    let arguments = [
+        &["--connections", &readers, "--deadline-ms", &deadline_ms],
+        more,
+    ]
+    .concat();
     let arguments: Vec<String> = arguments.into_iter().map(str::to_owned).collect();
     generator::start(programs, server, "openloop-readers", "readers", &arguments)
 }
@@ -115,7 +127,12 @@ pub fn silent(harness: &Harness) -> Result<String> {
     let server = harness.start_bhav("silent", State::Signals, SETTINGS, More::default())?;
     thread::sleep(REST);
     let (fresh_kib, fresh_kernel_kib) = (server.process.memory_kib("VmRSS")?, kernel_kib()?);
-    let bytes = if harness.is_quick { QUICK_BUFFER_BYTES } else { 0 }.to_string();
+    let bytes = if harness.is_quick {
+        QUICK_BUFFER_BYTES
+    } else {
+        0
+    }
+    .to_string();
     let more = ["--never-read", "--receive-buffer-bytes", &bytes];
     let generator = start(&harness.programs, &server, SILENT, &more)?;
     let asked: usize = report(&generator, OPEN_DEADLINE + REST)?;
@@ -160,7 +177,9 @@ fn queues(tables: &str, port: u16) -> (usize, u64) {
     let (mut connections, mut unread_bytes) = (0, 0);
     for line in tables.lines().skip(1) {
         let fields: Vec<&str> = line.split_whitespace().take(5).collect();
-        let &[_, own, other, state, queued] = &fields[..] else { continue };
+        let &[_, own, other, state, queued] = &fields[..] else {
+            continue;
+        };
         let is_reader = own == local && !other.starts_with(FIRST_LOOPBACK);
         if is_reader && state == ESTABLISHED {
             let unread = queued.split(':').next().unwrap_or_default();
@@ -181,7 +200,9 @@ fn kernel_kib() -> Result<f64> {
 }
 
 fn pages_in(sockstat: &str) -> Option<u64> {
-    let line = sockstat.lines().find_map(|line| line.strip_prefix("TCP: "))?;
+    let line = sockstat
+        .lines()
+        .find_map(|line| line.strip_prefix("TCP: "))?;
     let mut words = line.split_whitespace();
     words.find(|word| *word == "mem")?;
     words.next()?.parse().ok()
@@ -189,7 +210,10 @@ fn pages_in(sockstat: &str) -> Option<u64> {
 
 /// A restart with a crowd: how long the process takes to end, and when the readers are back.
 pub fn drain(harness: &Harness) -> Result<String> {
-    let more = More { socket: Some(servers::listen()?), ..More::default() };
+    let more = More {
+        socket: Some(servers::listen()?),
+        ..More::default()
+    };
     let mut server = harness.start_bhav("drain", State::Signals, SETTINGS, more)?;
     let mut crowd = Crowd::gather(&harness.programs, &server, READERS)?;
     let ended = server.restart(&harness.programs.work_folder)?;
@@ -199,7 +223,11 @@ pub fn drain(harness: &Harness) -> Result<String> {
         thread::sleep(LOOK_INTERVAL);
         seen = crowd.report()?;
     }
-    let classes = seen.returns.iter().enumerate().filter(|(_, count)| **count > 0);
+    let classes = seen
+        .returns
+        .iter()
+        .enumerate()
+        .filter(|(_, count)| **count > 0);
     let classes: Vec<String> = classes
         .map(|(class, count)| format!("{:.1} s: {count}", (class + 1) as f64 / 2.0))
         .collect();

@@ -59,7 +59,9 @@ impl Databases {
                 servers::start_bhav(harness, "register", few.clone(), &[], More::default())?;
             let url = server.url("/api/auth/register");
             let client = Client::new(DEADLINE);
-            client.send("POST", &url, &[], Some(&credentials(REGISTERED)))?.expect(201)?;
+            client
+                .send("POST", &url, &[], Some(&credentials(REGISTERED)))?
+                .expect(201)?;
             let listed = server.simulator()?.listed_symbols(SYMBOLS)?;
             fs::write(&symbols, listed.join("\n")).context("write the symbols")?;
         }
@@ -78,7 +80,12 @@ impl Databases {
              - disk: {}; one synced append of 4 KiB takes {sync_us:.0} µs\n",
             file_system_of(&few),
         );
-        Ok(Self { few, many, rows, described })
+        Ok(Self {
+            few,
+            many,
+            rows,
+            described,
+        })
     }
 }
 
@@ -89,8 +96,18 @@ fn seed(harness: &Harness, state: &Path, symbols: &Path, users: usize) -> Result
         .arg("--symbols")
         .arg(symbols)
         .args(["--registered", REGISTERED, "--synced", SYNCED])
-        .args(["--users", &users.to_string(), "--large", &FEW_USERS.to_string()])
-        .args(["--rows-large", &ROWS.to_string(), "--rows", &ROWS_OTHERS.to_string()])
+        .args([
+            "--users",
+            &users.to_string(),
+            "--large",
+            &FEW_USERS.to_string(),
+        ])
+        .args([
+            "--rows-large",
+            &ROWS.to_string(),
+            "--rows",
+            &ROWS_OTHERS.to_string(),
+        ])
         .status()
         .context("run the seeding program")?;
     ensure!(status.success(), "the seeding program failed");
@@ -99,7 +116,10 @@ fn seed(harness: &Harness, state: &Path, symbols: &Path, users: usize) -> Result
 
 fn largest_file_bytes(folder: &Path) -> io::Result<u64> {
     let entries = fs::read_dir(folder)?.filter_map(io::Result::ok);
-    Ok(entries.filter_map(|entry| Some(entry.metadata().ok()?.len())).max().unwrap_or(0))
+    Ok(entries
+        .filter_map(|entry| Some(entry.metadata().ok()?.len()))
+        .max()
+        .unwrap_or(0))
 }
 
 /// What the disk takes to keep one page that was appended, as a database's log is.
@@ -126,9 +146,14 @@ fn file_system_of(folder: &Path) -> String {
     let above = mounts.lines().filter_map(|line| {
         let mut fields = line.split(' ');
         let (device, point, kind) = (fields.next()?, fields.next()?, fields.next()?);
-        folder.starts_with(point).then(|| (point.len(), format!("{kind} on {device}")))
+        folder
+            .starts_with(point)
+            .then(|| (point.len(), format!("{kind} on {device}")))
     });
-    above.max_by_key(|(length, _)| *length).map(|(_, found)| found).unwrap_or_default()
+    above
+        .max_by_key(|(length, _)| *length)
+        .map(|(_, found)| found)
+        .unwrap_or_default()
 }
 
 /// E-mail of a seeded user, counted from 1.

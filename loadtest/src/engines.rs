@@ -38,7 +38,10 @@ struct Measured {
 impl Measured {
     /// Its row of the table.
     fn row(&self, engine: &str) -> String {
-        let writes = self.writes.each_ref().map(|writes| median(writes).unwrap_or(f64::NAN));
+        let writes = self
+            .writes
+            .each_ref()
+            .map(|writes| median(writes).unwrap_or(f64::NAN));
         format!(
             "| {engine} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} |",
             median(&self.first_us).unwrap_or(f64::NAN),
@@ -62,9 +65,15 @@ pub fn measure(harness: &Harness) -> Result<String> {
     postgres.query("VACUUM ANALYZE")?;
     let size = postgres.query("SELECT pg_database_size('postgres') >> 20")?;
     let servers = [
-        ("SQLite", harness.start_bhav("on-sqlite", State::ManyUsers, &[], More::default())?),
+        (
+            "SQLite",
+            harness.start_bhav("on-sqlite", State::ManyUsers, &[], More::default())?,
+        ),
         ("PostgreSQL", {
-            let settings = [("BHAV_STORE_URL", url.as_str()), ("JWT_SECRET", SIGNING_KEY)];
+            let settings = [
+                ("BHAV_STORE_URL", url.as_str()),
+                ("JWT_SECRET", SIGNING_KEY),
+            ];
             harness.start_bhav("on-postgresql", State::Empty, &settings, More::default())?
         }),
     ];
@@ -73,7 +82,11 @@ pub fn measure(harness: &Harness) -> Result<String> {
     for (_, server) in &servers {
         let apart = harness.users / (rounds * USERS);
         let users = (0..rounds * USERS).map(|user| email(1 + user * apart));
-        tokens.push(users.map(|user| log_in(server, &user)).collect::<Result<Vec<_>, _>>()?);
+        tokens.push(
+            users
+                .map(|user| log_in(server, &user))
+                .collect::<Result<Vec<_>, _>>()?,
+        );
     }
     let mut measured = [Measured::default(), Measured::default()];
     for round in 0..rounds {
@@ -108,9 +121,13 @@ pub fn measure(harness: &Harness) -> Result<String> {
 fn copy(harness: &Harness, file: &Path, url: &str) -> Result<(f64, u64)> {
     let began = Instant::now();
     let mut command = Command::new(&harness.programs.bhav);
-    command.args(["migrate", "--to", url, "--state-dir"]).arg(file);
+    command
+        .args(["migrate", "--to", url, "--state-dir"])
+        .arg(file);
     let said = stores::printed(&mut command)?;
-    let rows = said.lines().filter_map(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    let rows = said
+        .lines()
+        .filter_map(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     Ok((began.elapsed().as_secs_f64(), rows.sum()))
 }
 
@@ -121,7 +138,9 @@ fn holdings(server: &Server, tokens: &[String]) -> Result<Vec<f64>> {
     for token in tokens {
         let bearer = format!("Bearer {token}");
         let began = Instant::now();
-        client.send("GET", &url, &[("Authorization", &bearer)], None)?.expect(200)?;
+        client
+            .send("GET", &url, &[("Authorization", &bearer)], None)?
+            .expect(200)?;
         waits_us.push(began.elapsed().as_secs_f64() * 1e6);
     }
     Ok(waits_us)
@@ -130,5 +149,8 @@ fn holdings(server: &Server, tokens: &[String]) -> Result<Vec<f64>> {
 fn p99(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() * 99 / 100).copied().unwrap_or(f64::NAN)
+    sorted
+        .get(sorted.len() * 99 / 100)
+        .copied()
+        .unwrap_or(f64::NAN)
 }

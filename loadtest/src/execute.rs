@@ -72,7 +72,10 @@ pub fn measure(harness: &Harness, effort: &Effort, run: &Run) -> Result<Outcome>
     if let Some(measure) = slices.measure {
         return measure(harness, effort).map(Outcome::Figures);
     }
-    let servers = slices.servers.iter().filter(|server| harness.has(server.kind));
+    let servers = slices
+        .servers
+        .iter()
+        .filter(|server| harness.has(server.kind));
     let available: Vec<&ServerSpec> = servers.collect();
     let at_once = match slices.order {
         Order::Interleaved => available.len(),
@@ -101,7 +104,11 @@ fn rounds(
             prepare(harness, &server, case, &format!("{number}-{case_number}"))
         });
         let prepared = prepared.collect::<Result<Vec<_>, _>>()?;
-        started.push(Started { spec, server, prepared });
+        started.push(Started {
+            spec,
+            server,
+            prepared,
+        });
     }
     let is_aside = servers.iter().all(|server| server.is_aside);
     let rounds = match slices.order {
@@ -113,12 +120,19 @@ fn rounds(
         let mut half_per_s = 0;
         for (number, case) in slices.cases.iter().enumerate() {
             if let (Load::Requests(_, _, Rate::HalfOfSaturation), 0) = (case.load, half_per_s) {
-                let Started { server, prepared, .. } = &started[0];
+                let Started {
+                    server, prepared, ..
+                } = &started[0];
                 let arguments = &prepared[number].arguments;
                 let most = generator::slice(&harness.programs, server, arguments, effort.slice_ms)?;
                 half_per_s = (most.load.rate_per_s / 2.0) as u64;
             }
-            for Started { spec, server, prepared } in &started {
+            for Started {
+                spec,
+                server,
+                prepared,
+            } in &started
+            {
                 let prepared = &prepared[number];
                 let slice = one_slice(harness, effort, slices, case, server, prepared, half_per_s)?;
                 let name = harness.filled(spec.name);
@@ -138,7 +152,11 @@ fn prepare(harness: &Harness, server: &Server, case: &Case, number: &str) -> Res
         }
         Load::None | Load::Idle(_) => (Vec::new(), 0),
     };
-    Ok(Prepared { arguments, body_bytes, tokens })
+    Ok(Prepared {
+        arguments,
+        body_bytes,
+        tokens,
+    })
 }
 
 /// The generator's arguments for requests over so many connections, and the length of the body of
@@ -152,11 +170,20 @@ pub fn requests(
 ) -> Result<(Vec<String>, usize)> {
     let requests = requests::render(harness, server, what)?;
     let (connections, status) = (connections.to_string(), requests.status.to_string());
-    let file = harness.programs.work_folder.join(format!("requests-{number}"));
+    let file = harness
+        .programs
+        .work_folder
+        .join(format!("requests-{number}"));
     fs::write(&file, serde_json::to_vec(&requests.texts)?).context("write requests")?;
     let file = file.to_string_lossy();
-    let mut arguments =
-        owned(["--requests", &file, "--connections", &connections, "--status", &status]);
+    let mut arguments = owned([
+        "--requests",
+        &file,
+        "--connections",
+        &connections,
+        "--status",
+        &status,
+    ]);
     if let What::Choices(_) = what {
         arguments.push("--cold".to_owned());
     }
@@ -182,7 +209,11 @@ fn one_slice(
         _ => None,
     };
     let mut arguments = prepared.arguments.clone();
-    arguments.extend(rate_per_s.iter().flat_map(|rate| owned(["--rate", &rate.to_string()])));
+    arguments.extend(
+        rate_per_s
+            .iter()
+            .flat_map(|rate| owned(["--rate", &rate.to_string()])),
+    );
     let lasts_ms = (slices.lasts_ms)(effort);
     let running = background::begin(harness, server, case.background, &prepared.tokens)?;
     let (before, began) = (read(server, slices.reads, &running)?, Instant::now());
@@ -196,13 +227,21 @@ fn one_slice(
     let answers = running.end()?;
     let mut slice = measured?;
     for (name, value) in after {
-        let earlier = before.get(&name).filter(|_| !NO_COUNTERS.contains(&name.as_str()));
+        let earlier = before
+            .get(&name)
+            .filter(|_| !NO_COUNTERS.contains(&name.as_str()));
         slice.read.insert(name, value - earlier.unwrap_or(&0.0));
     }
     // Syncs hang over the end of the slice, so all of them count.
-    slice.read.extend(answers.into_iter().filter(|(name, _)| !name.starts_with("login ")));
+    slice.read.extend(
+        answers
+            .into_iter()
+            .filter(|(name, _)| !name.starts_with("login ")),
+    );
     slice.read.insert("seconds".to_owned(), seconds);
-    slice.read.insert("body bytes".to_owned(), prepared.body_bytes as f64);
+    slice
+        .read
+        .insert("body bytes".to_owned(), prepared.body_bytes as f64);
     if let Load::Requests(What::Choices(_), ..) = case.load {
         let quoted = quotes_served(server, harness.symbols(server)?)?;
         slice.read.insert("quoted".to_owned(), quoted as f64);
@@ -214,7 +253,10 @@ fn unloaded(server: &Server, lasts: Duration) -> Result<Slice> {
     let before_us = server.process.cpu_us()?;
     thread::sleep(lasts);
     let share = (server.process.cpu_us()? - before_us) / 1e6 / lasts.as_secs_f64();
-    Ok(Slice { read: [("core share".to_owned(), share)].into(), ..Slice::default() })
+    Ok(Slice {
+        read: [("core share".to_owned(), share)].into(),
+        ..Slice::default()
+    })
 }
 
 fn idle(harness: &Harness, server: &Server, connections: usize) -> Result<Slice> {
@@ -283,8 +325,12 @@ fn expect_equal_bytes(slices: &Slices, figures: &Figures) -> Result<()> {
             Some((server.name, bytes))
         });
         let bytes: Vec<(&str, f64)> = bytes.collect();
-        let Some(&(first, wanted)) = bytes.first() else { continue };
-        let other = bytes.iter().find(|(_, bytes)| (bytes - wanted).abs() > OWN_BYTES_MAX);
+        let Some(&(first, wanted)) = bytes.first() else {
+            continue;
+        };
+        let other = bytes
+            .iter()
+            .find(|(_, bytes)| (bytes - wanted).abs() > OWN_BYTES_MAX);
         if let Some((other, bytes)) = other {
             bail!("a response of {other} had {bytes:.0} bytes, of {first} {wanted:.0}");
         }

@@ -30,7 +30,10 @@ impl Slice {
 
     /// Values whose names begin with `prefix`, with the rest of the name.
     pub fn values<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, f64)> {
-        let found = self.read.iter().map(move |(name, &value)| (name.strip_prefix(prefix), value));
+        let found = self
+            .read
+            .iter()
+            .map(move |(name, &value)| (name.strip_prefix(prefix), value));
         found.filter_map(|(rest, value)| Some((rest?, value)))
     }
 }
@@ -68,7 +71,11 @@ impl Figures {
 
     /// Slices of one server and case, one per round.
     pub fn of(&self, key: Key) -> Vec<&Slice> {
-        self.0.iter().filter(|(other, _)| *other == key).map(|(_, slice)| slice).collect()
+        self.0
+            .iter()
+            .filter(|(other, _)| *other == key)
+            .map(|(_, slice)| slice)
+            .collect()
     }
 
     /// Every slice with its key.
@@ -116,7 +123,9 @@ pub fn median(values: &[f64]) -> Option<f64> {
 pub fn spread(values: &[f64]) -> Option<(f64, f64)> {
     let first = *values.first()?;
     Some(
-        values.iter().fold((first, first), |(low, high), &value| (low.min(value), high.max(value))),
+        values
+            .iter()
+            .fold((first, first), |(low, high), &value| (low.min(value), high.max(value))),
     )
 }
 
@@ -138,7 +147,10 @@ mod tests {
         let mut figures = Figures::default();
         for (ours, theirs) in [(9.0, 10.0), (18.0, 20.0), (1.0, 0.0)] {
             for (server, cpu) in [("ours", ours), ("theirs", theirs)] {
-                let slice = Slice { cpu_us_per_request: cpu, ..Slice::default() };
+                let slice = Slice {
+                    cpu_us_per_request: cpu,
+                    ..Slice::default()
+                };
                 figures.push((server, "case"), slice);
             }
         }

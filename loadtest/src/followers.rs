@@ -28,8 +28,12 @@ const SETTLES: Duration = Duration::from_secs(5);
 const START_DEADLINE: Duration = Duration::from_secs(90);
 
 /// In the lines, in the order of a round; the last is the follower while the database is late.
-pub const WHO: [&str; 4] =
-    ["alone", "leader", "follower", "follower, PostgreSQL answers after two seconds"];
+pub const WHO: [&str; 4] = [
+    "alone",
+    "leader",
+    "follower",
+    "follower, PostgreSQL answers after two seconds",
+];
 
 /// Measures each in turn, in every round.
 pub fn measure(harness: &Harness, effort: &Effort) -> Result<Figures> {
@@ -50,10 +54,23 @@ pub fn measure(harness: &Harness, effort: &Effort) -> Result<Figures> {
         harness.start_bhav(name, State::Empty, &settings, more)
     };
     let a = node("a", More::default())?;
-    let b = node("b", More { simulator: Some(Rc::clone(a.simulator()?)), ..More::default() })?;
+    let b = node(
+        "b",
+        More {
+            simulator: Some(Rc::clone(a.simulator()?)),
+            ..More::default()
+        },
+    )?;
     let rest = wait::until(START_DEADLINE, || Ok(leader_first(&a, &b)))?;
     let [leader, follower] = rest.context("the nodes never came to rest")?;
-    let arguments = ["--path", snapshot::PATH, "--connections", "64", "--rate", "5000"];
+    let arguments = [
+        "--path",
+        snapshot::PATH,
+        "--connections",
+        "64",
+        "--rate",
+        "5000",
+    ];
     let arguments = arguments.map(str::to_owned);
     let mut figures = Figures::default();
     for _ in 0..effort.rounds {
@@ -87,10 +104,20 @@ fn leader_first<'a>(a: &'a Server, b: &'a Server) -> Option<[&'a Server; 2]> {
 
 /// The role of a node that serves fresh prices, as it says itself.
 fn state_of(node: &Server) -> Option<String> {
-    let json = |path: &str| http::get(&node.url(path), &[]).ok()?.expect(200).ok()?.json().ok();
+    let json = |path: &str| {
+        http::get(&node.url(path), &[])
+            .ok()?
+            .expect(200)
+            .ok()?
+            .json()
+            .ok()
+    };
     let market = json(snapshot::PATH)?["market"].take();
     let is_fresh = market["stale"] == false && market["source"] == "broker_a";
-    json("/api/health")?["role"].as_str().filter(|_| is_fresh).map(str::to_owned)
+    json("/api/health")?["role"]
+        .as_str()
+        .filter(|_| is_fresh)
+        .map(str::to_owned)
 }
 
 /// Listens at `path` for the server at `server`, and holds up each of its answers for so many
@@ -102,7 +129,9 @@ fn delayed(path: &Path, server: &Path) -> Result<Arc<AtomicU64>> {
     thread::spawn(move || {
         for node in listener.incoming().map_while(Result::ok) {
             // What cannot be passed on ends.
-            let Ok(server) = UnixStream::connect(&server) else { continue };
+            let Ok(server) = UnixStream::connect(&server) else {
+                continue;
+            };
             let (Ok(node_end), Ok(server_end)) = (node.try_clone(), server.try_clone()) else {
                 continue;
             };

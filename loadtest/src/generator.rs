@@ -36,7 +36,9 @@ pub fn start(
     arguments: &[String],
 ) -> Result<Process> {
     let mut command = Command::new(programs.folder.join("openloop"));
-    command.args([mode, "--target", &server.address.to_string()]).args(arguments);
+    command
+        .args([mode, "--target", &server.address.to_string()])
+        .args(arguments);
     Process::start(name, command, &programs.work_folder)
 }
 
@@ -95,7 +97,8 @@ pub fn hold_idle(
     let mut read = BTreeMap::from([("fresh KiB".to_owned(), fresh_kib)]);
     for holder in &holders {
         let part: BTreeMap<String, f64> = report(holder, IDLE_DEADLINE + DEADLINE)?;
-        part.into_iter().for_each(|(name, count)| *read.entry(name).or_default() += count);
+        part.into_iter()
+            .for_each(|(name, count)| *read.entry(name).or_default() += count);
     }
     rests();
     read.insert("held KiB".to_owned(), server.process.memory_kib("VmRSS")?);
@@ -103,7 +106,10 @@ pub fn hold_idle(
         holder.end_input();
         *read.entry("still open".to_owned()).or_default() += report::<f64>(holder, DEADLINE)?;
     }
-    Ok(Slice { read, ..Slice::default() })
+    Ok(Slice {
+        read,
+        ..Slice::default()
+    })
 }
 
 /// The figures that a generator prints next.

@@ -68,7 +68,16 @@ impl Harness {
         let users = if is_quick { 2_000 } else { 100_000 };
         let (signals, more_shares, snapshot) = Default::default();
         let (symbols, databases) = Default::default();
-        Self { programs, is_quick, users, signals, more_shares, snapshot, symbols, databases }
+        Self {
+            programs,
+            is_quick,
+            users,
+            signals,
+            more_shares,
+            snapshot,
+            symbols,
+            databases,
+        }
     }
 
     /// Whether this kind can be started.
@@ -149,7 +158,9 @@ impl Harness {
 
     /// What is to be said of the databases of users, if a run needed them.
     pub fn described_databases(&self) -> &str {
-        self.databases.get().map_or("", |databases| &databases.described)
+        self.databases
+            .get()
+            .map_or("", |databases| &databases.described)
     }
 
     /// A text of the table with the number of users in it.

@@ -53,11 +53,19 @@ impl Client {
         };
         let url = url.to_owned();
         let mut response = sent.with_context(|| url.clone())?;
-        let body = response.body_mut().read_to_vec().with_context(|| url.clone())?;
+        let body = response
+            .body_mut()
+            .read_to_vec()
+            .with_context(|| url.clone())?;
         let headers = response.headers().iter().map(|(name, value)| {
             (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())
         });
-        Ok(Answer { url, status: response.status().as_u16(), headers: headers.collect(), body })
+        Ok(Answer {
+            url,
+            status: response.status().as_u16(),
+            headers: headers.collect(),
+            body,
+        })
     }
 }
 

@@ -47,14 +47,18 @@ pub fn storm(figures: &Figures, key: Key) -> String {
 
 /// Calls of broker A's quote endpoints.
 pub fn quote_calls_per_s(slice: &Slice) -> f64 {
-    let calls = slice.values("upstream ").filter(|(name, _)| QUOTE_CALLS.contains(name));
+    let calls = slice
+        .values("upstream ")
+        .filter(|(name, _)| QUOTE_CALLS.contains(name));
     calls.map(|(_, count)| count).sum::<f64>() / slice.load.elapsed_s
 }
 
 /// What many clients cost the upstreams.
 pub fn clients(figures: &Figures, key: Key) -> String {
     let slices = figures.of(key);
-    let Some(slice) = slices.first() else { return String::new() };
+    let Some(slice) = slices.first() else {
+        return String::new();
+    };
     let load = &slice.load;
     let mut out = format!(
         "{} requests in {:.1} s from a cold cache, {} errors, {} not 200, p50 {:.0} µs, p99 \
@@ -73,7 +77,10 @@ pub fn clients(figures: &Figures, key: Key) -> String {
     }
     let most = slice.value("quote calls in one second");
     out.push_str(&format!("- most quote calls to broker A within any second: {most}\n"));
-    for (reason, count) in slice.values("turned away ").filter(|&(_, count)| count > 0.0) {
+    for (reason, count) in slice
+        .values("turned away ")
+        .filter(|&(_, count)| count > 0.0)
+    {
         out.push_str(&format!("- turned away, {reason}: {count}\n"));
     }
     out

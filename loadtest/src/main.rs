@@ -86,11 +86,26 @@ struct Args {
 fn main() -> Result<()> {
     let args = Args::parse();
     if args.list {
-        for Section { name, heading, is_on_request, runs, .. } in &SECTIONS {
-            let aside = if *is_on_request { "only on request" } else { "" };
+        for Section {
+            name,
+            heading,
+            is_on_request,
+            runs,
+            ..
+        } in &SECTIONS
+        {
+            let aside = if *is_on_request {
+                "only on request"
+            } else {
+                ""
+            };
             println!("{name}: {} {aside}", heading.trim_start_matches(['#', ' ']));
             for run in *runs {
-                let title = if run.heading.is_empty() { run.text } else { run.heading };
+                let title = if run.heading.is_empty() {
+                    run.text
+                } else {
+                    run.heading
+                };
                 println!("  {:<16} {}", run.name, title.trim_start_matches(['#', ' ']));
             }
         }
@@ -131,7 +146,10 @@ fn measure_section(
     for &run in runs {
         measured.push((run, execute::measure(harness, &effort, run)?));
     }
-    let circumstances = Circumstances { busy_at_rest, elapsed_s: began.elapsed().as_secs_f64() };
+    let circumstances = Circumstances {
+        busy_at_rest,
+        elapsed_s: began.elapsed().as_secs_f64(),
+    };
     render::section(harness, section, &effort, &measured, &circumstances)
 }
 
@@ -140,11 +158,18 @@ fn measure_section(
 fn chosen(name: Option<&str>) -> Result<Vec<(&'static Section, Vec<&'static Run>)>> {
     let chosen = SECTIONS.iter().map(|section| {
         let is_whole = name.map_or(!section.is_on_request, |name| name == section.name);
-        let runs = section.runs.iter().filter(|run| is_whole || Some(run.name) == name);
+        let runs = section
+            .runs
+            .iter()
+            .filter(|run| is_whole || Some(run.name) == name);
         (section, runs.collect::<Vec<_>>())
     });
     let chosen: Vec<_> = chosen.filter(|(_, runs)| !runs.is_empty()).collect();
-    ensure!(!chosen.is_empty(), "no section or run is called {}; see --list", name.unwrap_or(""));
+    ensure!(
+        !chosen.is_empty(),
+        "no section or run is called {}; see --list",
+        name.unwrap_or("")
+    );
     Ok(chosen)
 }
 
@@ -163,7 +188,10 @@ mod tests {
     fn a_name_chooses_a_section_or_a_run() {
         let names = |name| -> Vec<(&str, usize)> {
             let chosen = chosen(name).expect("the name is known");
-            chosen.iter().map(|(section, runs)| (section.name, runs.len())).collect()
+            chosen
+                .iter()
+                .map(|(section, runs)| (section.name, runs.len()))
+                .collect()
         };
         assert_eq!(names(None), [("peers", 9), ("accounts", 5), ("streams", 4)]);
         assert_eq!(names(Some("engines")), [("engines", 1)]);

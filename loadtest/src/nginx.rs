@@ -21,7 +21,12 @@ pub fn command(programs: &Programs, address: SocketAddr, snapshot: &Snapshot) ->
     let file = programs.work_folder.join("nginx.conf");
     fs::write(&file, configuration).context("write nginx.conf")?;
     let mut command = Command::new(program);
-    command.arg("-p").arg(&programs.work_folder).arg("-c").arg(&file).args(["-e", "stderr"]);
+    command
+        .arg("-p")
+        .arg(&programs.work_folder)
+        .arg("-c")
+        .arg(&file)
+        .args(["-e", "stderr"]);
     Ok(command)
 }
 
@@ -30,7 +35,9 @@ pub fn find() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let others = ["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from);
     let folders = std::env::split_paths(&path).chain(others);
-    folders.map(|folder| folder.join("nginx")).find(|file| file.is_file())
+    folders
+        .map(|folder| folder.join("nginx"))
+        .find(|file| file.is_file())
 }
 
 /// Renders the configuration. Everything that costs and that the other peers do not do is off.
@@ -86,7 +93,10 @@ http {{
 /// A configuration word: quotes and backslashes escaped, and `$`, which cannot be escaped, taken
 /// from a variable.
 fn quoted(text: &str) -> String {
-    let escaped = text.replace('\\', "\\\\").replace('\'', "\\'").replace('$', "${dollar}");
+    let escaped = text
+        .replace('\\', "\\\\")
+        .replace('\'', "\\'")
+        .replace('$', "${dollar}");
     format!("'{escaped}'")
 }
 

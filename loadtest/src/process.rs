@@ -37,7 +37,10 @@ impl Process {
     pub fn start(name: &str, mut command: Command, log_folder: &Path) -> Result<Self> {
         let log =
             File::create(log_folder.join(format!("{name}.log"))).context("create a log file")?;
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log);
         // SAFETY: prctl is async-signal-safe and touches no memory of the parent.
         unsafe {
             command.pre_exec(|| {
@@ -56,12 +59,19 @@ impl Process {
                 let _ = sender.send(line);
             }
         });
-        Ok(Self { child, name: name.to_owned(), input, lines })
+        Ok(Self {
+            child,
+            name: name.to_owned(),
+            input,
+            lines,
+        })
     }
 
     /// The next line of standard output.
     pub fn line(&self, deadline: Duration) -> Result<String> {
-        self.lines.recv_timeout(deadline).with_context(|| not_serving(&self.name))
+        self.lines
+            .recv_timeout(deadline)
+            .with_context(|| not_serving(&self.name))
     }
 
     /// Writes a line to standard input.
@@ -130,7 +140,11 @@ impl Process {
             let read = |file| fs::read_to_string(task.join(file)).unwrap_or_default();
             if read("comm").starts_with(prefix) {
                 let ran = read("schedstat");
-                total_ns += ran.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0_u64);
+                total_ns += ran
+                    .split(' ')
+                    .next()
+                    .and_then(|ns| ns.parse().ok())
+                    .unwrap_or(0_u64);
             }
         }
         Ok(total_ns as f64 / 1_000.0)
@@ -141,8 +155,9 @@ impl Process {
     pub fn memory_kib(&self, field: &str) -> Result<f64> {
         let figure = |pid: u32| {
             let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-            let rest =
-                status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
+            let rest = status
+                .lines()
+                .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
             rest.trim().trim_end_matches(" kB").parse::<f64>().ok()
         };
         let kib = self.pids().into_iter().map(figure).sum::<Option<f64>>();
@@ -154,7 +169,11 @@ impl Process {
         // Those that its first thread has started, as nginx starts its workers.
         let children = fs::read_to_string(format!("/proc/{own}/task/{own}/children"));
         let children = children.unwrap_or_default();
-        children.split_whitespace().filter_map(|pid| pid.parse().ok()).chain([own]).collect()
+        children
+            .split_whitespace()
+            .filter_map(|pid| pid.parse().ok())
+            .chain([own])
+            .collect()
     }
 }
 
@@ -173,7 +192,10 @@ pub fn not_serving(name: &str) -> String {
 pub fn machine_busy_us() -> Result<f64> {
     let stat = fs::read_to_string("/proc/stat").context("read /proc/stat")?;
     let line = stat.lines().next().unwrap_or_default();
-    let fields = line.split_whitespace().skip(1).filter_map(|field| field.parse().ok());
+    let fields = line
+        .split_whitespace()
+        .skip(1)
+        .filter_map(|field| field.parse().ok());
     let ticks: Vec<f64> = fields.collect();
     // user nice system idle iowait irq softirq steal; guest time is already in user.
     let [user, nice, system, _idle, _iowait, irq, softirq, steal, ..] = ticks[..] else {

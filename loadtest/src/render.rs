@@ -57,10 +57,17 @@ pub fn section(
         }
     }
     beside_peers(harness, section, measured, &mut out);
-    let level = if section.heading.is_empty() { "##" } else { "###" };
+    let level = if section.heading.is_empty() {
+        "##"
+    } else {
+        "###"
+    };
     targets(harness, level, measured, &mut out);
     // What has no heading would otherwise run on from the list of facts.
-    if measured.first().is_some_and(|(run, _)| run.heading.is_empty() && run.text.is_empty()) {
+    if measured
+        .first()
+        .is_some_and(|(run, _)| run.heading.is_empty() && run.text.is_empty())
+    {
         out.push('\n');
     }
     for (run, outcome) in measured {
@@ -74,10 +81,14 @@ fn head_of_slices(
     measured: &Measured,
     circumstances: &Circumstances,
 ) -> Option<String> {
-    let quiet = measured.iter().flat_map(|(run, outcome)| match (&run.work, outcome) {
-        (Work::Slices(slices), Outcome::Figures(figures)) => without_background(slices, figures),
-        _ => Vec::new(),
-    });
+    let quiet = measured
+        .iter()
+        .flat_map(|(run, outcome)| match (&run.work, outcome) {
+            (Work::Slices(slices), Outcome::Figures(figures)) => {
+                without_background(slices, figures)
+            }
+            _ => Vec::new(),
+        });
     let quiet: Vec<&Slice> = quiet.collect();
     let head = format!(
         "- {} rounds ({} of the settings beside the default) of {} ms a slice, requests evenly \
@@ -98,19 +109,34 @@ fn without_background<'a>(slices: &Slices, figures: &'a Figures) -> Vec<&'a Slic
         let case = slices.cases.iter().find(|case| case.name == name);
         case.is_some_and(|case| !case.background.is_quiet())
     };
-    figures.all().filter(|((_, case), _)| !busy(case)).map(|(_, slice)| slice).collect()
+    figures
+        .all()
+        .filter(|((_, case), _)| !busy(case))
+        .map(|(_, slice)| slice)
+        .collect()
 }
 
 /// What every server sent, and what was left out.
 fn head_of_peers(harness: &Harness, measured: &Measured) -> Result<String> {
     let snapshot = harness.snapshot()?;
     let mut bytes: Vec<String> = Vec::new();
-    if let Some((Run { work: Work::Slices(slices), .. }, Outcome::Figures(figures))) =
-        measured.first()
+    if let Some((
+        Run {
+            work: Work::Slices(slices),
+            ..
+        },
+        Outcome::Figures(figures),
+    )) = measured.first()
     {
-        for server in slices.servers.iter().filter(|server| harness.has(server.kind)) {
+        for server in slices
+            .servers
+            .iter()
+            .filter(|server| harness.has(server.kind))
+        {
             let own = figures.all().filter(|((name, _), _)| *name == server.name);
-            let own: Vec<f64> = own.map(|(_, slice)| slice.load.bytes_per_response).collect();
+            let own: Vec<f64> = own
+                .map(|(_, slice)| slice.load.bytes_per_response)
+                .collect();
             bytes.push(format!("{} {}", server.name, number(median(&own), 0)));
         }
     }
@@ -141,11 +167,16 @@ fn beside_peers(harness: &Harness, section: &Section, measured: &Measured, out: 
         let (Work::Slices(slices), Outcome::Figures(figures)) = (&run.work, outcome) else {
             continue;
         };
-        let Some(Column(what, _, figure, decimals)) = &slices.beside else { continue };
+        let Some(Column(what, _, figure, decimals)) = &slices.beside else {
+            continue;
+        };
         for case in slices.cases {
             let own = (first.name, case.name);
             let value = number(figures.median(own, *figure), *decimals);
-            let ratios = slices.servers.iter().filter(|server| others.contains(&server.name));
+            let ratios = slices
+                .servers
+                .iter()
+                .filter(|server| others.contains(&server.name));
             let ratios = ratios.map(|server| {
                 let ratio = figures.ratio(own, (server.name, case.name), *figure);
                 format!(" {} |", number(ratio, 3))
@@ -160,7 +191,9 @@ fn beside_peers(harness: &Harness, section: &Section, measured: &Measured, out: 
 fn targets(harness: &Harness, level: &str, measured: &Measured, out: &mut String) {
     let mut rows = String::new();
     for (run, outcome) in measured {
-        let Outcome::Figures(figures) = outcome else { continue };
+        let Outcome::Figures(figures) = outcome else {
+            continue;
+        };
         for (what, wanted, value) in run.targets.iter().flat_map(|t| values(run, t, figures)) {
             let (bound, is_met) = match wanted {
                 Wanted::AtMost(most) => (format!("≤ {most}"), value.map(|value| value <= most)),
@@ -187,7 +220,9 @@ fn targets(harness: &Harness, level: &str, measured: &Measured, out: &mut String
 fn values(run: &Run, target: &Target, figures: &Figures) -> Vec<(String, Wanted, Option<f64>)> {
     let (Target::ToServers(what, figure, others), Work::Slices(slices)) = (target, &run.work)
     else {
-        let Target::Value(what, wanted, value) = target else { return Vec::new() };
+        let Target::Value(what, wanted, value) = target else {
+            return Vec::new();
+        };
         return vec![((*what).to_owned(), *wanted, value(figures))];
     };
     let mut values = Vec::new();
@@ -204,7 +239,10 @@ fn values(run: &Run, target: &Target, figures: &Figures) -> Vec<(String, Wanted,
 /// What one run writes.
 pub fn lines_of(harness: &Harness, run: &Run, outcome: &Outcome) -> String {
     let mut out = String::new();
-    for part in [run.heading, run.text].into_iter().filter(|part| !part.is_empty()) {
+    for part in [run.heading, run.text]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+    {
         let _ = write!(out, "\n{}\n", harness.filled(part));
     }
     if !out.is_empty() {
@@ -231,7 +269,9 @@ pub fn head_of_table(labels: &[Label], columns: &[Column]) -> String {
     let labels = labels.iter().map(|label| match label {
         Label::Server(head) | Label::Case(head) => *head,
     });
-    let heads: Vec<&str> = labels.chain(columns.iter().map(|column| column.0)).collect();
+    let heads: Vec<&str> = labels
+        .chain(columns.iter().map(|column| column.0))
+        .collect();
     format!("| {} |\n|{}\n", heads.join(" | "), "---|".repeat(heads.len()))
 }
 
@@ -245,15 +285,24 @@ fn table(
 ) {
     out.push_str(&head_of_table(labels, columns));
     let is_base = |case: &Case| {
-        slices.cases.iter().any(|other| matches!(other.base, Base::Case(name) if name == case.name))
+        slices
+            .cases
+            .iter()
+            .any(|other| matches!(other.base, Base::Case(name) if name == case.name))
     };
     for case in slices.cases.iter().filter(|case| !is_base(case)) {
-        for server in slices.servers.iter().filter(|server| harness.has(server.kind)) {
+        for server in slices
+            .servers
+            .iter()
+            .filter(|server| harness.has(server.kind))
+        {
             let names = labels.iter().map(|label| match label {
                 Label::Server(_) => harness.filled(server.name),
                 Label::Case(_) => case.name.to_owned(),
             });
-            let cells = columns.iter().map(|column| cell(figures, case, server.name, column));
+            let cells = columns
+                .iter()
+                .map(|column| cell(figures, case, server.name, column));
             let cells: Vec<String> = names.chain(cells).collect();
             let _ = writeln!(out, "| {} |", cells.join(" | "));
         }
@@ -265,8 +314,14 @@ fn cell(figures: &Figures, case: &Case, server: &'static str, column: &Column) -
     let key = (server, case.name);
     let base = case.base_of(server);
     let values = figures.values(key, figure);
-    let base_values = || base.map(|base| figures.values(base, figure)).unwrap_or_default();
-    let ratios = || base.map(|base| figures.ratios(key, base, figure)).unwrap_or_default();
+    let base_values = || {
+        base.map(|base| figures.values(base, figure))
+            .unwrap_or_default()
+    };
+    let ratios = || {
+        base.map(|base| figures.ratios(key, base, figure))
+            .unwrap_or_default()
+    };
     let sum = |values: &[f64]| (!values.is_empty()).then(|| values.iter().sum::<f64>());
     let range = |values: &[f64]| {
         let text = |(low, high)| format!("{low:.decimals$}–{high:.decimals$}");
@@ -278,7 +333,9 @@ fn cell(figures: &Figures, case: &Case, server: &'static str, column: &Column) -
         Show::Lowest => spread(&values).map(|(lowest, _)| lowest),
         Show::Largest => spread(&values).map(|(_, largest)| largest),
         Show::Sum => sum(&values),
-        Show::SumWithBase => sum(&values).zip(sum(&base_values())).map(|(own, base)| own + base),
+        Show::SumWithBase => sum(&values)
+            .zip(sum(&base_values()))
+            .map(|(own, base)| own + base),
         Show::Last => values.last().copied(),
         Show::Ratio => median(&ratios()),
         Show::Per(other) => {
@@ -302,8 +359,12 @@ mod tests {
     use crate::table::SECTIONS;
 
     fn harness() -> Harness {
-        let programs =
-            Programs { folder: "".into(), bhav: "".into(), nginx: None, work_folder: "".into() };
+        let programs = Programs {
+            folder: "".into(),
+            bhav: "".into(),
+            nginx: None,
+            work_folder: "".into(),
+        };
         Harness::new(programs, false)
     }
 
@@ -312,9 +373,20 @@ mod tests {
         let mut figures = Figures::default();
         for (per_s, failed) in [(50.0, 1), (90.0, 0), (160.0, 2)] {
             for (case, rate_per_s) in [("snapshot", 100.0), ("200, identity", per_s)] {
-                let load = LoadReport { rate_per_s, errors: failed, ..LoadReport::default() };
+                let load = LoadReport {
+                    rate_per_s,
+                    errors: failed,
+                    ..LoadReport::default()
+                };
                 let read = [("body bytes".to_owned(), 7.0)].into();
-                figures.push(("bhav", case), Slice { load, read, ..Slice::default() });
+                figures.push(
+                    ("bhav", case),
+                    Slice {
+                        load,
+                        read,
+                        ..Slice::default()
+                    },
+                );
             }
         }
         let is_kept = |run: &&Run| run.name == "kept";
@@ -336,7 +408,10 @@ mod tests {
             let begin = format!("<!-- {}: begin -->\n{}", section.name, section.heading);
             rest = rest.split_once(&begin).expect(&begin).1;
             for run in section.runs {
-                for part in [run.heading, run.text].into_iter().filter(|part| !part.is_empty()) {
+                for part in [run.heading, run.text]
+                    .into_iter()
+                    .filter(|part| !part.is_empty())
+                {
                     let part = format!("{}\n\n", harness.filled(part));
                     rest = rest.split_once(&part).expect(&part).1;
                 }

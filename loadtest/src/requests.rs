@@ -65,7 +65,9 @@ fn all_holdings(server: &Server) -> Result<Vec<String>> {
     // One view after the other rather than one user after the other: the longest time between two
     // requests for one user's answers.
     for path in VIEWS.map(|view| format!("{HOLDINGS}{view}")) {
-        let lines = bearers.iter().map(|bearer| [("Authorization", bearer.as_str())]);
+        let lines = bearers
+            .iter()
+            .map(|bearer| [("Authorization", bearer.as_str())]);
         texts.extend(lines.map(|lines| text(server, &path, &lines, None)));
     }
     Ok(texts)
@@ -93,14 +95,22 @@ pub fn render(harness: &Harness, server: &Server, what: What) -> Result<Requests
         What::Holdings(form) => {
             let bearer = bearer(server, 1)?;
             let authorization = ("Authorization", bearer.as_str());
-            let coding = if form == Form::Gzip { "gzip" } else { "identity" };
+            let coding = if form == Form::Gzip {
+                "gzip"
+            } else {
+                "identity"
+            };
             let lines = [authorization, ("Accept-Encoding", coding)];
             let answer = http::get(&server.url(HOLDINGS), &lines)?.expect(200)?;
             let tag = answer.headers.iter().find(|(name, _)| name == "etag");
             let mut lines = form.lines(&tag.context("holdings without ETag")?.1);
             lines.push(authorization);
             texts.push(text(server, HOLDINGS, &lines, None));
-            body_bytes = if form == Form::NotModified { 0 } else { answer.body.len() };
+            body_bytes = if form == Form::NotModified {
+                0
+            } else {
+                answer.body.len()
+            };
         }
         What::AllHoldings => texts = all_holdings(server)?,
         What::JournalWrites => {
@@ -118,7 +128,11 @@ pub fn render(harness: &Harness, server: &Server, what: What) -> Result<Requests
     if let What::Snapshot(Form::NotModified) | What::Holdings(Form::NotModified) = what {
         status = 304;
     }
-    Ok(Requests { texts, status, body_bytes })
+    Ok(Requests {
+        texts,
+        status,
+        body_bytes,
+    })
 }
 
 impl Form {
@@ -134,8 +148,10 @@ impl Form {
 
 /// Path of a request for the quotes of these symbols.
 pub fn live_prices_path<S: AsRef<str>>(symbols: impl IntoIterator<Item = S>) -> String {
-    let symbols: Vec<String> =
-        symbols.into_iter().map(|symbol| symbol.as_ref().to_owned()).collect();
+    let symbols: Vec<String> = symbols
+        .into_iter()
+        .map(|symbol| symbol.as_ref().to_owned())
+        .collect();
     let symbols = symbols.join(",").replace('&', "%26").replace(' ', "%20");
     format!("/api/portfolio/live-prices?symbols={symbols}")
 }

@@ -43,7 +43,9 @@ pub fn measure(harness: &Harness) -> Result<String> {
     let points = count("points")?;
     ended.with_context(|| format!("the revaluation stands at {points} points"))?;
     let (whole_s, cpu_s) = (began.elapsed().as_secs_f64(), server.process.cpu_us()? / 1e6);
-    let threads = THREADS.iter().map(|prefix| server.process.threads_cpu_us(prefix));
+    let threads = THREADS
+        .iter()
+        .map(|prefix| server.process.threads_cpu_us(prefix));
     let threads_s = threads.sum::<Result<f64, _>>()? / 1e6;
     let pages_s = first_page.map_or(0.0, |first: Instant| first.elapsed().as_secs_f64());
     for user in [1, harness.users / 2, harness.users] {
@@ -63,9 +65,17 @@ pub fn measure(harness: &Harness) -> Result<String> {
 /// Refuses a figure where a user's rows were left at an earlier price.
 fn expect_priced(server: &Server, user: usize) -> Result<()> {
     let headers = [("Authorization", &*bearer(server, user)?)];
-    let holdings = http::get(&server.url(HOLDINGS), &headers)?.expect(200)?.json()?;
-    let rows = holdings["holdings"].as_array().map_or(&[][..], Vec::as_slice);
-    let priced = |row: &Value| row["as_of"].as_str().is_some_and(|as_of| as_of.starts_with(DAY));
+    let holdings = http::get(&server.url(HOLDINGS), &headers)?
+        .expect(200)?
+        .json()?;
+    let rows = holdings["holdings"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    let priced = |row: &Value| {
+        row["as_of"]
+            .as_str()
+            .is_some_and(|as_of| as_of.starts_with(DAY))
+    };
     let left = rows.iter().filter(|row| !priced(row)).count();
     ensure!(!rows.is_empty() && left == 0, "{left} of {} rows are not priced", rows.len());
     Ok(())

@@ -218,7 +218,12 @@ pub enum Wanted {
 impl Case {
     /// A load with nothing beside it and no ratio.
     pub const fn new(name: &'static str, load: Load) -> Self {
-        Self { name, load, background: Background::None, base: Base::None }
+        Self {
+            name,
+            load,
+            background: Background::None,
+            base: Base::None,
+        }
     }
 
     pub const fn to(self, base: Base) -> Self {
@@ -242,7 +247,13 @@ impl Case {
 impl ServerSpec {
     /// A server without settings, on signals.
     pub const fn new(name: &'static str, kind: Kind) -> Self {
-        Self { name, kind, state: State::Signals, settings: &[], is_aside: false }
+        Self {
+            name,
+            kind,
+            state: State::Signals,
+            settings: &[],
+            is_aside: false,
+        }
     }
 
     /// bhav with a database of users.
@@ -251,10 +262,17 @@ impl ServerSpec {
         state: State,
         settings: &'static [(&'static str, &'static str)],
     ) -> Self {
-        Self { state, settings, ..Self::new(name, Kind::Bhav) }
+        Self {
+            state,
+            settings,
+            ..Self::new(name, Kind::Bhav)
+        }
     }
 
     pub const fn aside(self) -> Self {
-        Self { is_aside: true, ..self }
+        Self {
+            is_aside: true,
+            ..self
+        }
     }
 }

@@ -119,7 +119,11 @@ impl Server {
 
     /// Waits until bhav shows signals: without them it is not what clients see.
     pub fn wait_for_signals(&self) -> Result<()> {
-        let shown = || Ok(Snapshot::of(self.address).is_ok_and(|s| s.signals() > 0).then_some(()));
+        let shown = || {
+            Ok(Snapshot::of(self.address)
+                .is_ok_and(|s| s.signals() > 0)
+                .then_some(()))
+        };
         wait::until(SIGNALS_DEADLINE, shown)?.with_context(|| {
             format!("no signals after {} s; clients see signals", SIGNALS_DEADLINE.as_secs())
         })
@@ -147,8 +151,10 @@ impl Bhav {
         let process = Process::start(&self.name, command, work_folder)?;
         let mut metrics = None;
         let address = process.announced(LISTENING, |line| {
-            metrics =
-                line.strip_prefix(METRICS).map(|url| format!("http://{url}")).or(metrics.take());
+            metrics = line
+                .strip_prefix(METRICS)
+                .map(|url| format!("http://{url}"))
+                .or(metrics.take());
         })?;
         Ok((process, address, metrics))
     }
@@ -182,7 +188,11 @@ fn pass(command: &mut Command, socket: &TcpListener) {
                 true => libc::fcntl(descriptor, libc::F_SETFD, 0),
                 false => libc::dup2(descriptor, PASSED),
             };
-            if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+            if done < 0 {
+                Err(io::Error::last_os_error())
+            } else {
+                Ok(())
+            }
         });
     }
 }
@@ -218,11 +228,25 @@ pub fn start_bhav(
             Rc::new(Simulator::start(&program, work_folder, &simulated)?)
         }
     };
-    let settings = own.into_iter().map(|(setting, value)| (setting.to_owned(), value.to_owned()));
+    let settings = own
+        .into_iter()
+        .map(|(setting, value)| (setting.to_owned(), value.to_owned()));
     let (name, settings, socket) = (name.to_owned(), settings.collect(), more.socket);
-    let bhav = Bhav { simulator, name, program, state_folder, settings, socket };
+    let bhav = Bhav {
+        simulator,
+        name,
+        program,
+        state_folder,
+        settings,
+        socket,
+    };
     let (process, address, metrics) = bhav.start(work_folder)?;
-    Ok(Server { address, process, metrics, bhav: Some(bhav) })
+    Ok(Server {
+        address,
+        process,
+        metrics,
+        bhav: Some(bhav),
+    })
 }
 
 /// Starts a peer that serves `snapshot`, and checks that it does.
@@ -230,13 +254,19 @@ pub fn start_peer(harness: &Harness, kind: Kind, name: &str) -> Result<Server> {
     let snapshot = harness.snapshot()?;
     // A port that was free a moment ago: the peers cannot report one that the kernel chose.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-    let address = listener.and_then(|l| l.local_addr()).context("find a port")?;
+    let address = listener
+        .and_then(|l| l.local_addr())
+        .context("find a port")?;
     let programs = &harness.programs;
     let rust_peer = |program: &str| -> Result<Command> {
         let body = programs.work_folder.join("snapshot.json");
         fs::write(&body, &snapshot.body).context("write the body")?;
         let mut command = Command::new(programs.folder.join(program));
-        command.arg("--listen").arg(address.to_string()).arg("--body").arg(&body);
+        command
+            .arg("--listen")
+            .arg(address.to_string())
+            .arg("--body")
+            .arg(&body);
         for (name, value) in &snapshot.headers {
             command.arg("--header").arg(format!("{name}: {value}"));
         }
@@ -257,10 +287,19 @@ pub fn start_peer(harness: &Harness, kind: Kind, name: &str) -> Result<Server> {
     let mut process = Process::start(name, command, &programs.work_folder)?;
     process.wait_until_accepting(address)?;
     let served = Snapshot::of(address)?;
-    let same = if served.body == snapshot.body { "the same" } else { "another" };
+    let same = if served.body == snapshot.body {
+        "the same"
+    } else {
+        "another"
+    };
     let (got, wanted) = (&served.headers, &snapshot.headers);
     ensure!(served == snapshot, "{name} serves {same} body, headers {got:?} for {wanted:?}");
-    Ok(Server { address, process, metrics: None, bhav: None })
+    Ok(Server {
+        address,
+        process,
+        metrics: None,
+        bhav: None,
+    })
 }
 
 /// Makes `folder`, with nothing in it.
@@ -274,7 +313,10 @@ pub fn empty_folder(folder: &Path) -> Result<()> {
 /// Makes `to` the same state as `from`, whose server has ended.
 pub fn copy_state(from: &Path, to: &Path) -> Result<()> {
     empty_folder(to)?;
-    for entry in fs::read_dir(from).context("copy a state folder")?.filter_map(io::Result::ok) {
+    for entry in fs::read_dir(from)
+        .context("copy a state folder")?
+        .filter_map(io::Result::ok)
+    {
         fs::copy(entry.path(), to.join(entry.file_name())).context("copy a state folder")?;
     }
     Ok(())

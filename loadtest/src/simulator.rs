@@ -43,7 +43,11 @@ impl Simulator {
         command.envs(settings.iter().copied());
         let process = Process::start("simulator", command, log_folder)?;
         let root = format!("http://{}", process.announced(LISTENING, |_| {})?);
-        Ok(Self { root, client: Client::new(DEADLINE), _process: process })
+        Ok(Self {
+            root,
+            client: Client::new(DEADLINE),
+            _process: process,
+        })
     }
 
     /// A service beside it: its feeds, its app at broker A, its clock and a state folder.
@@ -52,7 +56,10 @@ impl Simulator {
         command
             .env("BHAV_STATE_DIR", state_folder)
             .env("BHAV_BROKERA_URL", format!("{}/a", self.root))
-            .env("BHAV_BROKERA_TICKER_URL", format!("{}/a/ticker", self.root.replace("http", "ws")))
+            .env(
+                "BHAV_BROKERA_TICKER_URL",
+                format!("{}/a/ticker", self.root.replace("http", "ws")),
+            )
             .env("BHAV_BROKERB_URL", format!("{}/b", self.root))
             .env("BHAV_PUBLIC_URL", format!("{}/p", self.root))
             .env("BROKERA_API_KEY", "simkeya")
@@ -78,7 +85,10 @@ impl Simulator {
     /// One request to the routes that control it.
     pub fn control(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
         let url = format!("{}/sim/control/{path}", self.root);
-        self.client.send(method, &url, &[], body)?.expect(200)?.json()
+        self.client
+            .send(method, &url, &[], body)?
+            .expect(200)?
+            .json()
     }
 
     /// Takes every fault back.
@@ -108,7 +118,10 @@ impl Simulator {
     /// Of broker A's instrument list (which is always compressed), as `EXCHANGE:TICKER`.
     fn listed(&self, is_wanted: impl Fn(&Listed) -> bool) -> Result<Vec<String>> {
         let url = format!("{}/a/instruments", self.root);
-        let headers = [("X-Kite-Version", "3"), ("Authorization", "token simkeya:simtokena")];
+        let headers = [
+            ("X-Kite-Version", "3"),
+            ("Authorization", "token simkeya:simtokena"),
+        ];
         let answer = http::get(&url, &headers)?.expect(200)?;
         // Rows that do not parse are the simulator's to have, as the real list has them.
         Ok(csv::ReaderBuilder::new()
@@ -127,7 +140,10 @@ impl Simulator {
 fn command(program: &Path, name: &str) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
-        if ["BHAV_", "BROKER"].iter().any(|own| name.to_string_lossy().starts_with(own)) {
+        if ["BHAV_", "BROKER"]
+            .iter()
+            .any(|own| name.to_string_lossy().starts_with(own))
+        {
             command.env_remove(name);
         }
     }

@@ -11,7 +11,13 @@ use crate::http;
 pub const PATH: &str = "/api/index/snapshot";
 
 /// Headers that every server writes itself.
-const OWN_HEADERS: [&str; 5] = ["date", "content-length", "connection", "server", "keep-alive"];
+const OWN_HEADERS: [&str; 5] = [
+    "date",
+    "content-length",
+    "connection",
+    "server",
+    "keep-alive",
+];
 
 /// A snapshot response: what the peers serve.
 #[derive(Debug, Clone, PartialEq, Eq)]

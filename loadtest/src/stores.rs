@@ -42,18 +42,34 @@ impl Postgres {
         let folder = std::env::temp_dir().join(format!("bhav-{name}-{}", std::process::id()));
         empty_folder(&folder)?;
         let bin = bin().context("PostgreSQL is missing (package postgresql)")?;
-        let mut server = Self { folder, bin, process: None };
+        let mut server = Self {
+            folder,
+            bin,
+            process: None,
+        };
         if is_root() {
             let own = Some(UNPRIVILEGED);
             chown(&server.folder, own, own).context("give PostgreSQL its folder")?;
         }
         let data = server.folder.join("data");
         let mut initdb = server.unprivileged("initdb");
-        initdb.args(["-U", "bhav", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"]);
+        initdb.args([
+            "-U",
+            "bhav",
+            "-A",
+            "trust",
+            "--no-sync",
+            "-E",
+            "UTF8",
+            "--locale=C.UTF-8",
+        ]);
         printed(initdb.arg("-D").arg(&data))?;
         let mut command = server.unprivileged("postgres");
         let sockets = format!("unix_socket_directories={}", server.folder.display());
-        command.arg("-D").arg(&data).args(["-c", "listen_addresses=", "-c", &sockets]);
+        command
+            .arg("-D")
+            .arg(&data)
+            .args(["-c", "listen_addresses=", "-c", &sockets]);
         if !is_synced {
             command.args(["-c", "fsync=off"]);
         }
@@ -66,7 +82,9 @@ impl Postgres {
     /// What a statement answers.
     pub fn query(&self, statement: &str) -> Result<String> {
         let mut psql = Command::new(self.bin.join("psql"));
-        psql.args(["-X", "-q", "-A", "-t", "-d", "postgres", "-U", "bhav", "-c", statement, "-h"]);
+        psql.args([
+            "-X", "-q", "-A", "-t", "-d", "postgres", "-U", "bhav", "-c", statement, "-h",
+        ]);
         printed(psql.arg(&self.folder))
     }
 
@@ -95,7 +113,17 @@ pub fn valkey(folder: &Path) -> Result<(Process, String)> {
     let program =
         program.context("valkey-server or redis-server is missing (package so called)")?;
     let mut command = Command::new(program);
-    command.args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"]).arg(&socket);
+    command
+        .args([
+            "--port",
+            "0",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--unixsocket",
+        ])
+        .arg(&socket);
     let process = Process::start("valkey", command, folder)?;
     let ready = || Ok(UnixStream::connect(&socket).ok());
     wait::until(START_DEADLINE, ready)?.with_context(|| not_serving("valkey"))?;
@@ -114,9 +142,14 @@ fn is_root() -> bool {
 
 /// The programs of the newest version that is installed.
 fn bin() -> Option<PathBuf> {
-    let versions = fs::read_dir(INSTALLED).ok()?.filter_map(Result::ok).map(|entry| entry.path());
+    let versions = fs::read_dir(INSTALLED)
+        .ok()?
+        .filter_map(Result::ok)
+        .map(|entry| entry.path());
     let number = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u32>().ok();
-    let newest = versions.filter(|path| path.join("bin/postgres").exists()).max_by_key(number)?;
+    let newest = versions
+        .filter(|path| path.join("bin/postgres").exists())
+        .max_by_key(number)?;
     Some(newest.join("bin"))
 }
 

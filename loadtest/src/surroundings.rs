@@ -27,19 +27,29 @@ pub fn results_file() -> PathBuf {
 /// says that the generator, the peers and the seeding program are beside the driver.
 pub fn prepare(bhav: Option<PathBuf>, is_built: bool) -> Result<Programs> {
     let own = std::env::current_exe().context("find the own program")?;
-    let folder = own.parent().context("the own program has no folder")?.to_owned();
+    let folder = own
+        .parent()
+        .context("the own program has no folder")?
+        .to_owned();
     if !is_built {
         build(&["--release", "--locked", "--workspace"], "Cargo.toml")?;
         // A workspace of its own, put beside the others. Its lock file may follow: it needs
         // whatever bhav has come to depend on.
-        let target = folder.parent().context("the programs' folder has no parent")?;
+        let target = folder
+            .parent()
+            .context("the programs' folder has no parent")?;
         build(&["--release", "--target-dir", &target.to_string_lossy()], "seed/Cargo.toml")?;
     }
     let bhav = bhav.map_or_else(build_bhav, Ok)?;
     let nginx = nginx::find();
     let work_folder = folder.join("loadtest-work");
     fs::create_dir_all(&work_folder).context("create the work folder")?;
-    Ok(Programs { folder, bhav, nginx, work_folder })
+    Ok(Programs {
+        folder,
+        bhav,
+        nginx,
+        work_folder,
+    })
 }
 
 fn build_bhav() -> Result<PathBuf> {
@@ -60,7 +70,9 @@ fn build(what: &[&str], manifest: &str) -> Result<()> {
         }
     }
     command.arg("build").args(what).arg("--manifest-path");
-    let status = command.arg(Path::new(LOADTEST_FOLDER).join(manifest)).status();
+    let status = command
+        .arg(Path::new(LOADTEST_FOLDER).join(manifest))
+        .status();
     ensure!(status.context("run cargo")?.success(), "cargo build of {manifest} failed");
     Ok(())
 }
@@ -104,7 +116,15 @@ fn commit() -> String {
     // RESULTS.md is what a run writes, so it does not make a tree dirty.
     let changes = output_of(
         "git",
-        &["-C", LOADTEST_FOLDER, "status", "--porcelain", "--", ":/", ":(exclude)RESULTS.md"],
+        &[
+            "-C",
+            LOADTEST_FOLDER,
+            "status",
+            "--porcelain",
+            "--",
+            ":/",
+            ":(exclude)RESULTS.md",
+        ],
     );
     match changes.is_empty() {
         true => short,
@@ -115,7 +135,10 @@ fn commit() -> String {
 /// What follows a name in the first line of a file that begins with it.
 fn after(path: &str, name: &str) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
-    let rest = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+    let rest = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name))
+        .unwrap_or_default();
     rest.trim_start_matches([' ', '\t', ':']).to_owned()
 }
 
@@ -133,9 +156,13 @@ fn output_of(program: &str, arguments: &[&str]) -> String {
 
 fn crate_versions(lock: &str) -> String {
     let versions = lock.split("[[package]]\n").filter_map(|package| {
-        let (name, rest) = package.strip_prefix("name = \"")?.split_once("\"\nversion = \"")?;
+        let (name, rest) = package
+            .strip_prefix("name = \"")?
+            .split_once("\"\nversion = \"")?;
         let (version, _) = rest.split_once('"')?;
-        NAMED_CRATES.contains(&name).then(|| format!("{name} {version}"))
+        NAMED_CRATES
+            .contains(&name)
+            .then(|| format!("{name} {version}"))
     });
     versions.collect::<Vec<_>>().join(", ")
 }

@@ -32,10 +32,22 @@ pub static SECTIONS: [Section; 6] = [
         is_on_request: false,
         beside: Some(ALL),
         effort: [
-            Effort { rounds: 8, rounds_aside: 8, slice_ms: 2_000, clients_ms: 20_000 },
-            Effort { rounds: 1, rounds_aside: 1, slice_ms: 1_000, clients_ms: 5_000 },
+            Effort {
+                rounds: 8,
+                rounds_aside: 8,
+                slice_ms: 2_000,
+                clients_ms: 20_000,
+            },
+            Effort {
+                rounds: 1,
+                rounds_aside: 1,
+                slice_ms: 1_000,
+                clients_ms: 5_000,
+            },
         ],
-        runs: &[RATE, UNLOADED, SATURATION, HALF, IDLE, STORM, QUOTES, CLIENTS, HANG],
+        runs: &[
+            RATE, UNLOADED, SATURATION, HALF, IDLE, STORM, QUOTES, CLIENTS, HANG,
+        ],
     },
     // What accounts cost bhav. Ratios are to its own snapshot or to its own quiet self.
     Section {
@@ -44,8 +56,18 @@ pub static SECTIONS: [Section; 6] = [
         is_on_request: false,
         beside: None,
         effort: [
-            Effort { rounds: 5, rounds_aside: 2, slice_ms: 2_000, clients_ms: 0 },
-            Effort { rounds: 1, rounds_aside: 1, slice_ms: 1_000, clients_ms: 0 },
+            Effort {
+                rounds: 5,
+                rounds_aside: 2,
+                slice_ms: 2_000,
+                clients_ms: 0,
+            },
+            Effort {
+                rounds: 1,
+                rounds_aside: 1,
+                slice_ms: 1_000,
+                clients_ms: 0,
+            },
         ],
         runs: &[
             accounts::JOURNAL,
@@ -62,10 +84,25 @@ pub static SECTIONS: [Section; 6] = [
         is_on_request: false,
         beside: None,
         effort: [
-            Effort { rounds: 3, rounds_aside: 1, slice_ms: 15_000, clients_ms: 0 },
-            Effort { rounds: 1, rounds_aside: 1, slice_ms: 5_000, clients_ms: 0 },
+            Effort {
+                rounds: 3,
+                rounds_aside: 1,
+                slice_ms: 15_000,
+                clients_ms: 0,
+            },
+            Effort {
+                rounds: 1,
+                rounds_aside: 1,
+                slice_ms: 5_000,
+                clients_ms: 0,
+            },
         ],
-        runs: &[streams::CROWD, streams::CROWD_UNDER_FIRE, streams::SILENT, streams::DRAIN],
+        runs: &[
+            streams::CROWD,
+            streams::CROWD_UNDER_FIRE,
+            streams::SILENT,
+            streams::DRAIN,
+        ],
     },
     // What prices that broker A pushes cost, and what clients see while they break.
     Section {
@@ -74,8 +111,18 @@ pub static SECTIONS: [Section; 6] = [
         is_on_request: true,
         beside: None,
         effort: [
-            Effort { rounds: 1, rounds_aside: 1, slice_ms: 600_000, clients_ms: 0 },
-            Effort { rounds: 1, rounds_aside: 1, slice_ms: 20_000, clients_ms: 0 },
+            Effort {
+                rounds: 1,
+                rounds_aside: 1,
+                slice_ms: 600_000,
+                clients_ms: 0,
+            },
+            Effort {
+                rounds: 1,
+                rounds_aside: 1,
+                slice_ms: 20_000,
+                clients_ms: 0,
+            },
         ],
         runs: &[ticker::TICKER],
     },
@@ -85,8 +132,18 @@ pub static SECTIONS: [Section; 6] = [
         is_on_request: true,
         beside: None,
         effort: [
-            Effort { rounds: 9, rounds_aside: 1, slice_ms: 3_000, clients_ms: 0 },
-            Effort { rounds: 1, rounds_aside: 1, slice_ms: 3_000, clients_ms: 0 },
+            Effort {
+                rounds: 9,
+                rounds_aside: 1,
+                slice_ms: 3_000,
+                clients_ms: 0,
+            },
+            Effort {
+                rounds: 1,
+                rounds_aside: 1,
+                slice_ms: 3_000,
+                clients_ms: 0,
+            },
         ],
         runs: &[FOLLOWER],
     },
@@ -96,8 +153,17 @@ pub static SECTIONS: [Section; 6] = [
         heading: "## Many users on SQLite and on PostgreSQL",
         is_on_request: true,
         beside: None,
-        effort: [Effort { rounds: 1, rounds_aside: 1, slice_ms: 0, clients_ms: 0 }; 2],
-        runs: &[Run { name: "engines", work: Work::Steps(engines::measure), ..RUN }],
+        effort: [Effort {
+            rounds: 1,
+            rounds_aside: 1,
+            slice_ms: 0,
+            clients_ms: 0,
+        }; 2],
+        runs: &[Run {
+            name: "engines",
+            work: Work::Steps(engines::measure),
+            ..RUN
+        }],
     },
 ];
 
@@ -123,7 +189,13 @@ const ALL_UNPINNED: &[ServerSpec] = ALL.split_at(5).0;
 const BHAV_ALONE: &[ServerSpec] = ALL.split_at(1).0;
 
 /// What a row does not say.
-const RUN: Run = Run { name: "", heading: "", text: "", work: Work::Slices(&SLICES), targets: &[] };
+const RUN: Run = Run {
+    name: "",
+    heading: "",
+    text: "",
+    work: Work::Slices(&SLICES),
+    targets: &[],
+};
 const SLICES: Slices = Slices {
     servers: BHAV_ALONE,
     order: Order::Interleaved,
@@ -184,7 +256,12 @@ const RATE: Run = Run {
     targets: &[ToServers(
         "CPU per request",
         CPU,
-        &[(MAY, AtMost(0.95)), (NGINX, AtMost(1.0)), (ACTIX, AtMost(1.0)), (AXUM, AtMost(1.0))],
+        &[
+            (MAY, AtMost(0.95)),
+            (NGINX, AtMost(1.0)),
+            (ACTIX, AtMost(1.0)),
+            (AXUM, AtMost(1.0)),
+        ],
     )],
     ..RUN
 };
@@ -215,12 +292,21 @@ const SATURATION: Run = Run {
         beside: Some(Column("saturated req/s, more is better", Median, RATE_PER_S, 0)),
         lines: Lines::Table(
             &[Label::Server("server"), Label::Case("connections")],
-            &[PER_SECOND, Column("ratio", Ratio, RATE_PER_S, 3), P99, NOT_ANSWERED],
+            &[
+                PER_SECOND,
+                Column("ratio", Ratio, RATE_PER_S, 3),
+                P99,
+                NOT_ANSWERED,
+            ],
             None,
         ),
         ..SLICES
     }),
-    targets: &[ToServers("saturated rate", RATE_PER_S, &[(MAY, AtLeast(1.0))])],
+    targets: &[ToServers(
+        "saturated rate",
+        RATE_PER_S,
+        &[(MAY, AtLeast(1.0))],
+    )],
     ..RUN
 };
 
@@ -229,7 +315,10 @@ const HALF: Run = Run {
     heading: "## Snapshot at half of bhav's saturation, open loop, 256 connections",
     work: Work::Slices(&Slices {
         servers: ALL,
-        cases: &[Case::new("half", Requests(Snapshot(Identity), 256, HalfOfSaturation))],
+        cases: &[Case::new(
+            "half",
+            Requests(Snapshot(Identity), 256, HalfOfSaturation),
+        )],
         lines: Lines::Table(
             &[Label::Server("server")],
             &[
@@ -246,9 +335,11 @@ const HALF: Run = Run {
         ),
         ..SLICES
     }),
-    targets: &[Value("p99.9 at half of saturation, µs", AtMost(2_000.0), |f| {
-        f.median((BHAV, "half"), P999_US)
-    })],
+    targets: &[Value(
+        "p99.9 at half of saturation, µs",
+        AtMost(2_000.0),
+        |f| f.median((BHAV, "half"), P999_US),
+    )],
     ..RUN
 };
 
@@ -293,9 +384,11 @@ const STORM: Run = Run {
         lines: Lines::Text(|_, figures| lines::storm(figures, (BHAV, "storm"))),
         ..SLICES
     }),
-    targets: &[Value("answer on a new connection after 30,000, s", AtMost(1.0), |f| {
-        f.median((BHAV, "storm"), |slice| slice.value("recovered ms") / 1_000.0)
-    })],
+    targets: &[Value(
+        "answer on a new connection after 30,000, s",
+        AtMost(1.0),
+        |f| f.median((BHAV, "storm"), |slice| slice.value("recovered ms") / 1_000.0),
+    )],
     ..RUN
 };
 
@@ -332,15 +425,20 @@ const CLIENTS: Run = Run {
     heading: "## bhav: 1000 clients, 50 of 400 symbols each",
     work: Work::Slices(&Slices {
         order: Order::Once,
-        cases: &[Case::new("clients", Requests(Choices(1_000), 1_000, PerSecond(1_000)))],
+        cases: &[Case::new(
+            "clients",
+            Requests(Choices(1_000), 1_000, PerSecond(1_000)),
+        )],
         lasts_ms: |effort| effort.clients_ms,
         reads: &[Read::UpstreamCalls],
         lines: Lines::Text(|_, figures| lines::clients(figures, (BHAV, "clients"))),
         ..SLICES
     }),
-    targets: &[Value("broker A quote calls a second under 1,000 clients", AtMost(1.0), |f| {
-        f.median((BHAV, "clients"), lines::quote_calls_per_s)
-    })],
+    targets: &[Value(
+        "broker A quote calls a second under 1,000 clients",
+        AtMost(1.0),
+        |f| f.median((BHAV, "clients"), lines::quote_calls_per_s),
+    )],
     ..RUN
 };
 

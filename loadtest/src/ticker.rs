@@ -19,8 +19,10 @@ use crate::servers::Server;
 use crate::{http, wait};
 
 /// As many instruments as one connection of the broker carries, each with two ticks a second.
-pub const SETTINGS: [(&str, &str); 2] =
-    [("BHAV_SIM_MORE_SHARES", "2545"), ("BHAV_SIM_PRICES_PER_S", "2")];
+pub const SETTINGS: [(&str, &str); 2] = [
+    ("BHAV_SIM_MORE_SHARES", "2545"),
+    ("BHAV_SIM_PRICES_PER_S", "2"),
+];
 
 /// Most that broker A lets one connection subscribe.
 const SUBSCRIBED_MAX: usize = 3_000;
@@ -64,7 +66,11 @@ pub fn ticks_per_s(slice: &Slice) -> f64 {
 /// milliseconds: within its class in proportion.
 pub fn published_ms(slice: &Slice, quantile: f64) -> f64 {
     let classes = slice.values(PUBLISHED).filter_map(|(class, count)| {
-        let seconds = if class == "+Inf" { f64::INFINITY } else { class.parse().ok()? };
+        let seconds = if class == "+Inf" {
+            f64::INFINITY
+        } else {
+            class.parse().ok()?
+        };
         Some((seconds, count))
     });
     let mut classes: Vec<(f64, f64)> = classes.collect();
@@ -86,7 +92,9 @@ pub fn wait_until_subscribed(server: &Server, instruments: usize) -> Result<()> 
     let wanted = instruments.min(SUBSCRIBED_MAX) as u64;
     let ready = || {
         let health = http::get(&server.url("/api/health"), &[])?.json()?;
-        let Some(ticker) = health.pointer("/feeds/broker_a/ticker") else { return Ok(Some(())) };
+        let Some(ticker) = health.pointer("/feeds/broker_a/ticker") else {
+            return Ok(Some(()));
+        };
         let all = ticker["subscribed"].as_u64() >= Some(wanted);
         Ok((all && ticker["live"] == true).then_some(()))
     };
@@ -115,12 +123,18 @@ impl QuoteReader {
         let step = (instruments.len() / READ).max(1);
         let symbols: Vec<&String> = instruments.iter().rev().step_by(step).take(READ).collect();
         let watched = json!({ "symbols": symbols });
-        server.simulator()?.control("POST", "ticker/watch", Some(&watched))?;
+        server
+            .simulator()?
+            .control("POST", "ticker/watch", Some(&watched))?;
         let path =
             live_prices_path(symbols).replace("/api/portfolio/live-prices", "/api/index/stream");
         let stream = TcpStream::connect(server.address).context("open a stream")?;
-        stream.set_read_timeout(Some(READ_TIMEOUT)).context("open a stream")?;
-        (&stream).write_all(&render_get(server.address, &path)).context("ask for a stream")?;
+        stream
+            .set_read_timeout(Some(READ_TIMEOUT))
+            .context("open a stream")?;
+        (&stream)
+            .write_all(&render_get(server.address, &path))
+            .context("ask for a stream")?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || read(&stream, || stopped.load(Ordering::Relaxed)));
@@ -130,7 +144,10 @@ impl QuoteReader {
     /// Ends, and gives how long prices took from the simulator to the reader.
     pub fn end(self, server: &Server) -> Result<BTreeMap<String, f64>> {
         self.stop.store(true, Ordering::Relaxed);
-        let shown = self.thread.join().map_err(|_| anyhow!("the reader panicked"))??;
+        let shown = self
+            .thread
+            .join()
+            .map_err(|_| anyhow!("the reader panicked"))??;
         let sent = server.simulator()?.control("GET", "ticker/sent", None)?;
         Ok(delays(&shown, &first_sent(&sent)))
     }
@@ -150,7 +167,11 @@ fn read(mut stream: &TcpStream, stopped: impl Fn() -> bool) -> Result<Vec<Shown>
             // The first one has all prices, whatever their age.
             if event.name == b"quotes" && !std::mem::take(&mut is_first) {
                 let data: Value = serde_json::from_slice(event.data).unwrap_or_default();
-                let keys = data["quotes"].as_array().into_iter().flatten().filter_map(key);
+                let keys = data["quotes"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(key);
                 shown.extend(keys.map(|key| Shown { key, at_ms }));
             }
         });
@@ -161,7 +182,9 @@ fn read(mut stream: &TcpStream, stopped: impl Fn() -> bool) -> Result<Vec<Shown>
 
 /// The simulator has its own copy of the wall clock's time, in whole milliseconds.
 fn wall_ms() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64() * 1e3)
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0.0, |since| since.as_secs_f64() * 1e3)
 }
 
 /// Of a quote in an event, or of a price in the simulator's memory.
@@ -183,12 +206,17 @@ fn first_sent(sent: &Value) -> HashMap<Key, f64> {
 
 /// What a slice keeps. A price that a call brought sooner than the tick is not a tick's.
 fn delays(shown: &[Shown], sent: &HashMap<Key, f64>) -> BTreeMap<String, f64> {
-    let of_ticks = shown.iter().filter_map(|shown| Some(shown.at_ms - sent.get(&shown.key)?));
+    let of_ticks = shown
+        .iter()
+        .filter_map(|shown| Some(shown.at_ms - sent.get(&shown.key)?));
     let mut delays: Vec<f64> = of_ticks.filter(|delay_ms| *delay_ms >= 0.0).collect();
     delays.sort_by(f64::total_cmp);
     let at = |quantile: f64| {
         let place = (quantile * delays.len() as f64) as usize;
-        delays.get(place.min(delays.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
+        delays
+            .get(place.min(delays.len().saturating_sub(1)))
+            .copied()
+            .unwrap_or(f64::NAN)
     };
     let values = [
         ("shown", shown.len() as f64),
@@ -197,7 +225,9 @@ fn delays(shown: &[Shown], sent: &HashMap<Key, f64>) -> BTreeMap<String, f64> {
         ("delay p99 ms", at(0.99)),
         ("delay max ms", at(1.0)),
     ];
-    values.map(|(name, value)| (format!("quotes {name}"), value)).into()
+    values
+        .map(|(name, value)| (format!("quotes {name}"), value))
+        .into()
 }
 
 #[cfg(test)]
@@ -215,7 +245,10 @@ mod tests {
             bhav_ticker_publish_seconds_bucket{le=\"0.5\"} 100\n\
             bhav_ticker_publish_seconds_bucket{le=\"+Inf\"} 100\n\
             bhav_ticker_ticks_total 600\n";
-        let slice = Slice { read: counts(metrics), ..Slice::default() };
+        let slice = Slice {
+            read: counts(metrics),
+            ..Slice::default()
+        };
         assert_eq!(slice.value("bhav_ticker_ticks_total"), 600.0);
         assert!((published_ms(&slice, 0.5) - 175.0).abs() < 1e-6);
         assert!((published_ms(&slice, 0.99) - 475.0).abs() < 1e-6);

@@ -40,7 +40,10 @@ impl Exposition {
     /// Begins a family. Add all its samples before beginning the next family.
     pub(super) fn family(&mut self, kind: Kind, name: &'static str, help: &str) -> Family<'_> {
         self.push(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
-        Family { text: &mut self.0, name }
+        Family {
+            text: &mut self.0,
+            name,
+        }
     }
 
     /// A counter without labels.
@@ -80,7 +83,8 @@ impl Exposition {
 
     /// A histogram of durations without labels.
     pub(super) fn durations(&mut self, name: &'static str, help: &str, counts: &DurationCounts) {
-        self.family(Kind::Histogram, name, help).durations(&[], counts);
+        self.family(Kind::Histogram, name, help)
+            .durations(&[], counts);
     }
 
     /// Returns the text.

@@ -77,12 +77,22 @@ impl Admin {
             ..http.clone()
         };
         let clock = sources.clock.clone();
-        let spec = LaneSpec { name: "admin", threads: 1, queue_max: SCRAPES_WAITING_MAX };
+        let spec = LaneSpec {
+            name: "admin",
+            threads: 1,
+            queue_max: SCRAPES_WAITING_MAX,
+        };
         let lane = Lane::start(&spec, &clock)?;
         let started_s = Clock::system().now_ms() as f64 / 1_000.0;
         let service_address = service_address.to_owned();
         let made_room = Counter::new();
-        let watched = Watched { edge, sources, service_address, started_s, made_room };
+        let watched = Watched {
+            edge,
+            sources,
+            service_address,
+            started_s,
+            made_room,
+        };
         let watched = Arc::new(watched);
         Server::start(listeners, &settings, &clock, Self { watched, lane })
     }
@@ -109,7 +119,10 @@ impl Admin {
             b"/readyz" => watched.readiness(),
             _ => return self.metrics(response),
         };
-        let probed = Probed { verdict: &verdict, of: &watched.service_address };
+        let probed = Probed {
+            verdict: &verdict,
+            of: &watched.service_address,
+        };
         let body = sonic_rs::to_vec(&probed).expect("names and text always serialise");
         response.body().extend_from_slice(&body);
         let status = if verdict.is_good { 200 } else { 503 };
@@ -120,8 +133,12 @@ impl Admin {
     fn metrics(&self, response: &mut Response<'_>) -> Result<(), Problem> {
         let watched = Arc::clone(&self.watched);
         let own = self.lane.stats();
-        let ticket = self.lane.submit(SCRAPE_DEADLINE_MS, move || metrics::gather(&watched, own));
-        let text = ticket.map_err(too_busy).and_then(|ticket| ticket.wait().map_err(too_busy))?;
+        let ticket = self
+            .lane
+            .submit(SCRAPE_DEADLINE_MS, move || metrics::gather(&watched, own));
+        let text = ticket
+            .map_err(too_busy)
+            .and_then(|ticket| ticket.wait().map_err(too_busy))?;
         response.body().extend_from_slice(text.as_bytes());
         response.send(200, exposition::CONTENT_TYPE, &[("Cache-Control", "no-store")]);
         Ok(())

@@ -64,13 +64,21 @@ impl Watched {
     /// Time since the scheduler last reported; `None` before its first report.
     pub(super) fn heartbeat_age_ms(&self) -> Option<u64> {
         let seen_mono_ms = self.sources.report.load().as_ref()?.seen_mono_ms;
-        Some(self.sources.clock.monotonic_ms().saturating_sub(seen_mono_ms))
+        Some(
+            self.sources
+                .clock
+                .monotonic_ms()
+                .saturating_sub(seen_mono_ms),
+        )
     }
 
     /// Time since the thread that wakes streams was last seen.
     pub(super) fn fan_out_age_ms(&self) -> u64 {
         let seen_mono_ms = self.edge.streams.fan_out_mono_ms();
-        self.sources.clock.monotonic_ms().saturating_sub(seen_mono_ms)
+        self.sources
+            .clock
+            .monotonic_ms()
+            .saturating_sub(seen_mono_ms)
     }
 
     pub(super) fn readiness(&self) -> Verdict {
@@ -136,10 +144,14 @@ fn requests(text: &mut Exposition, watched: &Watched) {
         "Time from the complete request to the complete response in the output buffer, by route \
          and status class.",
     );
-    let known = ROUTES.iter().map(|route| (route.method.as_str(), route.path));
+    let known = ROUTES
+        .iter()
+        .map(|route| (route.method.as_str(), route.path));
     // The HTTP layer numbers kinds of requests: 0 is no route, then ROUTES in their order, then the
     // dashboard's pages and files.
-    let kinds = std::iter::once(("other", "other")).chain(known).chain([("GET", "page")]);
+    let kinds = std::iter::once(("other", "other"))
+        .chain(known)
+        .chain([("GET", "page")]);
     for (kind, (method, route)) in kinds.enumerate() {
         for (class, counts) in STATUS_CLASSES.into_iter().zip(stats.durations(kind)) {
             if counts.count() > 0 || class == "2xx" {
@@ -148,11 +160,17 @@ fn requests(text: &mut Exposition, watched: &Watched) {
             }
         }
     }
-    let lines = [&stats.refusal_lines, &watched.edge.service.state().refusal_lines];
+    let lines = [
+        &stats.refusal_lines,
+        &watched.edge.service.state().refusal_lines,
+    ];
     let left_out = lines.map(RefusalLines::left_out);
     let clients: u64 = left_out.iter().map(|counts| counts.0).sum();
     let servers: u64 = left_out.iter().map(|counts| counts.1).sum();
-    let errors = [("4xx", stats.client_errors.value()), ("5xx", stats.server_errors.value())];
+    let errors = [
+        ("4xx", stats.client_errors.value()),
+        ("5xx", stats.server_errors.value()),
+    ];
     families! { text;
         gauge "bhav_http_requests_in_flight"
             "Requests being handled, including those that wait for a lane." = stats.in_flight();
@@ -169,8 +187,10 @@ fn requests(text: &mut Exposition, watched: &Watched) {
 fn connections(text: &mut Exposition, watched: &Watched) {
     let stats = &watched.edge.stats;
     let edge = &watched.edge;
-    let refused =
-        [("address", stats.address_refusals.value()), ("system", stats.accept_errors.value())];
+    let refused = [
+        ("address", stats.address_refusals.value()),
+        ("system", stats.accept_errors.value()),
+    ];
     let timed_out = [
         ("idle", stats.idle_closed.value()),
         ("read", stats.read_timeouts.value()),
@@ -264,7 +284,10 @@ fn streams(text: &mut Exposition, watched: &Watched) {
 fn logins(text: &mut Exposition, state: &State) {
     let auth = &state.auth;
     let keys = &state.auth.api_keys;
-    let logins = [("ok", auth.logins.value()), ("wrong_password", auth.wrong_passwords.value())];
+    let logins = [
+        ("ok", auth.logins.value()),
+        ("wrong_password", auth.wrong_passwords.value()),
+    ];
     families! { text;
         counters "bhav_logins_total" "Logins whose password was checked, by result."
             = ("result", logins);
@@ -306,8 +329,12 @@ fn operator(text: &mut Exposition, report: &Report) {
 }
 
 fn lanes(text: &mut Exposition, watched: &Watched, store: &StoreHealth, own: LaneStats) {
-    let mut lanes: Vec<(&str, LaneStats)> =
-        watched.sources.lanes.iter().map(|lane| (lane.name(), lane.stats())).collect();
+    let mut lanes: Vec<(&str, LaneStats)> = watched
+        .sources
+        .lanes
+        .iter()
+        .map(|lane| (lane.name(), lane.stats()))
+        .collect();
     lanes.push(("store-reader", store.readers));
     lanes.push(("admin", own));
     let waiting = lanes.iter().map(|(lane, stats)| (lane, stats.depth));
@@ -392,8 +419,15 @@ fn caches(text: &mut Exposition, watched: &Watched) {
         ("candles", candles.entries as u64),
         ("candles_compressed", documents.entries as u64),
     ];
-    let bytes = [("l1", l1.bytes as u64), ("l2", l2.bytes), ("answers", responses.bytes as u64)];
-    let distrusted = DISTRUSTED.into_iter().zip(l2.distrusted).chain([("ahead", l1.ahead)]);
+    let bytes = [
+        ("l1", l1.bytes as u64),
+        ("l2", l2.bytes),
+        ("answers", responses.bytes as u64),
+    ];
+    let distrusted = DISTRUSTED
+        .into_iter()
+        .zip(l2.distrusted)
+        .chain([("ahead", l1.ahead)]);
     families! { text;
         counters "bhav_cache_hits_total" "Look-ups that found an entry."
             = ("cache", look_ups.map(|(cache, hits, ..)| (cache, hits)));
@@ -438,12 +472,21 @@ fn waiting(text: &mut Exposition, state: &State) {
 fn upstreams(text: &mut Exposition, watched: &Watched) {
     let state = watched.edge.service.state();
     let brokers = state.brokers.iter();
-    let mut upstreams: Vec<_> =
-        brokers.map(|(broker, access)| (broker.label(), access.client.readings())).collect();
-    upstreams.extend(watched.sources.public.iter().map(|public| ("public", public.readings())));
+    let mut upstreams: Vec<_> = brokers
+        .map(|(broker, access)| (broker.label(), access.client.readings()))
+        .collect();
+    upstreams.extend(
+        watched
+            .sources
+            .public
+            .iter()
+            .map(|public| ("public", public.readings())),
+    );
     let labelled = |(upstream, classes): (&'static str, Vec<ClassReading>)| {
         let labels = move |class: &ClassReading| [("upstream", upstream), ("class", class.class)];
-        classes.into_iter().map(move |class| (labels(&class), class))
+        classes
+            .into_iter()
+            .map(move |class| (labels(&class), class))
     };
     let classes: Vec<_> = upstreams.into_iter().flat_map(labelled).collect();
     let help = "Requests sent to upstreams, by outcome.";
@@ -503,7 +546,10 @@ fn nodes(text: &mut Exposition, report: &Report, since_ms: u64) {
     let age = |age_ms: Option<u64>| seconds(age_ms.map_or(0, |age_ms| age_ms + since_ms));
     let fenced = report.fenced.map(|(fence, count)| (fence.as_str(), count));
     let outcomes = report.tokens.map(|(event, count)| (event.as_str(), count));
-    let limits = [("refused", report.limits.refused), ("unknown", report.limits.unknown)];
+    let limits = [
+        ("refused", report.limits.refused),
+        ("unknown", report.limits.unknown),
+    ];
     families! { text;
         gauge "bhav_leader"
             "Whether this node asks the brokers: 1 for a leader and for a node that is alone."
@@ -561,9 +607,23 @@ fn feeds(text: &mut Exposition, report: &Report, since_ms: u64) {
 }
 
 fn ticker(text: &mut Exposition, report: &Report, since_ms: u64) {
-    let TickerReading { state, live, age_ms, subscribed, published, ended, bad, .. } =
-        &report.ticker;
-    let TickerReading { ticks, frames, bytes, merged, .. } = report.ticker;
+    let TickerReading {
+        state,
+        live,
+        age_ms,
+        subscribed,
+        published,
+        ended,
+        bad,
+        ..
+    } = &report.ticker;
+    let TickerReading {
+        ticks,
+        frames,
+        bytes,
+        merged,
+        ..
+    } = report.ticker;
     families! { text;
         state "bhav_ticker_state" "State of broker A's WebSocket: 1 for the current state."
             = *state;
@@ -625,9 +685,13 @@ fn warmers(text: &mut Exposition, report: &Report) {
 
 fn snapshot(text: &mut Exposition, watched: &Watched, report: &Report) {
     let market = &report.health.market;
-    let age = market
-        .as_of_ist
-        .map(|as_of| as_of.0.duration_until(watched.sources.clock.now()).as_secs_f64().max(0.0));
+    let age = market.as_of_ist.map(|as_of| {
+        as_of
+            .0
+            .duration_until(watched.sources.clock.now())
+            .as_secs_f64()
+            .max(0.0)
+    });
     families! { text;
         gauge "bhav_snapshot_age_seconds"
             "Age of the primary index's price; +Inf before the first. Grows while the market is \
@@ -645,7 +709,10 @@ fn snapshot(text: &mut Exposition, watched: &Watched, report: &Report) {
             "Whether the calendar knows today; if not, no close is official."
             = u8::from(market.calendar_known);
     }
-    if let Some(after) = market.calendar_until.and_then(|until| until.0.tomorrow().ok()) {
+    if let Some(after) = market
+        .calendar_until
+        .and_then(|until| until.0.tomorrow().ok())
+    {
         families! { text;
             gauge "bhav_market_calendar_end_timestamp_seconds"
                 "End of the last year that the holiday calendar covers, in seconds since the Unix \
@@ -656,9 +723,13 @@ fn snapshot(text: &mut Exposition, watched: &Watched, report: &Report) {
 }
 
 fn process(text: &mut Exposition, watched: &Watched) {
-    let labels =
-        [("version", exit::VERSION), ("profile", exit::PROFILE), ("arch", std::env::consts::ARCH)];
-    text.family(Kind::Gauge, "bhav_build_info", "Version and build; always 1.").sample(&labels, 1);
+    let labels = [
+        ("version", exit::VERSION),
+        ("profile", exit::PROFILE),
+        ("arch", std::env::consts::ARCH),
+    ];
+    text.family(Kind::Gauge, "bhav_build_info", "Version and build; always 1.")
+        .sample(&labels, 1);
     families! { text;
         counter "bhav_log_lines_dropped_total"
             "Log lines dropped because standard error was read too slowly." = log::lines_dropped();

@@ -112,7 +112,9 @@ pub(super) fn password(state: &State, call: &Call<'_>, response: &mut Response<'
     fields.done()?;
     let cookie = LoginCookie::admitted(wants_cookie, state, call.request)?;
     let client = call.request.client_address();
-    let session = state.auth.change_password(call.caller(), current, new, client);
+    let session = state
+        .auth
+        .change_password(call.caller(), current, new, client);
     let session = session.map_err(|error| about(error, "new_password"))?;
     match cookie {
         Some(_) => logged_in(200, &session, cookie, response),
@@ -142,7 +144,9 @@ pub(super) fn erase(state: &State, call: &Call<'_>, response: &mut Response<'_>)
 
 /// A password that is refused as too weak is reported as a fault of `field`.
 fn about(error: AccountError, field: &'static str) -> Problem {
-    let AccountError::WeakPassword(weakness) = error else { return error.into() };
+    let AccountError::WeakPassword(weakness) = error else {
+        return error.into();
+    };
     Problem::from(error).field(field, format!("This is {}.", weakness.as_str()))
 }
 
@@ -183,7 +187,11 @@ fn view(session: &Session, by_cookie: bool) -> LoggedIn<'_> {
         access_token: (!by_cookie).then_some(&*session.token),
         token_type: "Bearer",
         expires_in: TOKEN_LIFE_S,
-        user: User { id: user.id.0, email: &user.email, name: user.name.as_deref() },
+        user: User {
+            id: user.id.0,
+            email: &user.email,
+            name: user.name.as_deref(),
+        },
     }
 }
 
@@ -264,7 +272,9 @@ pub(crate) fn proof_cleared(request: &Request<'_>) -> String {
 /// Whether the page came over TLS. Browsers send its origin with every POST and DELETE by script,
 /// so no proxy's header has to be trusted.
 fn is_secure(request: &Request<'_>) -> bool {
-    request.origin().is_some_and(|origin| origin.starts_with(b"https://"))
+    request
+        .origin()
+        .is_some_and(|origin| origin.starts_with(b"https://"))
 }
 
 fn written(name: &str, value: &str, path: &str, life_s: i64, secure: bool) -> String {

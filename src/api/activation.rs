@@ -32,7 +32,9 @@ pub(crate) fn activate(
     let BrokerAccess { client, lane, .. } = &state.brokers[broker];
     let client = Arc::clone(client);
     let exchange = move |code: &str| with_rate_limit_retries(|| client.activate(code));
-    let status = state.administration.activate(call.request, broker, lane, exchange)?;
+    let status = state
+        .administration
+        .activate(call.request, broker, lane, exchange)?;
     match TokenView::of(&status) {
         TokenView::Typed(view) => reply_with(200, &view, response),
         TokenView::Plain(view) => reply_with(200, &view, response),
@@ -48,8 +50,10 @@ fn with_rate_limit_retries<T>(
     let mut left_ms = PACE_WAIT_MS_MAX;
     loop {
         let result = exchange();
-        let Err(BrokerError { kind: BrokerErrorKind::NotReady(Readiness::Paced(wait)), .. }) =
-            &result
+        let Err(BrokerError {
+            kind: BrokerErrorKind::NotReady(Readiness::Paced(wait)),
+            ..
+        }) = &result
         else {
             return result;
         };
@@ -75,7 +79,12 @@ pub(crate) fn status(
     call: &Call<'_>,
     response: &mut Response<'_>,
 ) -> Handled {
-    match TokenView::of(&state.brokers[broker].client.token().status(state.clock.now())) {
+    match TokenView::of(
+        &state.brokers[broker]
+            .client
+            .token()
+            .status(state.clock.now()),
+    ) {
         TokenView::Typed(view) => show(&view, call, response),
         TokenView::Plain(view) => show(&view, call, response),
     }
@@ -89,14 +98,28 @@ enum TokenView {
 
 impl TokenView {
     fn of(status: &TokenStatus) -> Self {
-        let TokenStatus { initialized, valid, token_type, .. } = *status;
+        let TokenStatus {
+            initialized,
+            valid,
+            token_type,
+            ..
+        } = *status;
         let set_at = status.set_at.map(Instant);
         let expires_at = status.expires_at.map(Instant);
         match token_type {
-            Some(token_type) => {
-                Self::Typed(BrokerAStatus { initialized, valid, token_type, set_at, expires_at })
-            }
-            None => Self::Plain(SessionStatus { initialized, valid, set_at, expires_at }),
+            Some(token_type) => Self::Typed(BrokerAStatus {
+                initialized,
+                valid,
+                token_type,
+                set_at,
+                expires_at,
+            }),
+            None => Self::Plain(SessionStatus {
+                initialized,
+                valid,
+                set_at,
+                expires_at,
+            }),
         }
     }
 }

@@ -75,7 +75,9 @@ impl Administration {
             let detail = "Too many attempts from this address.";
             too_early("too_many_attempts", detail, throttled)
         })?;
-        let given = fields.optional_secret("secret", SECRET_CHARS_MAX).unwrap_or_default();
+        let given = fields
+            .optional_secret("secret", SECRET_CHARS_MAX)
+            .unwrap_or_default();
         if !same(&given, secret.expose_secret()) {
             tracing::warn!(client = ?request.client_address(), "wrong administrator's secret");
             let detail = "The administrator's secret is missing or wrong.";

@@ -48,7 +48,10 @@ impl<'a> Fields<'a> {
             let detail = "A member of the body is there twice.";
             return Err(Problem::new(400, "malformed_json", detail));
         }
-        Ok(Self { members, problem: None })
+        Ok(Self {
+            members,
+            problem: None,
+        })
     }
 
     /// The member's JSON text; `None` if it is absent or `null`.
@@ -178,9 +181,14 @@ impl<'a> Fields<'a> {
         count_max: usize,
         chars_max: usize,
     ) -> Vec<String> {
-        let Some(raw) = self.raw(name) else { return Vec::new() };
+        let Some(raw) = self.raw(name) else {
+            return Vec::new();
+        };
         let texts = json::elements(raw).and_then(|elements| {
-            elements.into_iter().map(json::unescaped).collect::<Option<Vec<_>>>()
+            elements
+                .into_iter()
+                .map(json::unescaped)
+                .collect::<Option<Vec<_>>>()
         });
         let Some(texts) = texts else {
             self.fault(name, "This field must be a short list of strings.");
@@ -189,10 +197,16 @@ impl<'a> Fields<'a> {
         if texts.len() > count_max {
             self.fault(name, format!("At most {count_max} of them."));
         }
-        if texts.iter().any(|text| text.is_empty() || text.chars().count() > chars_max) {
+        if texts
+            .iter()
+            .any(|text| text.is_empty() || text.chars().count() > chars_max)
+        {
             self.fault(name, format!("Each has 1 to {chars_max} characters."));
         }
-        texts.into_iter().map(|text| text.as_str().to_owned()).collect()
+        texts
+            .into_iter()
+            .map(|text| text.as_str().to_owned())
+            .collect()
     }
 
     /// A list of objects, of which `read` reads one; `None` if it is absent or no such list. Faults
@@ -207,7 +221,10 @@ impl<'a> Fields<'a> {
         let objects = elements.and_then(|elements| {
             let members =
                 |raw: &'a str| json::members(raw.as_bytes()).filter(|all| !has_twice(names(all)));
-            elements.into_iter().map(members).collect::<Option<Vec<_>>>()
+            elements
+                .into_iter()
+                .map(members)
+                .collect::<Option<Vec<_>>>()
         });
         let Some(objects) = objects else {
             self.fault(name, "This field must be a short list of objects.");
@@ -219,9 +236,16 @@ impl<'a> Fields<'a> {
         }
         let mut found = Vec::with_capacity(objects.len());
         for (at, members) in objects.into_iter().enumerate() {
-            let mut object = Self { members, problem: None };
+            let mut object = Self {
+                members,
+                problem: None,
+            };
             found.push(read(&mut object));
-            for fault in object.problem.into_iter().flat_map(|problem| problem.errors) {
+            for fault in object
+                .problem
+                .into_iter()
+                .flat_map(|problem| problem.errors)
+            {
                 let message = format!("Number {}, {}: {}", at + 1, fault.field, fault.message);
                 self.fault(name, message);
             }
@@ -248,7 +272,9 @@ impl<'a> Fields<'a> {
     }
 
     fn faults(&self) -> usize {
-        self.problem.as_ref().map_or(0, |problem| problem.errors.len())
+        self.problem
+            .as_ref()
+            .map_or(0, |problem| problem.errors.len())
     }
 
     /// Ends the reading.
@@ -294,7 +320,11 @@ fn read_decimal(raw: &str, amount: Amount) -> Result<Decimal, String> {
     if !raw.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
         return Err("This field must be a number.".into());
     }
-    let Amount { zero, whole_digits, places } = amount;
+    let Amount {
+        zero,
+        whole_digits,
+        places,
+    } = amount;
     let too_long =
         || format!("At most {whole_digits} digits before the point and {places} after it.");
     let (mantissa, exponent) = raw.split_once(['e', 'E']).unwrap_or((raw, "0"));
@@ -304,7 +334,11 @@ fn read_decimal(raw: &str, amount: Amount) -> Result<Decimal, String> {
     let count = whole.len() + fraction.len();
     let leading = digits().take_while(|digit| *digit == b'0').count();
     if leading == count {
-        return if zero { Ok(Decimal::ZERO) } else { Err("This field must be above zero.".into()) };
+        return if zero {
+            Ok(Decimal::ZERO)
+        } else {
+            Err("This field must be above zero.".into())
+        };
     }
     if unsigned.len() < mantissa.len() {
         return Err("This field must not be negative.".into());
@@ -323,7 +357,10 @@ fn read_decimal(raw: &str, amount: Amount) -> Result<Decimal, String> {
     let number = digits().skip(leading).take(significant).fold(0, append);
     // Both are at most the number of allowed digits.
     let zeros = power.max(0).unsigned_abs() as u32;
-    Ok(Decimal::from_i128_with_scale(number * 10_i128.pow(zeros), (-power).max(0) as u32))
+    Ok(Decimal::from_i128_with_scale(
+        number * 10_i128.pow(zeros),
+        (-power).max(0) as u32,
+    ))
 }
 
 fn parse_date(text: &str) -> Option<Date> {
@@ -337,7 +374,9 @@ fn parse_date(text: &str) -> Option<Date> {
 
 /// `application/json`, with or without parameters. A charset other than UTF-8 is refused.
 fn is_json(value: &[u8]) -> bool {
-    let Ok(value) = std::str::from_utf8(value) else { return false };
+    let Ok(value) = std::str::from_utf8(value) else {
+        return false;
+    };
     let mut parts = value.split(';').map(str::trim);
     let media = parts.next().unwrap_or_default();
     media.eq_ignore_ascii_case("application/json")

@@ -9,8 +9,15 @@ use secrecy::ExposeSecret;
 use super::{Amount, Fields, Problem, read_decimal};
 use crate::http::message::request::with_request;
 
-const PRICE: Amount = Amount { zero: true, whole_digits: 12, places: 4 };
-const QUANTITY: Amount = Amount { zero: false, ..PRICE };
+const PRICE: Amount = Amount {
+    zero: true,
+    whole_digits: 12,
+    places: 4,
+};
+const QUANTITY: Amount = Amount {
+    zero: false,
+    ..PRICE
+};
 
 /// Reads `body` as sent with `content_type` (none where empty).
 fn with<T>(
@@ -121,7 +128,12 @@ fn texts_are_decoded_and_limited_in_characters() {
     let body = r#"{"a":"\u00e9\n\ud83d\ude00","b":null,"c":"","d":5,"e":"12345","x":[{}]}"#;
     let (read, errors) = json(body, |fields| {
         let absent = fields.optional_text("nowhere", 9);
-        (fields.text("a", 3), fields.optional_text("b", 9), absent, fields.optional_text("c", 9))
+        (
+            fields.text("a", 3),
+            fields.optional_text("b", 9),
+            absent,
+            fields.optional_text("c", 9),
+        )
     });
     assert_eq!(read, ("é\n😀".to_owned(), None, None, Some(String::new())));
     assert_eq!(errors, []);
@@ -133,8 +145,10 @@ fn texts_are_decoded_and_limited_in_characters() {
         fields.secret("nowhere", 9);
         fields.optional_text("a", 2);
     });
-    let reported: Vec<(&str, &str)> =
-        errors.iter().map(|(f, m)| (f.as_str(), m.as_str())).collect();
+    let reported: Vec<(&str, &str)> = errors
+        .iter()
+        .map(|(f, m)| (f.as_str(), m.as_str()))
+        .collect();
     let expected = [
         ("b", "This field is required."),
         ("c", "This field is required."),
@@ -201,7 +215,11 @@ fn numbers_are_exact_and_bounded() {
         let error = read_decimal(raw, PRICE).unwrap_err();
         assert!(error.contains(message), "{raw}: {error}");
     }
-    assert!(read_decimal("0.0", QUANTITY).unwrap_err().contains("above zero"));
+    assert!(
+        read_decimal("0.0", QUANTITY)
+            .unwrap_err()
+            .contains("above zero")
+    );
 }
 
 #[test]
@@ -284,7 +302,15 @@ fn lists_hold_strings_and_are_bounded() {
     assert_eq!(read(r#"["a","\u00e9bc"]"#), (vec!["a".to_owned(), "ébc".to_owned()], vec![]));
     assert_eq!(read("[]").1, []);
     assert_eq!(read("null"), (Vec::new(), Vec::new()));
-    for bad in [r#""a""#, "[1]", "[null]", r#"["a","b","c"]"#, r#"["abcd"]"#, r#"[""]"#, "[[]]"] {
+    for bad in [
+        r#""a""#,
+        "[1]",
+        "[null]",
+        r#"["a","b","c"]"#,
+        r#"["abcd"]"#,
+        r#"[""]"#,
+        "[[]]",
+    ] {
         assert_eq!(read(bad).1.len(), 1, "{bad}");
     }
     assert_eq!(read(&format!("[{}\"\"]", "\"a\",".repeat(20_000))).1.len(), 1);

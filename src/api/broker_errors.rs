@@ -89,9 +89,11 @@ fn row(kind: Kind, route: BrokerRoute) -> (u16, &'static str, &'static str) {
                 "The broker does not accept the code: wrong, used or expired.",
             ),
         ),
-        Kind::KeyRefused => {
-            (401, "broker_credentials_invalid", "{broker} does not accept the API key or secret.")
-        }
+        Kind::KeyRefused => (
+            401,
+            "broker_credentials_invalid",
+            "{broker} does not accept the API key or secret.",
+        ),
         Kind::NotPermitted => (
             403,
             "broker_not_permitted",
@@ -159,7 +161,9 @@ const REDIRECTED: &str = "{broker} answered with a redirect, which is not follow
 
 /// The value of `Retry-After`: rounded up, and never 0.
 pub(super) fn whole_seconds(wait: Duration) -> u64 {
-    wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1)
+    wait.as_secs()
+        .saturating_add(u64::from(wait.subsec_nanos() > 0))
+        .max(1)
 }
 
 #[cfg(test)]
@@ -179,12 +183,32 @@ mod tests {
 
     /// Every kind, with the answers to a user and to the administrator.
     const TABLE: &[(Kind, Told, Told)] = &[
-        (Kind::CodeRefused, (401, "broker_session_invalid"), (401, "broker_session_invalid")),
-        (Kind::TokenDead, (401, "broker_session_invalid"), (401, "broker_session_invalid")),
-        (Kind::KeyRefused, (401, "broker_credentials_invalid"), (409, "broker_key_refused")),
+        (
+            Kind::CodeRefused,
+            (401, "broker_session_invalid"),
+            (401, "broker_session_invalid"),
+        ),
+        (
+            Kind::TokenDead,
+            (401, "broker_session_invalid"),
+            (401, "broker_session_invalid"),
+        ),
+        (
+            Kind::KeyRefused,
+            (401, "broker_credentials_invalid"),
+            (409, "broker_key_refused"),
+        ),
         (Kind::NotPermitted, (403, "broker_not_permitted"), (409, "broker_key_refused")),
-        (Kind::AddressRefused, (502, "broker_address_refused"), (409, "broker_key_refused")),
-        (Kind::AccountProblem, (403, "broker_account_problem"), (403, "broker_account_problem")),
+        (
+            Kind::AddressRefused,
+            (502, "broker_address_refused"),
+            (409, "broker_key_refused"),
+        ),
+        (
+            Kind::AccountProblem,
+            (403, "broker_account_problem"),
+            (403, "broker_account_problem"),
+        ),
         (
             Kind::SecondFactorProblem,
             (403, "broker_two_factor_problem"),
@@ -202,7 +226,11 @@ mod tests {
         (Kind::Refused, (502, "broker_answer_invalid"), (502, "broker_answer_invalid")),
         (Kind::Redirected, (502, "broker_redirected"), (502, "broker_redirected")),
         (Kind::Unreachable, (502, "broker_unavailable"), (502, "broker_unavailable")),
-        (Kind::Failed { status: 503 }, (502, "broker_unavailable"), (502, "broker_unavailable")),
+        (
+            Kind::Failed { status: 503 },
+            (502, "broker_unavailable"),
+            (502, "broker_unavailable"),
+        ),
         (
             Kind::NotReady(Readiness::Open(WAIT)),
             (502, "broker_unavailable"),
@@ -219,9 +247,10 @@ mod tests {
     fn each_kind_has_its_answer_and_hides_the_brokers_words() {
         for (kind, user, administrator) in TABLE {
             for broker in Broker::ALL {
-                for (route, expected) in
-                    [(BrokerRoute::Sync, user), (BrokerRoute::Activation, administrator)]
-                {
+                for (route, expected) in [
+                    (BrokerRoute::Sync, user),
+                    (BrokerRoute::Activation, administrator),
+                ] {
                     let error = BrokerError::new("a broker", *kind, SAID);
                     let problem = broker_problem(error, broker, route);
                     let about = format!("{kind:?} {route:?}: {}", problem.detail);

@@ -44,12 +44,19 @@ pub(crate) fn send_broker_return(
 /// Limits of the form. The HTTP layer refuses a larger one before it collects it.
 pub(super) fn form_limits(settings: &HttpSettings) -> BodyLimits {
     let usual = settings.body_limits();
-    BodyLimits { bytes_max: usual.bytes_max.min(FORM_BYTES_MAX), ..usual }
+    BodyLimits {
+        bytes_max: usual.bytes_max.min(FORM_BYTES_MAX),
+        ..usual
+    }
 }
 
 fn form<'a>(request: &Request<'a>) -> Result<&'a [u8], Problem> {
     let given = request.header("content-type").unwrap_or_default();
-    let essence = given.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    let essence = given
+        .split(|byte| *byte == b';')
+        .next()
+        .unwrap_or_default()
+        .trim_ascii();
     if !essence.eq_ignore_ascii_case(b"application/x-www-form-urlencoded") {
         let detail = "Send the form as application/x-www-form-urlencoded.";
         return Err(Problem::new(415, "unsupported_media_type", detail));
@@ -63,7 +70,10 @@ fn code(broker: Broker, pairs: &[u8]) -> Result<Zeroizing<String>, Problem> {
     let mut found = pairs.split(|byte| *byte == b'&').filter_map(|pair| {
         let at = memchr::memchr(b'=', pair)?;
         let name = decoded(&pair[..at])?;
-        names.iter().any(|known| known.eq_ignore_ascii_case(&name)).then(|| &pair[at + 1..])
+        names
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(&name))
+            .then(|| &pair[at + 1..])
     });
     let code = match (found.next(), found.next()) {
         (Some(code), None) => decoded(code).filter(|code| {

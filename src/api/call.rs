@@ -25,7 +25,9 @@ impl Call<'_> {
 
     /// The caller.
     pub(crate) fn caller(&self) -> &Caller {
-        self.caller.as_ref().expect("the route's access is User, so the dispatch identified one")
+        self.caller
+            .as_ref()
+            .expect("the route's access is User, so the dispatch identified one")
     }
 
     /// The last segment of the path, of a route whose path ends in a name.

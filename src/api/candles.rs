@@ -96,7 +96,9 @@ fn document(state: &State, symbol: &Symbol) -> Result<Option<Arc<CandlesDocument
         Found::Old(older, permit) => (Some(older), permit),
         Found::Absent(permit) => (None, permit),
     };
-    let Some(_permit) = permit else { return older.ok_or_else(busy) };
+    let Some(_permit) = permit else {
+        return older.ok_or_else(busy);
+    };
     match made(state, symbol) {
         Ok(document) => {
             kept.keep(symbol, document.clone(), state.clock.monotonic_ms());
@@ -163,7 +165,10 @@ fn without(
         let detail = "No list of instruments has this symbol.";
         return Err(Problem::new(404, "candles_not_found", detail));
     }
-    let detail = work.detail.as_deref().filter(|_| its == DataState::Unreachable);
+    let detail = work
+        .detail
+        .as_deref()
+        .filter(|_| its == DataState::Unreachable);
     let progress = work.progress.filter(|_| its == DataState::Loading);
     let head = CandlesHead::without(symbol, its, detail, progress);
     CandlesDocument::of(&head, &[]).write(DAYS_MAX, response.body());

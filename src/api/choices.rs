@@ -60,15 +60,22 @@ enum Shown {
 
 impl Shown {
     fn quote(open_json: &[u8], stale: bool) -> Self {
-        Self::Quote { open_json: open_json.into(), stale }
+        Self::Quote {
+            open_json: open_json.into(),
+            stale,
+        }
     }
 
     /// The next source, if it differs.
     fn next(&self, hit: Option<&Hit<'_>>, wait_ms: u64, now_mono_ms: u64) -> Option<Self> {
         match (self, hit) {
-            (Self::Quote { open_json, stale: was_stale }, Some(Hit::Known { json, stale, .. })) => {
-                (**open_json != **json || was_stale != stale).then(|| Self::quote(json, *stale))
-            }
+            (
+                Self::Quote {
+                    open_json,
+                    stale: was_stale,
+                },
+                Some(Hit::Known { json, stale, .. }),
+            ) => (**open_json != **json || was_stale != stale).then(|| Self::quote(json, *stale)),
             (_, Some(Hit::Known { json, stale, .. })) => Some(Self::quote(json, *stale)),
             (Self::Unavailable, Some(Hit::Unknown) | None) => None,
             (_, Some(Hit::Unknown)) => Some(Self::Unavailable),
@@ -83,7 +90,9 @@ impl Shown {
     fn missing(wait_ms: u64, now_mono_ms: u64) -> Self {
         match wait_ms {
             0 => Self::Unavailable,
-            wait_ms => Self::Pending { until_mono_ms: now_mono_ms + wait_ms },
+            wait_ms => Self::Pending {
+                until_mono_ms: now_mono_ms + wait_ms,
+            },
         }
     }
 }
@@ -138,8 +147,12 @@ impl Choice {
                 shown[at] = Shown::missing(wait_ms, now_mono_ms);
             }
         }
-        let version =
-            Version { number: 0, shown: shown.into(), change: None, whole: OnceLock::new() };
+        let version = Version {
+            number: 0,
+            shown: shown.into(),
+            change: None,
+            whole: OnceLock::new(),
+        };
         Self {
             symbols: symbols.into(),
             group,
@@ -164,11 +177,17 @@ impl Choice {
                 if hit.is_none() {
                     missing.push(symbol.clone());
                 }
-                changes.extend(shown.next(hit.as_ref(), wait_ms, now_mono_ms).map(|new| (at, new)));
+                changes.extend(
+                    shown
+                        .next(hit.as_ref(), wait_ms, now_mono_ms)
+                        .map(|new| (at, new)),
+                );
             }
             (changes, missing)
         });
-        let has_lost = changes.iter().any(|(_, new)| !matches!(new, Shown::Quote { .. }));
+        let has_lost = changes
+            .iter()
+            .any(|(_, new)| !matches!(new, Shown::Quote { .. }));
         let asked_mono_ms = self.asked_mono_ms.load(Ordering::Relaxed);
         let is_due = has_lost || now_mono_ms >= asked_mono_ms + ASK_AGAIN_MS;
         if is_due && !missing.is_empty() {
@@ -178,14 +197,21 @@ impl Choice {
         if changes.is_empty() {
             return false;
         }
-        let changed = changes.iter().map(|(at, shown)| (&self.symbols[*at], shown));
+        let changed = changes
+            .iter()
+            .map(|(at, shown)| (&self.symbols[*at], shown));
         let change = Some(CodedFrame::new(&quotes_event(&changed)));
         let mut shown = current.shown.clone();
         for (at, new) in changes {
             shown[at] = new;
         }
         let number = current.number + 1;
-        self.current.store(Arc::new(Version { number, shown, change, whole: OnceLock::new() }));
+        self.current.store(Arc::new(Version {
+            number,
+            shown,
+            change,
+            whole: OnceLock::new(),
+        }));
         true
     }
 
@@ -200,7 +226,11 @@ impl Choice {
             (Some(1), Some(change)) => (change, 0),
             (missed, _) => (self.whole(&current), missed.map_or(0, |missed| missed - 1)),
         };
-        Some(Taken { frame: frames.of(coding).clone(), second: None, skipped })
+        Some(Taken {
+            frame: frames.of(coding).clone(),
+            second: None,
+            skipped,
+        })
     }
 
     /// Another thread that needs it meanwhile waits for some microseconds.
@@ -248,7 +278,13 @@ fn ask(source: QuoteSource<'_>, client: Option<IpAddr>, missing: &[Symbol]) -> V
     if !listed.is_empty() && source.pending.join_listed(&listed).map(drop).is_ok() {
         asked.extend(listed);
     }
-    if !probed.is_empty() && source.pending.join_unlisted(client, &probed).map(drop).is_some() {
+    if !probed.is_empty()
+        && source
+            .pending
+            .join_unlisted(client, &probed)
+            .map(drop)
+            .is_some()
+    {
         asked.extend(probed);
     }
     asked
@@ -269,7 +305,9 @@ fn quotes_event<'a>(all: &(impl Iterator<Item = (&'a Symbol, &'a Shown)> + Clone
         }
     }
     let named = |is: fn(&Shown) -> bool| {
-        all.clone().filter(move |(_, shown)| is(shown)).map(|(symbol, _)| symbol)
+        all.clone()
+            .filter(move |(_, shown)| is(shown))
+            .map(|(symbol, _)| symbol)
     };
     data.extend_from_slice(b"],\"unavailable\":[");
     name(&mut data, named(|shown| matches!(shown, Shown::Unavailable)));
@@ -351,7 +389,11 @@ impl Choices {
         asker: StreamClient,
         choices_max: usize,
     ) -> Result<Member, StreamsFull> {
-        let name = symbols.iter().map(Symbol::as_str).collect::<Vec<_>>().join(",");
+        let name = symbols
+            .iter()
+            .map(Symbol::as_str)
+            .collect::<Vec<_>>()
+            .join(",");
         let choice = match self.enter(&name, None, asker, choices_max)? {
             Some(choice) => choice,
             None => {
@@ -364,7 +406,11 @@ impl Choices {
                 entered.unwrap_or(made)
             }
         };
-        Ok(Member { choices: Arc::clone(self), name: name.into(), choice })
+        Ok(Member {
+            choices: Arc::clone(self),
+            name: name.into(),
+            choice,
+        })
     }
 
     /// Counts one more stream of the choice called `name`, which is `made` if there is none yet.
@@ -380,9 +426,16 @@ impl Choices {
             entry.readers += 1;
             return Ok(Some(Arc::clone(&entry.choice)));
         }
-        let reserved = if asker.is_user { 0 } else { choices_max / USERS_PART };
+        let reserved = if asker.is_user {
+            0
+        } else {
+            choices_max / USERS_PART
+        };
         let has_share = asker.site.is_none_or(|site| {
-            let brought = by_name.values().filter(|entry| entry.site == Some(site)).count();
+            let brought = by_name
+                .values()
+                .filter(|entry| entry.site == Some(site))
+                .count();
             brought < (choices_max / NETWORK_PART).max(1)
         });
         if by_name.len() >= choices_max - reserved || !has_share {
@@ -390,7 +443,11 @@ impl Choices {
             return Err(StreamsFull);
         }
         if let Some(made) = made {
-            let entry = Entry { choice: Arc::clone(made), readers: 1, site: asker.site };
+            let entry = Entry {
+                choice: Arc::clone(made),
+                readers: 1,
+                site: asker.site,
+            };
             by_name.insert(name.into(), entry);
         }
         Ok(None)
@@ -410,12 +467,17 @@ impl Choices {
             self.looked_mono_ms.store(now_mono_ms, Ordering::Relaxed);
             self.looked_stored.store(stored, Ordering::Relaxed);
         }
-        let mut all: Vec<Arc<Choice>> =
-            self.by_name.lock().values().map(|entry| Arc::clone(&entry.choice)).collect();
+        let mut all: Vec<Arc<Choice>> = self
+            .by_name
+            .lock()
+            .values()
+            .map(|entry| Arc::clone(&entry.choice))
+            .collect();
         all.sort_unstable_by_key(|choice| choice.group);
         for group in all.chunk_by(|one, next| one.group == next.group) {
-            let changes =
-                group.iter().filter(|choice| may_differ && choice.look(source, &self.news));
+            let changes = group
+                .iter()
+                .filter(|choice| may_differ && choice.look(source, &self.news));
             if changes.count() > 0 || is_new {
                 wake(group[0].group);
             }

@@ -18,8 +18,12 @@ pub(super) fn etag_of(revision: &Revision) -> String {
 pub(super) fn expected(request: &Request<'_>) -> Expected {
     let given = request.preconditions();
     Expected {
-        one_of: given.named_if_match().map(|named| states(named, |tag| !tag.weak)),
-        none_of: given.named_if_none_match().map(|named| states(named, |_| true)),
+        one_of: given
+            .named_if_match()
+            .map(|named| states(named, |tag| !tag.weak)),
+        none_of: given
+            .named_if_none_match()
+            .map(|named| states(named, |_| true)),
     }
 }
 
@@ -35,7 +39,9 @@ pub(super) fn expected_with(request: &Request<'_>, fields: &mut Fields<'_>) -> E
 
 /// The `revision` in the body.
 pub(super) fn revision(fields: &mut Fields<'_>) -> Option<Revision> {
-    fields.optional_text("revision", REVISION_CHARS_MAX).map(Revision)
+    fields
+        .optional_text("revision", REVISION_CHARS_MAX)
+        .map(Revision)
 }
 
 pub(super) fn states(named: Named<'_>, counts: impl Fn(&EntityTag<'_>) -> bool) -> States {
@@ -45,7 +51,9 @@ pub(super) fn states(named: Named<'_>, counts: impl Fn(&EntityTag<'_>) -> bool) 
             let tags = tags.into_iter().filter(counts);
             let inner = tags.map(|tag| tag.opaque[1..tag.opaque.len() - 1].to_owned());
             States::These(
-                inner.filter_map(|tag| String::from_utf8(tag).ok().map(Revision)).collect(),
+                inner
+                    .filter_map(|tag| String::from_utf8(tag).ok().map(Revision))
+                    .collect(),
             )
         }
     }

@@ -42,13 +42,17 @@ impl CorsInForce {
     /// Allows these origins.
     pub(crate) fn new(origins: &[String]) -> Self {
         let cors = ArcSwap::from_pointee(Cors::new(origins));
-        Self { cors, is_any_allowed: AtomicBool::new(!origins.is_empty()) }
+        Self {
+            cors,
+            is_any_allowed: AtomicBool::new(!origins.is_empty()),
+        }
     }
 
     /// Allows these origins from now on.
     pub(crate) fn change(&self, origins: &[String]) {
         self.cors.store(Arc::new(Cors::new(origins)));
-        self.is_any_allowed.store(!origins.is_empty(), Ordering::Release);
+        self.is_any_allowed
+            .store(!origins.is_empty(), Ordering::Release);
     }
 
     /// Separate, because the load takes the address of a thread-local and the caller may park.
@@ -76,10 +80,16 @@ impl Cors {
                  Access-Control-Expose-Headers: ETag, Retry-After, X-Request-Id\r\n\
                  Vary: Origin\r\n"
             );
-            Allowed { origin: origin.as_bytes().into(), lines: lines.into_bytes().into() }
+            Allowed {
+                origin: origin.as_bytes().into(),
+                lines: lines.into_bytes().into(),
+            }
         };
         let others = b"Vary: Origin\r\n".as_slice().into();
-        Self { allowed: origins.iter().map(lines).collect(), others }
+        Self {
+            allowed: origins.iter().map(lines).collect(),
+            others,
+        }
     }
 
     /// Header lines of the response to a request from this origin; `None` if no origin is allowed.
@@ -122,7 +132,9 @@ impl Cors {
     }
 
     fn find(&self, origin: &[u8]) -> Option<&Allowed> {
-        self.allowed.iter().find(|allowed| *allowed.origin == *origin)
+        self.allowed
+            .iter()
+            .find(|allowed| *allowed.origin == *origin)
     }
 
     /// The additional headers of the answer to a preflight request from an allowed origin; `None`
@@ -154,8 +166,13 @@ fn is_own(origin: &[u8], request: &Request<'_>) -> bool {
             _ => return false,
         };
     let bare = |authority: &'_ [u8]| -> Vec<u8> {
-        let bare = authority.strip_suffix(default_port).or_else(|| authority.strip_suffix(b":"));
+        let bare = authority
+            .strip_suffix(default_port)
+            .or_else(|| authority.strip_suffix(b":"));
         bare.unwrap_or(authority).to_ascii_lowercase()
     };
-    !rest.is_empty() && request.header("host").is_some_and(|host| bare(host) == bare(rest))
+    !rest.is_empty()
+        && request
+            .header("host")
+            .is_some_and(|host| bare(host) == bare(rest))
 }

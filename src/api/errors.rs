@@ -107,16 +107,29 @@ impl From<AccountError> for Problem {
 }
 
 /// What proxies append to a strong tag when they compress: Apache, Caddy and Jetty.
-const TAG_SUFFIXES: [&[u8]; 8] =
-    [b"-gzip", b";gzip", b"--gzip", b"-br", b";br", b"-zstd", b"-deflate", b"-df"];
+const TAG_SUFFIXES: [&[u8]; 8] = [
+    b"-gzip",
+    b";gzip",
+    b"--gzip",
+    b"-br",
+    b";br",
+    b"-zstd",
+    b"-deflate",
+    b"-df",
+];
 
 /// A precondition that fails for as long as a proxy changes the tags of answers: reading again
 /// brings the same tag. `None` where the tags are as this service sends them.
 pub(super) fn altered_tag(request: &Request<'_>) -> Option<Problem> {
-    let Some(Named::Tags(tags)) = request.preconditions().named_if_match() else { return None };
+    let Some(Named::Tags(tags)) = request.preconditions().named_if_match() else {
+        return None;
+    };
     let inner = |tag: &EntityTag<'_>| tag.opaque[1..tag.opaque.len() - 1].to_vec();
-    let is_coded =
-        |tag: &EntityTag<'_>| TAG_SUFFIXES.iter().any(|suffix| inner(tag).ends_with(suffix));
+    let is_coded = |tag: &EntityTag<'_>| {
+        TAG_SUFFIXES
+            .iter()
+            .any(|suffix| inner(tag).ends_with(suffix))
+    };
     let how = match tags.iter().find(|tag| tag.weak || is_coded(tag))? {
         tag if tag.weak => "weak (W/\"...\"), which never matches",
         _ => "not one of this service's own, but has a coding at its end",
@@ -268,7 +281,10 @@ mod tests {
 
     #[test]
     fn each_failure_has_its_answer_and_shows_no_cause() {
-        let too_many = StoreError::TooMany { what: "journal entries", limit: 3 };
+        let too_many = StoreError::TooMany {
+            what: "journal entries",
+            limit: 3,
+        };
         for (error, status, code) in [
             (StoreError::EmailTaken, 400, "email_taken"),
             (StoreError::NoSuchUser, 401, "token_invalid"),
@@ -281,7 +297,11 @@ mod tests {
             (StoreError::Unavailable("disk /x is full".into()), 503, "store_unavailable"),
             (StoreError::Damaged("a date"), 500, "internal_error"),
             (
-                StoreError::NewerRow { what: "watch lists", found: 2, known: 1 },
+                StoreError::NewerRow {
+                    what: "watch lists",
+                    found: 2,
+                    known: 1,
+                },
                 500,
                 "internal_error",
             ),

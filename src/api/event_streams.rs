@@ -58,7 +58,11 @@ impl EventStreams {
     ) -> bool {
         // The number of the published document, not the counter, which is ahead for a moment. A
         // walk in that moment would send the previous state.
-        let states = self.snapshot.load().as_ref().map_or(0, |current| current.number() + 1);
+        let states = self
+            .snapshot
+            .load()
+            .as_ref()
+            .map_or(0, |current| current.number() + 1);
         let [common, others] = &self.shown_states;
         if due.common && common.swap(states, Ordering::Relaxed) != states {
             wake(Group::COMMON);

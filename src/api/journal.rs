@@ -33,8 +33,15 @@ const TAGS_MAX: usize = 20;
 pub(super) const TAG_CHARS_MAX: usize = 40;
 
 /// Large enough for any trade in rupees or units, and exact in the decimal type.
-const PRICE: Amount = Amount { zero: true, whole_digits: 12, places: 6 };
-const QUANTITY: Amount = Amount { zero: false, ..PRICE };
+const PRICE: Amount = Amount {
+    zero: true,
+    whole_digits: 12,
+    places: 6,
+};
+const QUANTITY: Amount = Amount {
+    zero: false,
+    ..PRICE
+};
 
 /// Earliest trading date. Catches a mistyped century.
 const FIRST_DATE: Date = jiff::civil::date(1990, 1, 1);
@@ -77,11 +84,17 @@ pub(super) fn add(state: &State, call: &Call<'_>, response: &mut Response<'_>) -
         None
     } else {
         let (after, limit) = page_of(call)?;
-        Some(ExpectedPage { after, limit, expected })
+        Some(ExpectedPage {
+            after,
+            limit,
+            expected,
+        })
     };
     state.admit_write(call.caller())?;
     let user = call.caller().id;
-    let entry = state.store.add_entry(user, fields, now.as_millisecond(), page)?;
+    let entry = state
+        .store
+        .add_entry(user, fields, now.as_millisecond(), page)?;
     values::write(response.body(), &entry_view(&entry));
     let location = format!("/api/journal/{}", entry.id);
     let etag = etag_of(&entry.revision());
@@ -109,7 +122,9 @@ pub(super) fn replace(state: &State, call: &Call<'_>, response: &mut Response<'_
     let entry = entry_id(call);
     let now_ms = now.as_millisecond();
     state.admit_write(call.caller())?;
-    let replaced = state.store.replace_entry(user, entry, fields, now_ms, expected)?;
+    let replaced = state
+        .store
+        .replace_entry(user, entry, fields, now_ms, expected)?;
     let entry = replaced.ok_or_else(entry_not_found)?;
     reply_with(200, &entry_view(&entry), response);
     Ok(())
@@ -120,10 +135,19 @@ pub(super) fn delete(state: &State, call: &Call<'_>, response: &mut Response<'_>
     let user = call.caller().id;
     let entry = entry_id(call);
     state.admit_write(call.caller())?;
-    if !state.store.delete_entry(user, entry, expected(call.request))? {
+    if !state
+        .store
+        .delete_entry(user, entry, expected(call.request))?
+    {
         return Err(entry_not_found());
     }
-    reply_with(200, &Message { message: "The journal entry has been deleted." }, response);
+    reply_with(
+        200,
+        &Message {
+            message: "The journal entry has been deleted.",
+        },
+        response,
+    );
     Ok(())
 }
 
@@ -165,7 +189,10 @@ fn read(mut fields: Fields<'_>, now: Timestamp) -> Result<JournalFields, Problem
     if parsed_side.is_none() && !side.is_empty() {
         fields.fault("side", "Either buy or sell.");
     }
-    if strategy.as_deref().is_some_and(|text| text.chars().any(char::is_control)) {
+    if strategy
+        .as_deref()
+        .is_some_and(|text| text.chars().any(char::is_control))
+    {
         fields.fault("strategy", "No control characters.");
     }
     let in_notes = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
@@ -186,13 +213,24 @@ fn read(mut fields: Fields<'_>, now: Timestamp) -> Result<JournalFields, Problem
     let given = |text: &String| !text.is_empty();
     let strategy = strategy.filter(given);
     let notes = notes.filter(given);
-    Ok(JournalFields { traded_on, symbol, side, quantity, price, fees, strategy, notes, tags })
+    Ok(JournalFields {
+        traded_on,
+        symbol,
+        side,
+        quantity,
+        price,
+        fees,
+        strategy,
+        notes,
+        tags,
+    })
 }
 
 /// A ticker with or without its exchange: `NSE:M&M`, `NIFTY 26NOV 25000 CE`.
 fn is_symbol(text: &str) -> bool {
     let of_symbol = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || "&-._:".contains(c);
-    text.split(' ').all(|word| !word.is_empty() && word.chars().all(of_symbol))
+    text.split(' ')
+        .all(|word| !word.is_empty() && word.chars().all(of_symbol))
 }
 
 /// An entry as clients see it. The user's numbers are not rounded.

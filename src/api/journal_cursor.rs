@@ -23,7 +23,9 @@ pub(super) fn open(user: AccountId, text: &str) -> Option<JournalCursor> {
     let (days, id) = position.split_first_chunk::<4>()?;
     let days = i32::from_be_bytes(*days);
     let id = i64::from_be_bytes(id.try_into().ok()?);
-    let traded_on = Date::ZERO.checked_add(Span::new().try_days(days).ok()?).ok()?;
+    let traded_on = Date::ZERO
+        .checked_add(Span::new().try_days(days).ok()?)
+        .ok()?;
     Some(JournalCursor { traded_on, id })
 }
 
@@ -40,10 +42,16 @@ mod tests {
 
     #[test]
     fn a_cursor_is_valid_only_unchanged_and_for_its_user() {
-        let position = JournalCursor { traded_on: date(2026, 11, 20), id: i64::MAX };
+        let position = JournalCursor {
+            traded_on: date(2026, 11, 20),
+            id: i64::MAX,
+        };
         let text = seal(AccountId(1), position);
         assert_eq!(open(AccountId(1), &text), Some(position));
-        let oldest = JournalCursor { traded_on: date(1990, 1, 1), id: 1 };
+        let oldest = JournalCursor {
+            traded_on: date(1990, 1, 1),
+            id: 1,
+        };
         assert_eq!(open(AccountId(1), &seal(AccountId(1), oldest)), Some(oldest));
         assert_eq!(open(AccountId(2), &text), None, "another's");
         for at in 0..text.len() {
@@ -52,7 +60,16 @@ mod tests {
             let forged = String::from_utf8(forged).unwrap();
             assert_eq!(open(AccountId(1), &forged), None, "{forged}");
         }
-        for bad in ["", "A", "====", "....", "é", &text[1..], &text.repeat(2), &"A".repeat(27)] {
+        for bad in [
+            "",
+            "A",
+            "====",
+            "....",
+            "é",
+            &text[1..],
+            &text.repeat(2),
+            &"A".repeat(27),
+        ] {
             assert_eq!(open(AccountId(1), bad), None, "{bad}");
         }
     }
@@ -60,7 +77,10 @@ mod tests {
     /// A cursor from another version or machine is valid here, since the format never changes.
     #[test]
     fn a_cursor_of_an_older_version_is_valid() {
-        let position = JournalCursor { traded_on: date(2026, 11, 20), id: 42 };
+        let position = JournalCursor {
+            traded_on: date(2026, 11, 20),
+            id: 42,
+        };
         assert_eq!(seal(AccountId(7), position), "AAtL0QAAAAAAAAAqI73okUjV8n8");
     }
 }

@@ -80,7 +80,9 @@ impl Filters {
     }
 
     fn is_of_symbol(&self, entry: &JournalEntry) -> bool {
-        self.symbol.as_deref().is_none_or(|part| entry.fields.symbol.contains(part))
+        self.symbol
+            .as_deref()
+            .is_none_or(|part| entry.fields.symbol.contains(part))
     }
 
     fn is_in_time(&self, entry: &JournalEntry) -> bool {
@@ -90,7 +92,10 @@ impl Filters {
 
     fn is_marked(&self, entry: &JournalEntry) -> bool {
         let strategy = folded(entry.fields.strategy.as_deref().unwrap_or_default());
-        let named = self.strategy.as_deref().is_none_or(|wanted| strategy == wanted);
+        let named = self
+            .strategy
+            .as_deref()
+            .is_none_or(|wanted| strategy == wanted);
         let tags = &entry.fields.tags;
         let tagged = |wanted: &str| tags.iter().any(|tag| folded(tag) == wanted);
         named && self.tag.as_deref().is_none_or(tagged)
@@ -108,7 +113,10 @@ fn folded(text: &str) -> String {
 
 fn text(query: &[u8], name: &'static str, chars_max: usize) -> Result<Option<String>, Problem> {
     let found = one(query, name)?.map(|text| text.trim().to_owned());
-    if found.as_ref().is_some_and(|text| text.chars().count() > chars_max) {
+    if found
+        .as_ref()
+        .is_some_and(|text| text.chars().count() > chars_max)
+    {
         return Err(invalid(name, format!("At most {chars_max} characters.")));
     }
     Ok(found.filter(|text| !text.is_empty()))
@@ -117,7 +125,10 @@ fn text(query: &[u8], name: &'static str, chars_max: usize) -> Result<Option<Str
 /// A limit of the dates. Unlike an empty search text, an empty date is an error.
 fn date(query: &[u8], name: &'static str) -> Result<Option<Date>, Problem> {
     parameter(query, name, "A date, YYYY-MM-DD.", |text| {
-        text.trim().parse().ok().filter(|_| text.trim().len() == DATE_CHARS)
+        text.trim()
+            .parse()
+            .ok()
+            .filter(|_| text.trim().len() == DATE_CHARS)
     })
 }
 
@@ -135,10 +146,15 @@ fn found(
     };
     let mut rest = kept.iter().filter(comes_after);
     let page: Vec<_> = rest.by_ref().take(limit).collect();
-    let next = page
-        .last()
-        .filter(|_| rest.next().is_some())
-        .map(|last| seal(user, JournalCursor { traded_on: last.fields.traded_on, id: last.id }));
+    let next = page.last().filter(|_| rest.next().is_some()).map(|last| {
+        seal(
+            user,
+            JournalCursor {
+                traded_on: last.fields.traded_on,
+                id: last.id,
+            },
+        )
+    });
     values::to_vec(&FoundEntries {
         entries: page.into_iter().map(|entry| entry_view(entry)).collect(),
         next_cursor: next,
@@ -167,8 +183,13 @@ fn summary(entries: &[JournalEntry], filters: &Filters, kept: &[&JournalEntry]) 
         closed_pairs: counted.len(),
         wins,
         win_rate: (!counted.is_empty()).then(|| Share::of(share)),
-        realised: realised(&trades, &counted).filter(|_| !counted.is_empty()).map(Money),
-        fees: sum(kept.iter().map(|entry| Some(entry.fields.fees.unwrap_or_default()))).map(Money),
+        realised: realised(&trades, &counted)
+            .filter(|_| !counted.is_empty())
+            .map(Money),
+        fees: sum(kept
+            .iter()
+            .map(|entry| Some(entry.fields.fees.unwrap_or_default())))
+        .map(Money),
     }
 }
 

@@ -23,7 +23,12 @@ fn a_complete_entry_is_read_and_written_exactly() {
     let fields = read_body(WHOLE).unwrap();
     assert_eq!(fields.side, Side::Buy);
     let mut out = Vec::new();
-    let entry = JournalEntry { id: 7, fields, created_ms: 0, updated_ms: 1_000 };
+    let entry = JournalEntry {
+        id: 7,
+        fields,
+        created_ms: 0,
+        updated_ms: 1_000,
+    };
     crate::views::values::write(&mut out, &entry_view(&entry));
     assert_eq!(
         String::from_utf8(out).unwrap(),
@@ -76,7 +81,10 @@ fn read_with(name: &str, value: &str) -> Result<JournalFields, Problem> {
     ];
     members.retain(|(key, _)| *key != name);
     members.push((name, value));
-    let members: Vec<_> = members.iter().map(|(k, v)| format!("\"{k}\":{v}")).collect();
+    let members: Vec<_> = members
+        .iter()
+        .map(|(k, v)| format!("\"{k}\":{v}"))
+        .collect();
     read_body(&format!("{{{}}}", members.join(",")))
 }
 

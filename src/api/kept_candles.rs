@@ -70,7 +70,12 @@ impl LookUps {
         let map = map.lock();
         let hits = self.hits.value();
         let misses = self.misses.value();
-        KeptStats { entries: map.values().count(), hits, misses, evictions: map.evicted() }
+        KeptStats {
+            entries: map.values().count(),
+            hits,
+            misses,
+            evictions: map.evicted(),
+        }
     }
 }
 
@@ -112,7 +117,13 @@ impl Default for KeptCandles {
         let symbols = Mutex::new(BoundedMap::evicting_in_batches(SYMBOLS_MAX));
         let compressed = Mutex::new(BoundedMap::evicting_in_batches(COMPRESSED_MAX));
         let (uses, counts, reads) = Default::default();
-        Self { symbols, compressed, uses, counts, reads }
+        Self {
+            symbols,
+            compressed,
+            uses,
+            counts,
+            reads,
+        }
     }
 }
 
@@ -144,8 +155,15 @@ impl KeptCandles {
         document: Option<Arc<CandlesDocument>>,
         now_mono_ms: u64,
     ) {
-        let life_ms = if document.is_some() { LIFE_MS } else { ABSENT_LIFE_MS };
-        let entry = Entry { document, until_mono_ms: now_mono_ms + life_ms };
+        let life_ms = if document.is_some() {
+            LIFE_MS
+        } else {
+            ABSENT_LIFE_MS
+        };
+        let entry = Entry {
+            document,
+            until_mono_ms: now_mono_ms + life_ms,
+        };
         // Evicted first: symbols without candles, then those read longest ago.
         let worth = |entry: &Entry| Some((entry.document.is_some(), entry.until_mono_ms));
         self.symbols.lock().insert(symbol.clone(), entry, worth);
@@ -172,21 +190,31 @@ impl KeptCandles {
 
     pub(super) fn keep_compressed(&self, symbol: &Symbol, count: usize, variants: &Arc<Variants>) {
         let used = self.uses.fetch_add(1, Ordering::Relaxed);
-        let kept = Compressed { variants: Arc::clone(variants), used };
+        let kept = Compressed {
+            variants: Arc::clone(variants),
+            used,
+        };
         // Evicted first: those used longest ago.
         let worth = |kept: &Compressed| Some(kept.used);
-        self.compressed.lock().insert((symbol.clone(), count), kept, worth);
+        self.compressed
+            .lock()
+            .insert((symbol.clone(), count), kept, worth);
     }
 
     /// Statistics of the candles by symbol, and of the compressed documents.
     pub(crate) fn stats(&self) -> [KeptStats; 2] {
         let [plain, compressed] = &self.counts;
-        [plain.stats(&self.symbols), compressed.stats(&self.compressed)]
+        [
+            plain.stats(&self.symbols),
+            compressed.stats(&self.compressed),
+        ]
     }
 
     pub(super) fn permit(&self) -> Option<Permit> {
         let count = |reads: usize| (reads < READS_MAX).then_some(reads + 1);
-        let counted = self.reads.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count);
+        let counted = self
+            .reads
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, count);
         counted.ok().map(|_| Permit(Arc::clone(&self.reads)))
     }
 }
@@ -224,7 +252,9 @@ mod tests {
             Found::Absent(permit) => permit,
             _ => panic!("nothing is kept"),
         };
-        let mut permits: Vec<_> = (0..READS_MAX).map(|number| permit(number).unwrap()).collect();
+        let mut permits: Vec<_> = (0..READS_MAX)
+            .map(|number| permit(number).unwrap())
+            .collect();
         assert!(permit(100).is_none());
         permits.pop();
         assert!(permit(100).is_some());

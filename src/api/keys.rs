@@ -57,10 +57,21 @@ pub(super) fn make(state: &State, call: &Call<'_>, response: &mut Response<'_>) 
             return Err(Problem::precondition_failed());
         }
     }
-    let new = NewKey { name, scopes, expires_ms };
+    let new = NewKey {
+        name,
+        scopes,
+        expires_ms,
+    };
     let client = call.request.client_address();
     let (key, text) = state.auth.make_key(call.caller(), new, password, client)?;
-    reply_with(201, &NewApiKey { key: &text, about: of(&key) }, response);
+    reply_with(
+        201,
+        &NewApiKey {
+            key: &text,
+            about: of(&key),
+        },
+        response,
+    );
     Ok(())
 }
 
@@ -80,8 +91,10 @@ pub(super) fn revoke(state: &State, call: &Call<'_>, response: &mut Response<'_>
 fn scopes(fields: &mut Fields<'_>) -> Scopes {
     const NAME: &str = "scopes";
     let words = fields.texts(NAME, Scope::ALL.len(), NAME_CHARS_MAX);
-    let known: Option<Vec<Scope>> =
-        words.iter().map(|word| <Scope as Words>::parse(word)).collect();
+    let known: Option<Vec<Scope>> = words
+        .iter()
+        .map(|word| <Scope as Words>::parse(word))
+        .collect();
     let scopes: Scopes = known.iter().flatten().copied().collect();
     if known.is_none() {
         let all = Scope::ALL.map(Scope::as_str).join(", ");
@@ -95,7 +108,9 @@ fn scopes(fields: &mut Fields<'_>) -> Scopes {
 }
 
 fn view(keys: &[StoredKey]) -> ApiKeys<'_> {
-    ApiKeys { keys: keys.iter().map(of).collect() }
+    ApiKeys {
+        keys: keys.iter().map(of).collect(),
+    }
 }
 
 pub(super) fn of(key: &StoredKey) -> ApiKey<'_> {

@@ -14,7 +14,11 @@ use crate::http::document::coding::etag;
 /// Never waits: prices that are missing are asked for and come later. The first request in a minute
 /// makes its own document.
 pub(crate) fn read(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
-    let listing = if switch(call.query(), "all")? { Listing::All } else { Listing::Most };
+    let listing = if switch(call.query(), "all")? {
+        Listing::All
+    } else {
+        Listing::Most
+    };
     if send_published(state.movers.of(listing).asked_for(), call, response)? {
         return Ok(());
     }

@@ -245,7 +245,9 @@ fn json_of(schema: &str) -> Value {
 /// does not come with every such response.
 fn headers<'a>(names: impl Iterator<Item = &'a str>) -> Map<String, Value> {
     let reference = |name: &str| json!({"$ref": format!("#/components/headers/{name}")});
-    names.map(|name| (name.trim_start_matches("May-").to_owned(), reference(name))).collect()
+    names
+        .map(|name| (name.trim_start_matches("May-").to_owned(), reference(name)))
+        .collect()
 }
 
 impl Operations {
@@ -256,8 +258,15 @@ impl Operations {
         operation: Operation,
         shared: &mut Map<String, Value>,
     ) -> Map<String, Value> {
-        let Reply { status, description, schema, headers: names } = &operation.reply;
-        let names = ["Cache-Control"].into_iter().chain(names.iter().map(String::as_str));
+        let Reply {
+            status,
+            description,
+            schema,
+            headers: names,
+        } = &operation.reply;
+        let names = ["Cache-Control"]
+            .into_iter()
+            .chain(names.iter().map(String::as_str));
         let mut success = json!({"description": description, "headers": headers(names)});
         if let Some(schema) = schema {
             success["content"] = json_of(schema);
@@ -265,12 +274,21 @@ impl Operations {
         let mut responses = Map::from_iter([(status.to_string(), success)]);
         if route.method == Method::Get {
             let tagged = operation.reply.headers.iter().any(|name| name == "ETag");
-            let name = if tagged { "NotModified" } else { "NotModifiedUntagged" };
+            let name = if tagged {
+                "NotModified"
+            } else {
+                "NotModifiedUntagged"
+            };
             let reference = format!("#/components/responses/{name}");
             responses.insert("304".into(), json!({"$ref": reference}));
         }
         let mut refusals = common_refusals(route, &operation);
-        let is_own = |status| operation.refusals.iter().any(|own| self.status(own) == status);
+        let is_own = |status| {
+            operation
+                .refusals
+                .iter()
+                .any(|own| self.status(own) == status)
+        };
         refusals.retain(|common| !is_own(self.status(common)));
         refusals.extend(operation.refusals);
         refusals.sort_by_key(|refused| self.status(refused));
@@ -302,7 +320,12 @@ impl Operations {
     fn refusal(&self, refusal: &Refusal) -> Value {
         let Refusal { status, codes, .. } = refusal;
         let usual = &self.statuses[status];
-        let names = refusal.headers.as_ref().unwrap_or(&usual.headers).iter().map(String::as_str);
+        let names = refusal
+            .headers
+            .as_ref()
+            .unwrap_or(&usual.headers)
+            .iter()
+            .map(String::as_str);
         json!({
             "description": refusal.description.as_ref().unwrap_or(&usual.description),
             "headers": headers(["X-Request-Id", "Cache-Control"].into_iter().chain(names)),
@@ -326,7 +349,10 @@ fn common_refusals(route: &Route, operation: &Operation) -> Vec<Refused> {
     if operation.body.is_some() {
         names.extend(["BodyTooLarge", "UnsupportedMediaType"]);
     }
-    names.into_iter().map(|name| Refused::Shared(name.to_owned())).collect()
+    names
+        .into_iter()
+        .map(|name| Refused::Shared(name.to_owned()))
+        .collect()
 }
 
 /// Sets `members` in an object; objects within it are merged in turn.
@@ -346,7 +372,10 @@ fn the_openapi_file_equals_what_routes_and_views_generate() {
         std::fs::write(FILE, &made).unwrap();
     }
     let kept = std::fs::read_to_string(FILE).unwrap();
-    let differs = kept.lines().zip(made.lines()).position(|(kept, made)| kept != made);
+    let differs = kept
+        .lines()
+        .zip(made.lines())
+        .position(|(kept, made)| kept != made);
     assert!(kept == made, "openapi.json is old from line {differs:?}; run with {BLESS}=1");
 }
 
@@ -377,7 +406,11 @@ fn put(out: &mut String, value: &Value, depth: usize, column: usize) {
         return;
     }
     let indent = "  ".repeat(depth + 1);
-    let (open, close) = if value.is_object() { ('{', '}') } else { ('[', ']') };
+    let (open, close) = if value.is_object() {
+        ('{', '}')
+    } else {
+        ('[', ']')
+    };
     out.push(open);
     let mut first = true;
     let mut begin = |out: &mut String, name: &str| {
@@ -410,7 +443,9 @@ fn put(out: &mut String, value: &Value, depth: usize, column: usize) {
 fn on_one_line(value: &Value) -> String {
     match value {
         Value::Object(members) => {
-            let members = members.iter().map(|(name, v)| format!("\"{name}\": {}", on_one_line(v)));
+            let members = members
+                .iter()
+                .map(|(name, v)| format!("\"{name}\": {}", on_one_line(v)));
             format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
         }
         Value::Array(items) => {
@@ -434,8 +469,14 @@ const PARTS: [(&str, &str); 5] = [
 ];
 
 /// Order of a schema's members in the file.
-const ORDER: [&str; 6] =
-    ["type", "description", "allOf", "required", "properties", "additionalProperties"];
+const ORDER: [&str; 6] = [
+    "type",
+    "description",
+    "allOf",
+    "required",
+    "properties",
+    "additionalProperties",
+];
 
 /// The members that the answers to both syncs have, without each broker's own counts.
 #[derive(JsonSchema)]
@@ -508,7 +549,9 @@ fn of_views() -> Map<String, Value> {
     for (names, member, keywords) in bounds() {
         for name in names {
             let schema = &mut schemas.get_mut(*name).expect(name)["properties"][member];
-            let Value::Object(schema) = schema else { panic!("{name} has no {member}") };
+            let Value::Object(schema) = schema else {
+                panic!("{name} has no {member}")
+            };
             schema.extend(keywords.as_object().unwrap().clone());
         }
     }
@@ -601,9 +644,23 @@ fn bounds_of_values() -> Vec<Bound> {
         (&["LoggedIn"], "token_type", json!({"const": "Bearer"})),
         (&["LoggedIn"], "expires_in", json!({"const": TOKEN_LIFE_S})),
         (&["SessionState"], "registration", json!({"enum": ["open", "closed"]})),
-        (&["User", "SessionUser", "ExportedUser", "Watchlist", "JournalEntry"], "id", id()),
+        (
+            &[
+                "User",
+                "SessionUser",
+                "ExportedUser",
+                "Watchlist",
+                "JournalEntry",
+            ],
+            "id",
+            id(),
+        ),
         (&["ApiKey", "NewApiKey"], "id", json!({"pattern": "^[0-9A-Za-z]{11}$"})),
-        (&["NewApiKey"], "key", json!({"pattern": "^bhav_[0-9A-Za-z]{11}_[0-9A-Za-z]{49}$"})),
+        (
+            &["NewApiKey"],
+            "key",
+            json!({"pattern": "^bhav_[0-9A-Za-z]{11}_[0-9A-Za-z]{49}$"}),
+        ),
         (&["Watchlists"], "revision", json!({"pattern": "^[0-9a-f]{24}$"})),
         (&["JournalEntry"], "side", json!({"enum": Side::ALL})),
     ]
@@ -612,9 +669,14 @@ fn bounds_of_values() -> Vec<Bound> {
 /// Removes what is of no use to a client: widths of integers, line breaks in descriptions, and null
 /// for members that are left out instead.
 fn plain(schema: &mut Value) {
-    let Value::Object(members) = schema else { return };
+    let Value::Object(members) = schema else {
+        return;
+    };
     let widths = ["uint", "int", "double", "float"];
-    let format = members.get("format").and_then(Value::as_str).unwrap_or_default();
+    let format = members
+        .get("format")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     if widths.iter().any(|width| format.starts_with(width)) {
         members.shift_remove("format");
     }
@@ -625,7 +687,9 @@ fn plain(schema: &mut Value) {
     }
     let required = members.get("required").cloned().unwrap_or_default();
     let is_required = |name: &String| {
-        required.as_array().is_some_and(|names| names.iter().any(|known| known == name))
+        required
+            .as_array()
+            .is_some_and(|names| names.iter().any(|known| known == name))
     };
     if let Some(Value::Object(properties)) = members.get_mut("properties") {
         let absent = properties.iter_mut().filter(|(name, _)| !is_required(name));
@@ -648,7 +712,9 @@ fn each_schema(members: &mut Map<String, Value>, visit: fn(&mut Value)) {
 }
 
 fn never_null(schema: &mut Value) {
-    let Value::Object(members) = schema else { return };
+    let Value::Object(members) = schema else {
+        return;
+    };
     if let Some(Value::Array(kinds)) = members.get_mut("type") {
         kinds.retain(|kind| kind != "null");
         if let [only] = &mut kinds[..] {
@@ -665,7 +731,9 @@ fn never_null(schema: &mut Value) {
 
 /// Replaces the members of `part` by a reference to it.
 fn share(whole: &mut Value, part: &str, of_part: &Value) {
-    let Value::Object(members) = whole else { return };
+    let Value::Object(members) = whole else {
+        return;
+    };
     let mut rest = Map::from_iter([("type".into(), "object".into())]);
     let is_of_part = |name: &str| of_part["properties"].get(name).is_some();
     if let Some(Value::Array(mut names)) = members.shift_remove("required") {
@@ -689,7 +757,9 @@ fn share(whole: &mut Value, part: &str, of_part: &Value) {
 
 /// Declares that there are no members but those described.
 fn close(schema: &mut Value) {
-    let Value::Object(members) = schema else { return };
+    let Value::Object(members) = schema else {
+        return;
+    };
     if members.contains_key("properties") {
         members.insert("additionalProperties".into(), false.into());
     } else if members.contains_key("allOf") {
@@ -698,7 +768,9 @@ fn close(schema: &mut Value) {
 }
 
 fn order(schema: &mut Value) {
-    let Value::Object(members) = schema else { return };
+    let Value::Object(members) = schema else {
+        return;
+    };
     for name in ORDER {
         if let Some(member) = members.shift_remove(name) {
             members.insert(name.into(), member);

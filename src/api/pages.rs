@@ -41,7 +41,10 @@ impl Place {
     /// The page that says to a person that there is nothing at a path; `None` for programs.
     pub(super) fn missing(state: &State, path: &[u8], request: &Request<'_>) -> Option<Self> {
         let is_read = matches!(request.method(), Method::Get | Method::Head);
-        let page = state.site.filter(|_| is_read && request.wants_page())?.missing(path)?;
+        let page = state
+            .site
+            .filter(|_| is_read && request.wants_page())?
+            .missing(path)?;
         Some(Self::Missing(page))
     }
 
@@ -95,7 +98,9 @@ impl Place {
 fn redirect(request: &Request<'_>, response: &mut Response<'_>) -> Handled {
     let nothing = || Problem::new(404, "not_found", "There is nothing at this path.");
     let page = page_without_slash(request.path()).ok_or_else(nothing)?;
-    let query = request.query().map(|query| format!("?{}", String::from_utf8_lossy(query)));
+    let query = request
+        .query()
+        .map(|query| format!("?{}", String::from_utf8_lossy(query)));
     let location = format!("{page}{}", query.unwrap_or_default());
     response.body();
     response.send(308, "", &[("Location", &location), ("Cache-Control", "no-cache")]);

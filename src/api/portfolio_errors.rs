@@ -108,7 +108,12 @@ mod tests {
 
     #[test]
     fn an_id_is_told_by_its_first_and_last_letter_alone() {
-        for (id, expected) in [("ZX0042", "Z***2"), ("ABC", "A***C"), ("AB", "***"), ("", "***")] {
+        for (id, expected) in [
+            ("ZX0042", "Z***2"),
+            ("ABC", "A***C"),
+            ("AB", "***"),
+            ("", "***"),
+        ] {
             assert_eq!(masked(id), expected, "{id}");
         }
     }

@@ -10,7 +10,10 @@ use crate::http::message::request::decoded_escape;
 /// The raw values of every parameter called `name`, in order.
 pub(super) fn values<'a>(query: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     query.split(|byte| *byte == b'&').filter_map(move |pair| {
-        let at = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
+        let at = pair
+            .iter()
+            .position(|byte| *byte == b'=')
+            .unwrap_or(pair.len());
         is_named(&pair[..at], name).then(|| pair.get(at + 1..).unwrap_or_default())
     })
 }
@@ -30,7 +33,9 @@ pub(crate) const ONCE: &str = "Give it once, and well encoded.";
 /// The decoded value of a parameter that may be there once; `None` if it is absent.
 pub(super) fn once(query: &[u8], name: &[u8]) -> Result<Option<String>, NotOnce> {
     let mut found = values(query, name);
-    let Some(raw) = found.next() else { return Ok(None) };
+    let Some(raw) = found.next() else {
+        return Ok(None);
+    };
     let decoded: Option<Vec<u8>> = Decoded(raw).map(Result::ok).collect();
     let text = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
     match (text, found.next()) {
@@ -58,7 +63,9 @@ pub(super) fn parameter<T>(
     expected: impl Into<Cow<'static, str>>,
     read: impl FnOnce(&str) -> Option<T>,
 ) -> Result<Option<T>, Problem> {
-    let Some(text) = one(query, name)? else { return Ok(None) };
+    let Some(text) = one(query, name)? else {
+        return Ok(None);
+    };
     read(&text).map(Some).ok_or_else(|| invalid(name, expected))
 }
 
@@ -77,7 +84,9 @@ pub(super) fn whole<N: FromStr + PartialOrd>(
 ) -> impl Fn(&str) -> Option<N> {
     move |text| {
         let plain = text.bytes().all(|byte| byte.is_ascii_digit());
-        text.parse().ok().filter(|number| plain && allowed.contains(number))
+        text.parse()
+            .ok()
+            .filter(|number| plain && allowed.contains(number))
     }
 }
 
@@ -139,9 +148,13 @@ mod tests {
     #[test]
     fn whole_numbers_are_digits_within_their_range() {
         let days = whole(1..=365_u16);
-        for (text, expected) in
-            [("1", Some(1)), ("365", Some(365)), ("030", Some(30)), ("0", None), ("366", None)]
-        {
+        for (text, expected) in [
+            ("1", Some(1)),
+            ("365", Some(365)),
+            ("030", Some(30)),
+            ("0", None),
+            ("366", None),
+        ] {
             assert_eq!(days(text), expected, "{text}");
         }
         for bad in ["", "-1", "+1", "1.0", "ten", " 7", "99999999999"] {

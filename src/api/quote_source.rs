@@ -29,10 +29,15 @@ pub(super) struct Fetchable {
 impl Fetchable {
     pub(super) fn among(instruments: &ArcSwap<InstrumentList>, missing: &[Symbol]) -> Self {
         let list = instruments.load_full();
-        let (listed, unlisted): (Vec<Symbol>, Vec<Symbol>) =
-            missing.iter().cloned().partition(|symbol| list.contains(symbol.as_str()));
+        let (listed, unlisted): (Vec<Symbol>, Vec<Symbol>) = missing
+            .iter()
+            .cloned()
+            .partition(|symbol| list.contains(symbol.as_str()));
         // No list is complete: the embedded one has large shares only, and of broker A's a row may
         // be broken. What it lacks is tried within a small budget.
-        Self { listed, probed: unlisted }
+        Self {
+            listed,
+            probed: unlisted,
+        }
     }
 }

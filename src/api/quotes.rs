@@ -137,7 +137,10 @@ fn fetch(state: &State, client: Option<IpAddr>, missing: &[Symbol]) -> bool {
             }
         };
     let tried = probed.is_empty()
-        || state.pending.join_unlisted(client, &probed).is_some_and(|wait| park(wait, left_ms()));
+        || state
+            .pending
+            .join_unlisted(client, &probed)
+            .is_some_and(|wait| park(wait, left_ms()));
     !(settled && tried)
 }
 
@@ -156,7 +159,11 @@ fn unavailable(answer_in_ms: u64) -> Problem {
 }
 
 fn park(wait: Wait, wait_ms: u64) -> bool {
-    if wait_ms == 0 { wait.is_settled() } else { wait.until(wait_ms) }
+    if wait_ms == 0 {
+        wait.is_settled()
+    } else {
+        wait.until(wait_ms)
+    }
 }
 
 #[cfg(test)]
@@ -165,12 +172,16 @@ mod tests {
 
     #[test]
     fn an_unavailable_answer_names_the_time_to_retry() {
-        for (answer_in_ms, retry_after, said) in
-            [(0, "5", "no source has answered."), (1_001, "2", "before 2 s have passed.")]
-        {
+        for (answer_in_ms, retry_after, said) in [
+            (0, "5", "no source has answered."),
+            (1_001, "2", "before 2 s have passed."),
+        ] {
             let problem = unavailable(answer_in_ms);
             assert!(problem.detail.ends_with(said), "{}", problem.detail);
-            let header = problem.headers.iter().find(|(name, _)| *name == "Retry-After");
+            let header = problem
+                .headers
+                .iter()
+                .find(|(name, _)| *name == "Retry-After");
             assert_eq!(header.map(|(_, value)| value.as_ref()), Some(retry_after));
         }
     }

@@ -19,7 +19,10 @@ pub(super) fn log_refusal(
 ) {
     let status = problem.status;
     let code = problem.code;
-    if !state.refusal_lines.admit(status, code, state.clock.monotonic_ms()) {
+    if !state
+        .refusal_lines
+        .admit(status, code, state.clock.monotonic_ms())
+    {
         return;
     }
     let method = request.method().as_str();

@@ -14,8 +14,10 @@ use crate::views::values;
 pub(super) const NO_STORE: (&str, &str) = ("Cache-Control", "no-store");
 
 /// Headers of stored data: the client may keep it and must revalidate it each time.
-pub(super) const KEPT: [(&str, &str); 2] =
-    [("Cache-Control", "private, no-cache"), ("Vary", "Authorization, Cookie")];
+pub(super) const KEPT: [(&str, &str); 2] = [
+    ("Cache-Control", "private, no-cache"),
+    ("Vary", "Authorization, Cookie"),
+];
 
 /// Sends `view` with `Cache-Control: no-store`.
 pub(super) fn reply_with(status: u16, view: &impl Serialize, response: &mut Response<'_>) {
@@ -44,7 +46,9 @@ pub(super) fn send_published(
 ) -> Result<bool, Problem> {
     let request = call.request;
     let published = slot.load();
-    let Some(published) = published.as_deref() else { return Ok(false) };
+    let Some(published) = published.as_deref() else {
+        return Ok(false);
+    };
     response.send_document(published.select(request.accept_encoding(), request.preconditions())?);
     Ok(true)
 }
@@ -56,5 +60,7 @@ pub(super) fn show(view: &impl Serialize, call: &Call<'_>, response: &mut Respon
 }
 
 /// Headers of an answer that a request makes in place of a published document.
-pub(super) const OF_ALL_CODINGS: [(&str, &str); 2] =
-    [("Cache-Control", CachePolicy::JSON.cache_control), ("Vary", CachePolicy::JSON.vary)];
+pub(super) const OF_ALL_CODINGS: [(&str, &str); 2] = [
+    ("Cache-Control", CachePolicy::JSON.cache_control),
+    ("Vary", CachePolicy::JSON.vary),
+];

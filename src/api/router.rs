@@ -50,7 +50,15 @@ impl Api {
                 if access == Access::Public && method == Method::Get && path_id.is_none() {
                     request.name_route(number);
                 }
-                self.run(number, &Call { request, caller, path_id }, response)
+                self.run(
+                    number,
+                    &Call {
+                        request,
+                        caller,
+                        path_id,
+                    },
+                    response,
+                )
             }
             Found::Path if method == Method::Options => {
                 self.options(&allowed_methods(path), request, response)
@@ -62,7 +70,11 @@ impl Api {
 
     fn expect_no_key_in_query(&self, request: &Request<'_>) -> Result<(), Problem> {
         if request.query().is_some_and(has_key) {
-            self.state.auth.api_keys.refused.increment(KeyRefusal::Query);
+            self.state
+                .auth
+                .api_keys
+                .refused
+                .increment(KeyRefusal::Query);
             return Err(errors::key_refused(KeyRefusal::Query));
         }
         Ok(())
@@ -75,12 +87,21 @@ impl Api {
     ) -> Result<(&'static Taking, Call<'r>), Problem> {
         self.expect_no_key_in_query(request)?;
         let (place, _) = found_for(request, request.path());
-        let Found::Route(number, path_id) = place else { return Err(Problem::internal()) };
+        let Found::Route(number, path_id) = place else {
+            return Err(Problem::internal());
+        };
         let route = &ROUTES[number];
         let taking = route.upload.as_ref().ok_or_else(Problem::internal)?;
         let caller = self.admitted(route, request)?;
         self.expect_change(route, request)?;
-        Ok((taking, Call { request, caller, path_id }))
+        Ok((
+            taking,
+            Call {
+                request,
+                caller,
+                path_id,
+            },
+        ))
     }
 
     /// Answers a path that is not a route: a page of the dashboard, or 404.
@@ -119,7 +140,9 @@ impl Api {
 
     /// Sends a refusal and logs it once, with the request id that the client sees.
     fn refuse(&self, problem: &Problem, request: &Request<'_>, response: &mut Response<'_>) {
-        let explained = (problem.status == 412).then(|| errors::altered_tag(request)).flatten();
+        let explained = (problem.status == 412)
+            .then(|| errors::altered_tag(request))
+            .flatten();
         let problem = explained.as_ref().unwrap_or(problem);
         let request_id = match self.is_shown_to_a_person(request) {
             true => response.problem_page(problem),
@@ -150,7 +173,11 @@ impl Api {
             Access::Key => return Err(errors::key_missing()),
             Access::User => {}
         }
-        let caller = self.state.auth.identify(request).map_err(errors::unidentified)?;
+        let caller = self
+            .state
+            .auth
+            .identify(request)
+            .map_err(errors::unidentified)?;
         if caller.by_cookie && !self.state.cors.load().trusts(request) {
             return Err(errors::cross_site(request, "A change by cookie"));
         }
@@ -192,7 +219,9 @@ impl Serve for Api {
     }
 
     fn refresh_streams(&self, due: Due, wake: &mut dyn FnMut(Group)) -> bool {
-        self.state.event_streams.refresh(self.state.quote_source(), due, wake)
+        self.state
+            .event_streams
+            .refresh(self.state.quote_source(), due, wake)
     }
 
     fn lines_for(&self, origin: Option<&[u8]>) -> Option<Arc<[u8]>> {
@@ -250,7 +279,15 @@ impl Serve for Api {
             // Nobody's, and without an API key: such a head is never known.
             Some(number) => {
                 response.is_of_kind(number + 1);
-                self.run(number, &Call { request, caller: None, path_id: None }, response)
+                self.run(
+                    number,
+                    &Call {
+                        request,
+                        caller: None,
+                        path_id: None,
+                    },
+                    response,
+                )
             }
             None => self.dispatch(request, response),
         };
@@ -266,7 +303,12 @@ fn has_key(query: &[u8]) -> bool {
     let may_be = memchr::memchr(b'_', query).is_some()
         || memchr::memchr_iter(b'%', query)
             .any(|at| matches!(query.get(at + 1..at + 3), Some([b'5', b'f' | b'F'])));
-    may_be && holds_key(&Decoded(query).map(Result::unwrap_or_default).collect::<Vec<u8>>())
+    may_be
+        && holds_key(
+            &Decoded(query)
+                .map(Result::unwrap_or_default)
+                .collect::<Vec<u8>>(),
+        )
 }
 
 /// The match of a method and path with the routes.
@@ -285,7 +327,9 @@ fn found_for(request: &Request<'_>, sent: &[u8]) -> (Found, Option<Vec<u8>>) {
     match found(method, sent) {
         Found::Nothing => {
             let normal = request.normal_path();
-            let place = normal.as_ref().map_or(Found::Nothing, |path| found(method, path));
+            let place = normal
+                .as_ref()
+                .map_or(Found::Nothing, |path| found(method, path));
             (place, normal)
         }
         place => (place, None),
@@ -330,8 +374,13 @@ const NAME_BYTES_MAX: usize = 64;
 
 /// The patterns of [`ROUTES`], in the same order.
 const PATTERNS: [Pattern; ROUTES.len()] = {
-    let mut patterns =
-        [const { Pattern { before: b"", after: None, id: IdForm::Number } }; ROUTES.len()];
+    let mut patterns = [const {
+        Pattern {
+            before: b"",
+            after: None,
+            id: IdForm::Number,
+        }
+    }; ROUTES.len()];
     let mut number = 0;
     while number < patterns.len() {
         patterns[number] = Pattern::of(ROUTES[number].path.as_bytes());
@@ -354,16 +403,26 @@ impl Pattern {
                     | b"/api/trades/tax/" => IdForm::Name,
                     _ => IdForm::Number,
                 };
-                return Self { before, after: Some(after), id };
+                return Self {
+                    before,
+                    after: Some(after),
+                    id,
+                };
             }
             at += 1;
         }
-        Self { before: path, after: None, id: IdForm::Number }
+        Self {
+            before: path,
+            after: None,
+            id: IdForm::Number,
+        }
     }
 
     /// Whether `path` matches. The inner value is the number at `{id}`, if there is one.
     fn matched(&self, path: &[u8]) -> Option<Option<i64>> {
-        let Some(after) = self.after else { return (self.before == path).then_some(None) };
+        let Some(after) = self.after else {
+            return (self.before == path).then_some(None);
+        };
         let digits = path.strip_prefix(self.before)?.strip_suffix(after)?;
         match self.id {
             IdForm::Key => return number(digits).map(|id| Some(id.cast_signed())),
@@ -372,7 +431,11 @@ impl Pattern {
         }
         // Ids are written without sign and leading zero.
         let plain = digits.first()?.is_ascii_digit() && *digits.first()? != b'0';
-        let id = std::str::from_utf8(digits).ok().filter(|_| plain)?.parse().ok()?;
+        let id = std::str::from_utf8(digits)
+            .ok()
+            .filter(|_| plain)?
+            .parse()
+            .ok()?;
         Some(Some(id))
     }
 }

@@ -28,7 +28,16 @@ const fn route(
     doc: &'static str,
 ) -> Route {
     let body = HttpSettings::body_limits;
-    Route { method, path, access, keys, body, run, upload: None, doc }
+    Route {
+        method,
+        path,
+        access,
+        keys,
+        body,
+        run,
+        upload: None,
+        doc,
+    }
 }
 
 /// Every route, the most used first, because they are searched in this order. A GET route also

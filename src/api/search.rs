@@ -35,13 +35,20 @@ pub(crate) fn read(state: &State, call: &Call<'_>, response: &mut Response<'_>) 
     }
     if let Some(isins) = parameter(call.query(), "isins", ISINS, isins)? {
         let securities = state.portfolio.securities.load();
-        let known = isins.iter().filter_map(|isin| with_isin(&list, &securities, isin));
+        let known = isins
+            .iter()
+            .filter_map(|isin| with_isin(&list, &securities, isin));
         return send(&list, known.collect(), call, response);
     }
     let wanted = symbols(call.query())?;
-    let known = wanted.into_iter().filter(|symbol| list.contains(symbol.as_str()));
-    let named =
-        known.map(|symbol| FoundInstrument { name: list.name_of(&symbol), symbol, isin: None });
+    let known = wanted
+        .into_iter()
+        .filter(|symbol| list.contains(symbol.as_str()));
+    let named = known.map(|symbol| FoundInstrument {
+        name: list.name_of(&symbol),
+        symbol,
+        isin: None,
+    });
     send(&list, named.collect(), call, response)
 }
 
@@ -59,7 +66,11 @@ fn with_isin<'a>(
     let listed = securities.with_isin(isin.as_str());
     let listed = listed.min_by_key(|listed| listed.exchange != "NSE")?;
     let symbol = Symbol::parse(&format!("{}:{}", listed.exchange, listed.ticker))?;
-    Some(FoundInstrument { name: list.name_of(&symbol), symbol, isin: Some(isin.as_str()) })
+    Some(FoundInstrument {
+        name: list.name_of(&symbol),
+        symbol,
+        isin: Some(isin.as_str()),
+    })
 }
 
 fn send(
@@ -69,7 +80,11 @@ fn send(
     response: &mut Response<'_>,
 ) -> Handled {
     let count = instruments.len();
-    let results = SearchResults { as_of: Day(list.as_of()), count, instruments };
+    let results = SearchResults {
+        as_of: Day(list.as_of()),
+        count,
+        instruments,
+    };
     write(response.body(), &results);
     send_tagged(call, &etag(response.written()), &[("Cache-Control", PUBLIC)], response)
 }
@@ -85,10 +100,14 @@ pub(super) fn found<'a>(
         isin: None,
     };
     let named = list.search(query, RESULTS_MAX).into_iter();
-    let mut found: Vec<_> = named.map(|row| shown(&row.symbol, Some(&*row.name))).collect();
+    let mut found: Vec<_> = named
+        .map(|row| shown(&row.symbol, Some(&*row.name)))
+        .collect();
     for listed in securities.with_isin(query.text()) {
         let symbol = Symbol::parse(&format!("{}:{}", listed.exchange, listed.ticker));
-        let Some(symbol) = symbol.filter(|symbol| query.is_on(symbol.exchange())) else { continue };
+        let Some(symbol) = symbol.filter(|symbol| query.is_on(symbol.exchange())) else {
+            continue;
+        };
         if found.len() < RESULTS_MAX && !found.iter().any(|earlier| earlier.symbol == symbol) {
             found.push(shown(&symbol, list.name_of(&symbol)));
         }

@@ -32,7 +32,9 @@ pub(super) fn read(state: &State, call: &Call<'_>, response: &mut Response<'_>) 
     });
     let expires_ms = match key {
         Some(key) => key.expires_ms,
-        None => caller.as_ref().map(|caller| caller.expires_s.saturating_mul(1_000)),
+        None => caller
+            .as_ref()
+            .map(|caller| caller.expires_s.saturating_mul(1_000)),
     };
     let view = SessionState {
         user: shown,
@@ -42,8 +44,16 @@ pub(super) fn read(state: &State, call: &Call<'_>, response: &mut Response<'_>) 
             scopes: key.scopes.iter().collect(),
         }),
         expires_at: expires_ms.filter(|_| user.is_some()).map(Instant::of_ms),
-        refused: if caller.is_none() { refused(state, call) } else { None },
-        registration: if state.auth.is_registration_open() { "open" } else { "closed" },
+        refused: if caller.is_none() {
+            refused(state, call)
+        } else {
+            None
+        },
+        registration: if state.auth.is_registration_open() {
+            "open"
+        } else {
+            "closed"
+        },
         version: env!("CARGO_PKG_VERSION"),
         web: state.site.map(Site::version),
         login_pages: state.login_pages.as_ref().map(LoginPages::of),
@@ -72,5 +82,7 @@ fn refused(state: &State, call: &Call<'_>) -> Option<&'static str> {
 
 fn user(state: &State, caller: &Caller) -> Result<Option<User>, StoreError> {
     let found = state.store.user_by_id(caller.id)?;
-    Ok(found.filter(|secrets| !secrets.disabled).map(|secrets| secrets.user))
+    Ok(found
+        .filter(|secrets| !secrets.disabled)
+        .map(|secrets| secrets.user))
 }

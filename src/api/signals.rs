@@ -26,8 +26,12 @@ struct Filter {
 
 impl Filter {
     fn keeps(&self, signal: &ListedSignal) -> bool {
-        self.direction.is_none_or(|direction| signal.direction == direction)
-            && self.symbol.as_ref().is_none_or(|symbol| signal.symbol == *symbol)
+        self.direction
+            .is_none_or(|direction| signal.direction == direction)
+            && self
+                .symbol
+                .as_ref()
+                .is_none_or(|symbol| signal.symbol == *symbol)
             && signal.samples >= self.samples_min
     }
 }
@@ -41,7 +45,9 @@ pub(super) fn list(state: &State, call: &Call<'_>, response: &mut Response<'_>) 
         return awaited(state, call, response);
     };
     let list = state.signal_list.load();
-    let Some(list) = list.as_deref() else { return awaited(state, call, response) };
+    let Some(list) = list.as_deref() else {
+        return awaited(state, call, response);
+    };
     SignalList::of(list, |signal| filter.keeps(signal)).write(response.body());
     send_tagged(call, &etag(response.written()), &[("Cache-Control", PUBLIC)], response)
 }
@@ -103,7 +109,9 @@ fn filter(query: &[u8]) -> Result<Option<Filter>, Problem> {
         }
     }
     let mut faults = faults.into_iter();
-    let Some((name, message)) = faults.next() else { return Ok(given.then_some(filter)) };
+    let Some((name, message)) = faults.next() else {
+        return Ok(given.then_some(filter));
+    };
     let first = invalid(name, message);
     Err(faults.fold(first, |problem, (name, message)| problem.field(name, message)))
 }
@@ -115,20 +123,31 @@ mod tests {
     fn fields(query: &str) -> Vec<String> {
         let problem = filter(query.as_bytes()).err().unwrap();
         assert_eq!((problem.status, problem.code), (400, "validation_failed"));
-        problem.errors.iter().map(|error| error.field.to_string()).collect()
+        problem
+            .errors
+            .iter()
+            .map(|error| error.field.to_string())
+            .collect()
     }
 
     #[test]
     fn filters_are_read_and_all_faults_are_reported() {
         assert!(filter(b"").unwrap().is_none());
         assert!(filter(b"other=1").unwrap().is_none());
-        let read = filter(b"direction=bearish&symbol=NSE%3AM%26M&min_samples=30").unwrap().unwrap();
+        let read = filter(b"direction=bearish&symbol=NSE%3AM%26M&min_samples=30")
+            .unwrap()
+            .unwrap();
         assert_eq!(read.direction, Some(Direction::Bearish));
         assert_eq!(read.symbol.unwrap().as_str(), "NSE:M&M");
         assert_eq!(read.samples_min, 30);
         let all = "direction=up&symbol=INFY&min_samples=-1";
         assert_eq!(fields(all), ["direction", "symbol", "min_samples"]);
-        for bad in ["min_samples=+3", "min_samples=9999999999", "min_samples=", "min_samples=%"] {
+        for bad in [
+            "min_samples=+3",
+            "min_samples=9999999999",
+            "min_samples=",
+            "min_samples=%",
+        ] {
             assert_eq!(fields(bad), ["min_samples"], "{bad}");
         }
         assert_eq!(fields("direction=bullish&direction=bullish"), ["direction"]);

@@ -128,6 +128,8 @@ impl State {
     /// # Errors
     /// 429 if the caller has made too many changes lately.
     pub(super) fn admit_write(&self, caller: &Caller) -> Result<(), Problem> {
-        self.writes.admit(&[Key::User(caller.id.0)]).map_err(errors::too_many_writes)
+        self.writes
+            .admit(&[Key::User(caller.id.0)])
+            .map_err(errors::too_many_writes)
     }
 }

@@ -53,7 +53,11 @@ pub(super) fn read(state: &State, call: &Call<'_>, response: &mut Response<'_>) 
         quotes: None,
         key: call.key().map(|key| (Arc::clone(key), state.clock.clone())),
     };
-    let places = if symbols.is_some() { QUOTE_STREAM_PLACES } else { 1 };
+    let places = if symbols.is_some() {
+        QUOTE_STREAM_PLACES
+    } else {
+        1
+    };
     let choices_max = response.settings.stream_choices_max;
     let trusted = &response.settings.trusted_proxies;
     let is_limited =
@@ -63,10 +67,17 @@ pub(super) fn read(state: &State, call: &Call<'_>, response: &mut Response<'_>) 
         site: address.filter(is_limited).map(site),
         is_user: symbols.is_some() && (call.key().is_some() || state.auth.recognises(request)),
     };
-    let wanted = WantedStream { coding, address, places, opening: &streams.opening };
+    let wanted = WantedStream {
+        coding,
+        address,
+        places,
+        opening: &streams.opening,
+    };
     let opened = response.stream(wanted, || {
         if let Some(symbols) = symbols {
-            let member = streams.choices.join(state.quote_source(), symbols, asker, choices_max)?;
+            let member = streams
+                .choices
+                .join(state.quote_source(), symbols, asker, choices_max)?;
             events.quotes = Some((member, None));
         }
         Ok(Box::new(events))
@@ -108,7 +119,9 @@ fn last_event_in(query: &[u8]) -> Option<Tag> {
 fn is_last_event_id(name: &[u8]) -> bool {
     let bytes = Decoded(name).filter_map(Result::ok);
     let letters = bytes.filter(|byte| !matches!(byte, b'-' | b'_'));
-    letters.map(|byte| byte.to_ascii_lowercase()).eq(*b"lasteventid")
+    letters
+        .map(|byte| byte.to_ascii_lowercase())
+        .eq(*b"lasteventid")
 }
 
 /// The events for one client: the snapshot's, and those of chosen quotes.
@@ -135,17 +148,25 @@ impl Events {
             return None;
         }
         let skipped = seen_number.map_or(0, |seen| (number - seen).saturating_sub(1));
-        Some(Taken { frame: current.event()?.of(self.coding).clone(), second: None, skipped })
+        Some(Taken {
+            frame: current.event()?.of(self.coding).clone(),
+            second: None,
+            skipped,
+        })
     }
 }
 
 impl Frames for Events {
     fn group(&self) -> Group {
-        self.quotes.as_ref().map_or(Group::COMMON, |(member, _)| member.choice.group)
+        self.quotes
+            .as_ref()
+            .map_or(Group::COMMON, |(member, _)| member.choice.group)
     }
 
     fn has_ended(&self) -> Option<bool> {
-        self.key.as_ref().map(|(key, clock)| key.has_ended(clock.now_ms()))
+        self.key
+            .as_ref()
+            .map(|(key, clock)| key.has_ended(clock.now_ms()))
     }
 
     fn newest(&mut self) -> Option<Taken> {
@@ -168,6 +189,8 @@ impl Frames for Events {
 
     fn farewell(&self, retry_ms: u64) -> Frame {
         // Without an empty line, like the opening: it counts from its line end on.
-        CodedFrame::stored(format!("retry: {retry_ms}\n").as_bytes()).of(self.coding).clone()
+        CodedFrame::stored(format!("retry: {retry_ms}\n").as_bytes())
+            .of(self.coding)
+            .clone()
     }
 }

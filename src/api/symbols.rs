@@ -57,7 +57,11 @@ pub(super) fn each_symbol(query: &[u8], mut visit: impl FnMut(&str)) -> Result<(
         }
         visit(symbol.finished(count)?);
     }
-    if count == 0 { Err(none_given()) } else { Ok(()) }
+    if count == 0 {
+        Err(none_given())
+    } else {
+        Ok(())
+    }
 }
 
 /// A symbol whose bytes are being decoded.
@@ -69,7 +73,11 @@ pub(super) struct Partial {
 
 impl Default for Partial {
     fn default() -> Self {
-        Self { bytes: [0; SYMBOL_BYTES_MAX], length: 0, bad: false }
+        Self {
+            bytes: [0; SYMBOL_BYTES_MAX],
+            length: 0,
+            bad: false,
+        }
     }
 }
 
@@ -118,7 +126,11 @@ pub(super) struct Seen {
 
 impl Default for Seen {
     fn default() -> Self {
-        Self { hasher: RandomState::default(), hashes: [0; SYMBOLS_MAX], count: 0 }
+        Self {
+            hasher: RandomState::default(),
+            hashes: [0; SYMBOLS_MAX],
+            count: 0,
+        }
     }
 }
 

@@ -31,7 +31,10 @@ const NAME_CHARS_MAX: usize = 40;
 pub(super) fn read(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let found = state.store.watchlists(call.caller().id)?;
     let revision = found.revision();
-    let view = Watchlists { watchlists: &found.lists, revision: &revision.0 };
+    let view = Watchlists {
+        watchlists: &found.lists,
+        revision: &revision.0,
+    };
     values::write(response.body(), &view);
     send_tagged(call, &etag_of(&revision), &KEPT, response)
 }
@@ -49,7 +52,10 @@ pub(super) fn replace(state: &State, call: &Call<'_>, response: &mut Response<'_
         Problem::new(404, "watchlist_not_found", "You have no watch list with one of these ids.")
     })?;
     let revision = stored.revision();
-    let view = Watchlists { watchlists: &stored.lists, revision: &revision.0 };
+    let view = Watchlists {
+        watchlists: &stored.lists,
+        revision: &revision.0,
+    };
     reply_with(200, &view, response);
     Ok(())
 }
@@ -90,5 +96,9 @@ fn list(fields: &mut Fields<'_>) -> Watchlist {
     if has_twice(texts.iter()) {
         fields.fault("symbols", "Each once.");
     }
-    Watchlist { id: id.flatten().unwrap_or(0), name, symbols: symbols.unwrap_or_default() }
+    Watchlist {
+        id: id.flatten().unwrap_or(0),
+        name,
+        symbols: symbols.unwrap_or_default(),
+    }
 }

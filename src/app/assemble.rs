@@ -142,7 +142,10 @@ pub fn assemble(
 
 /// The store's settings, with the name of this node's connections at the server.
 pub(super) fn store_settings(config: &Config) -> StoreSettings {
-    StoreSettings { connection_name: config.nodes.connection_name(), ..config.store.clone() }
+    StoreSettings {
+        connection_name: config.nodes.connection_name(),
+        ..config.store.clone()
+    }
 }
 
 fn lane(
@@ -151,12 +154,24 @@ fn lane(
     threads: usize,
     queue_max: usize,
 ) -> io::Result<Arc<Lane>> {
-    Lane::start(&LaneSpec { name, threads, queue_max }, clock).map(Arc::new)
+    Lane::start(
+        &LaneSpec {
+            name,
+            threads,
+            queue_max,
+        },
+        clock,
+    )
+    .map(Arc::new)
 }
 
 /// The lane of the signals, which yields to all others.
 fn signals_lane(clock: &Clock) -> io::Result<Arc<Lane>> {
-    let spec = LaneSpec { name: "signals", threads: 1, queue_max: SIGNALS_QUEUE_MAX };
+    let spec = LaneSpec {
+        name: "signals",
+        threads: 1,
+        queue_max: SIGNALS_QUEUE_MAX,
+    };
     Lane::start_lowered(&spec, clock).map(Arc::new)
 }
 
@@ -220,7 +235,10 @@ fn context(
         cache_settings: config.cache.clone(),
         close: config.close.clone(),
         upstream: config.upstream.clone(),
-        interval_ms: BySource([config.broker_a.quote_interval_ms, config.public.batch_interval_ms]),
+        interval_ms: BySource([
+            config.broker_a.quote_interval_ms,
+            config.public.batch_interval_ms,
+        ]),
     };
     Ok((context, mailbox))
 }
@@ -239,16 +257,31 @@ fn public(
     if !config.public.enabled {
         return Ok(None);
     }
-    let spelled = |index: &Index| index.public.clone().map(|public| (index.symbol.clone(), public));
+    let spelled = |index: &Index| {
+        index
+            .public
+            .clone()
+            .map(|public| (index.symbol.clone(), public))
+    };
     let spellings = indices.all().filter_map(spelled).collect();
     let leads = indices.leads().map(|lead| lead.symbol.clone()).into();
-    Ok(Some(Public::new(&config.public, &config.upstream, clock.clone(), spellings, leads)?))
+    Ok(Some(Public::new(
+        &config.public,
+        &config.upstream,
+        clock.clone(),
+        spellings,
+        leads,
+    )?))
 }
 
 /// The clients of all brokers, each with lanes of its own.
 fn brokers(config: &Config, context: &WarmerContext) -> Result<ByBroker<BrokerAccess>, StartError> {
     let lane = |name, threads| {
-        let spec = LaneSpec { name, threads, queue_max: SYNC_QUEUE_MAX };
+        let spec = LaneSpec {
+            name,
+            threads,
+            queue_max: SYNC_QUEUE_MAX,
+        };
         Lane::start(&spec, &context.clock).map(Arc::new)
     };
     let broker_b = BrokerB::new(&config.broker_b, &config.upstream, &context.clock)?;
@@ -314,9 +347,16 @@ pub(super) fn admin_secrets(config: &Config) -> AdminSecrets {
 }
 
 fn portfolio_state(config: &Config, context: &WarmerContext) -> Result<PortfolioState, StartError> {
-    let spec =
-        LaneSpec { name: "portfolio", threads: PORTFOLIO_THREADS, queue_max: PORTFOLIO_QUEUE_MAX };
-    let exports = LaneSpec { name: "export", threads: 1, queue_max: EXPORT_QUEUE_MAX };
+    let spec = LaneSpec {
+        name: "portfolio",
+        threads: PORTFOLIO_THREADS,
+        queue_max: PORTFOLIO_QUEUE_MAX,
+    };
+    let exports = LaneSpec {
+        name: "export",
+        threads: 1,
+        queue_max: EXPORT_QUEUE_MAX,
+    };
     Ok(PortfolioState::new(
         &context.clock,
         Arc::clone(&context.responses),
@@ -335,7 +375,11 @@ fn portfolio_state(config: &Config, context: &WarmerContext) -> Result<Portfolio
 }
 
 fn trades_state(config: &Config, context: &WarmerContext) -> Result<TradesState, StartError> {
-    let spec = LaneSpec { name: "ledger", threads: 1, queue_max: LEDGER_QUEUE_MAX };
+    let spec = LaneSpec {
+        name: "ledger",
+        threads: 1,
+        queue_max: LEDGER_QUEUE_MAX,
+    };
     let lane = Lane::start_lowered(&spec, &context.clock)?;
     let fair_values = FairValues::load(config.market.fmv_file.as_deref())?;
     Ok(TradesState::new(Arc::new(lane), fair_values, &config.store, &context.clock))
@@ -355,7 +399,11 @@ fn metric_sources(config: &Config, context: &WarmerContext, state: &State) -> Me
         &context.crypto_lane,
         &context.store_lane,
     ];
-    let after = [&state.portfolio.lane, &state.portfolio.export_lane, &state.trades.lane];
+    let after = [
+        &state.portfolio.lane,
+        &state.portfolio.export_lane,
+        &state.trades.lane,
+    ];
     let lanes = before.into_iter().chain(of_brokers).chain(after);
     MetricSources {
         clock: context.clock.clone(),
@@ -386,9 +434,13 @@ pub(super) struct NoMaster {
 /// # Errors
 /// [`NoMaster`].
 pub(super) fn master_shares(config: &Config) -> Result<Vec<Listed>, NoMaster> {
-    let Some(path) = &config.broker_b.master_file else { return Ok(Vec::new()) };
-    let master = master::load(path)
-        .map_err(|error| NoMaster { path: path.display().to_string(), cause: error.to_string() })?;
+    let Some(path) = &config.broker_b.master_file else {
+        return Ok(Vec::new());
+    };
+    let master = master::load(path).map_err(|error| NoMaster {
+        path: path.display().to_string(),
+        cause: error.to_string(),
+    })?;
     let rows = master.rows.len();
     let skipped = master.skipped;
     tracing::info!(rows, skipped, "security master read");
@@ -403,7 +455,9 @@ pub(super) fn master_shares(config: &Config) -> Result<Vec<Listed>, NoMaster> {
 
 /// The compiled-in shares in the form of the portfolio.
 pub(super) fn embedded_shares() -> Vec<Listed> {
-    let shares = embedded_instruments().into_iter().filter(|row| row.kind == Kind::Share);
+    let shares = embedded_instruments()
+        .into_iter()
+        .filter(|row| row.kind == Kind::Share);
     let listed = shares.map(|row| Listed {
         exchange: row.symbol.exchange().as_str().into(),
         ticker: row.symbol.ticker().into(),
@@ -450,7 +504,9 @@ fn shared_second_level(
     file: Arc<dyn SecondLevel>,
     (store, secret): (&Store, &Arc<NodeSecret>),
 ) -> Result<Levels, StartError> {
-    let ValkeySettings { password, ca_file, .. } = &config.valkey;
+    let ValkeySettings {
+        password, ca_file, ..
+    } = &config.valkey;
     let server = Server::new(url.clone(), password.clone(), ca_file.as_deref())?;
     let server = Arc::new(server.named(config.nodes.connection_name()));
     let refusals = Arc::clone(&server.refusals);
@@ -459,8 +515,17 @@ fn shared_second_level(
         None => Installation::of_database(store, &config.state_dir, secret),
     });
     let l2 = Arc::new(ValkeyL2::new(&server, &installation, config.cache.l2_records_max));
-    let shared = SharedServer { server, installation, l2: Arc::clone(&l2) };
-    Ok(Levels { l2, own: Some(file), refusals, shared: Some(shared) })
+    let shared = SharedServer {
+        server,
+        installation,
+        l2: Arc::clone(&l2),
+    };
+    Ok(Levels {
+        l2,
+        own: Some(file),
+        refusals,
+        shared: Some(shared),
+    })
 }
 
 #[cfg(not(feature = "engines"))]
@@ -470,7 +535,10 @@ fn shared_second_level(
     _: Arc<dyn SecondLevel>,
     _: (&Store, &Arc<NodeSecret>),
 ) -> Result<Levels, StartError> {
-    Err(StartError::NotBuiltIn { setting: "BHAV_CACHE_URL", value: url.to_string() })
+    Err(StartError::NotBuiltIn {
+        setting: "BHAV_CACHE_URL",
+        value: url.to_string(),
+    })
 }
 
 /// The file. Without it prices are served, but do not survive a restart.

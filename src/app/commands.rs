@@ -33,7 +33,11 @@ pub(super) fn run<Beside>(
     reread: Option<&Reread<'_>>,
 ) -> Result<(), Failed> {
     // Armed before anything starts, so that no signal is missed.
-    let hangup = if reread.is_some() { Hangup::Reloads } else { Hangup::Ends };
+    let hangup = if reread.is_some() {
+        Hangup::Reloads
+    } else {
+        Hangup::Ends
+    };
     let signals = Signals::arm(hangup);
     let mut signals = signals.map_err(|error| (error.to_string(), Exit::Internal))?;
     let app = start().map_err(|error| (error.to_string(), error.exit()))?;
@@ -43,9 +47,16 @@ pub(super) fn run<Beside>(
         (None, Some(failure)) => format!("no metrics: {failure}\n"),
         (None, None) => String::new(),
     };
-    let others = app.addresses().iter().skip(1).map(|address| url_of(address));
+    let others = app
+        .addresses()
+        .iter()
+        .skip(1)
+        .map(|address| url_of(address));
     let others: Vec<String> = others.collect();
-    let also: String = others.iter().map(|other| format!("also on {other}\n")).collect();
+    let also: String = others
+        .iter()
+        .map(|other| format!("also on {other}\n"))
+        .collect();
     let (greeting, beside) = greet(&app, &url);
     say(&format!("{greeting}{admin}listening on {url}\n{also}"));
     for url in std::iter::once(&url).chain(&others) {
@@ -102,7 +113,9 @@ pub(super) fn url_of(address: &str) -> String {
 
 /// The URL that a browser on this machine can open: all addresses are none.
 pub(super) fn of_browser(url: &str) -> String {
-    let all = ["http://0.0.0.0:", "http://[::]:"].iter().find_map(|all| url.strip_prefix(all));
+    let all = ["http://0.0.0.0:", "http://[::]:"]
+        .iter()
+        .find_map(|all| url.strip_prefix(all));
     all.map_or_else(|| url.to_owned(), |port| format!("http://localhost:{port}"))
 }
 

@@ -55,7 +55,10 @@ pub fn sim(config: &Config, _: &Reread<'_>) -> Result<(), Failed> {
     let app = settings.broker_a.clone();
     let sim = start_simulator(settings, &clock_of(config))?;
     // Both need one clock, or prices would come from another day.
-    let now = config.now.map(|now| format!("BHAV_NOW={now} ")).unwrap_or_default();
+    let now = config
+        .now
+        .map(|now| format!("BHAV_NOW={now} "))
+        .unwrap_or_default();
     say(&format!(
         "simulator on http://{}\nTo serve its prices, in another shell:\n\
          {now}BROKERA_API_KEY={} BROKERA_API_SECRET={} BROKERA_ACCESS_TOKEN={} \\\n\
@@ -85,7 +88,9 @@ impl Stage {
     pub(super) fn of(config: &Config) -> Result<Self, Failed> {
         let calendar = MarketCalendar::load(config.market.calendar_file.as_deref());
         let calendar = calendar.map_err(|error| (error.to_string(), Exit::Usage))?;
-        Ok(Self { calendar: Arc::new(calendar) })
+        Ok(Self {
+            calendar: Arc::new(calendar),
+        })
     }
 
     /// Starts the simulator of a day, the `number`th of this process. Returns it with the settings
@@ -96,7 +101,9 @@ impl Stage {
         number: u64,
     ) -> Result<(sim::Sim, Config, Clock), Failed> {
         let mut config = config.clone();
-        let now = config.now.unwrap_or_else(|| self.lively_instant(Clock::system().now()));
+        let now = config
+            .now
+            .unwrap_or_else(|| self.lively_instant(Clock::system().now()));
         let clock = Clock::starting_at(now);
         let settings = self.sim_settings(&config.sim, number);
         let app = settings.broker_a.clone();
@@ -168,7 +175,13 @@ fn start_simulator(settings: sim::SimSettings, clock: &Clock) -> Result<sim::Sim
                 "the simulator listens at the service's own address: browsers send it the login's \
                  cookie too"
             );
-            sim::start(sim::SimSettings { listen: LISTEN_BESIDE.into(), ..settings }, clock.clone())
+            sim::start(
+                sim::SimSettings {
+                    listen: LISTEN_BESIDE.into(),
+                    ..settings
+                },
+                clock.clone(),
+            )
         }
         started => started,
     };

@@ -27,7 +27,9 @@ const EVENING: SignedDuration = SignedDuration::from_mins(45);
 /// The sessions before `today`, oldest first.
 pub(super) fn dates_before(calendar: &MarketCalendar, today: Date) -> Vec<Date> {
     let before = |date: &Date| calendar.previous_trading_date(*date);
-    let mut dates: Vec<Date> = std::iter::successors(before(&today), before).take(POINTS).collect();
+    let mut dates: Vec<Date> = std::iter::successors(before(&today), before)
+        .take(POINTS)
+        .collect();
     dates.reverse();
     dates
 }
@@ -45,7 +47,11 @@ pub(super) fn points(
     calendar: &MarketCalendar,
 ) -> Vec<DayPoint> {
     let accounts: Vec<Account> = portfolio.syncs.iter().map(|sync| sync.account).collect();
-    let Some(oldest) = accounts.iter().copied().min_by_key(|account| account.broker()) else {
+    let Some(oldest) = accounts
+        .iter()
+        .copied()
+        .min_by_key(|account| account.broker())
+    else {
         return Vec::new();
     };
     let joined = dates.len() * JOINED_AT / 100;
@@ -61,7 +67,9 @@ pub(super) fn points(
     }
     let mut made = Vec::with_capacity(dates.len());
     for (number, date) in dates.iter().copied().enumerate() {
-        let Some(closed) = calendar.official_close(date) else { continue };
+        let Some(closed) = calendar.official_close(date) else {
+            continue;
+        };
         if let Some(at) = split_row.filter(|_| number == split + 1) {
             rows[at] = with_its_price(&portfolio.holdings[at], &rows[at]);
         }
@@ -72,11 +80,19 @@ pub(super) fn points(
         };
         reprice(&mut rows, date, close_of);
         let is_there = |account: Account| account == oldest || number >= joined;
-        let there = accounts.iter().copied().filter(|account| is_there(*account)).collect();
+        let there = accounts
+            .iter()
+            .copied()
+            .filter(|account| is_there(*account))
+            .collect();
         let held = rows.iter().filter(|row| is_there(row.account));
         let has_close = |row: &Holding| row.symbol().is_some_and(|its| close_of(&its).is_some());
         let day = calendar.market_day(closed + EVENING);
-        let source = if number == joined { PointSource::Sync } else { PointSource::Close };
+        let source = if number == joined {
+            PointSource::Sync
+        } else {
+            PointSource::Close
+        };
         made.extend(point(&day, source, there, held, has_close));
     }
     made
@@ -93,7 +109,9 @@ fn largest(rows: &[Holding], account: Account) -> Option<usize> {
             && row.t1_quantity.is_zero()
             && is_even(row)
     });
-    of_account.max_by_key(|(_, row)| value(row)).map(|(at, _)| at)
+    of_account
+        .max_by_key(|(_, row)| value(row))
+        .map(|(at, _)| at)
 }
 
 /// The row as it was before the split; its cost is the same in all.
@@ -117,7 +135,9 @@ fn with_its_price(today: &Holding, row: &Holding) -> Holding {
 
 /// The official close of `date`, in shares of which `parts` became one each later.
 fn close(candles: &[Candle], date: Date, at: Timestamp, parts: i64) -> Option<ClosingPrice> {
-    let place = candles.binary_search_by_key(&date, |candle| candle.date).ok()?;
+    let place = candles
+        .binary_search_by_key(&date, |candle| candle.date)
+        .ok()?;
     let price = |candle: &Candle| Decimal::new(candle.close_e4 * parts, 4);
     Some(ClosingPrice {
         price: price(&candles[place]),
@@ -147,7 +167,9 @@ pub(super) fn entries(
 ) -> Vec<Value> {
     let mut entries = Vec::new();
     for number in 0..pairs {
-        let Some((symbol, candles)) = histories.get(number % histories.len().max(1)) else { break };
+        let Some((symbol, candles)) = histories.get(number % histories.len().max(1)) else {
+            break;
+        };
         let (strategy, why) = STRATEGIES[number % STRATEGIES.len()];
         let bought = number * ENTRY_EACH % dates.len().max(1);
         let sold = bought + HELD_FOR[number % HELD_FOR.len()];
@@ -160,7 +182,9 @@ pub(super) fn entries(
             let Ok(place) = candles.binary_search_by_key(date, |candle| candle.date) else {
                 continue;
             };
-            let price = Decimal::new(candles[place].close_e4, 4).round_dp(2).to_string();
+            let price = Decimal::new(candles[place].close_e4, 4)
+                .round_dp(2)
+                .to_string();
             entries.push((
                 *date,
                 sonic_rs::json!({

@@ -62,11 +62,24 @@ const PEOPLE: [Person; 2] = [
         lists: &[
             (
                 "Large companies",
-                &["NSE:NIFTY 50", "NSE:RELIANCE", "NSE:TCS", "NSE:INFY", "NSE:HDFCBANK", "NSE:ITC"],
+                &[
+                    "NSE:NIFTY 50",
+                    "NSE:RELIANCE",
+                    "NSE:TCS",
+                    "NSE:INFY",
+                    "NSE:HDFCBANK",
+                    "NSE:ITC",
+                ],
             ),
             (
                 "Banks",
-                &["NSE:NIFTY BANK", "NSE:HDFCBANK", "NSE:ICICIBANK", "NSE:SBIN", "NSE:AXISBANK"],
+                &[
+                    "NSE:NIFTY BANK",
+                    "NSE:HDFCBANK",
+                    "NSE:ICICIBANK",
+                    "NSE:SBIN",
+                    "NSE:AXISBANK",
+                ],
             ),
             ("To look at", &["NSE:M&M", "NSE:TITAN", "NSE:SUNPHARMA", "NSE:LT"]),
         ],
@@ -200,8 +213,13 @@ impl Maker {
     ) -> Result<(), NotMade<Ended>> {
         let late_mono_ms = self.clock.monotonic_ms() + READY_WAIT_MS;
         loop {
-            let health = self.agent.get(format!("{}/api/health", self.service)).call();
-            let health = health.ok().and_then(|mut answer| answer.body_mut().read_to_vec().ok());
+            let health = self
+                .agent
+                .get(format!("{}/api/health", self.service))
+                .call();
+            let health = health
+                .ok()
+                .and_then(|mut answer| answer.body_mut().read_to_vec().ok());
             let health: Option<Value> = health.and_then(|body| sonic_rs::from_slice(&body).ok());
             if health.is_some_and(|health| health["warmers"]["instruments"] == "ok") {
                 return Ok(());
@@ -217,8 +235,18 @@ impl Maker {
     }
 
     fn make_person(&self, person: &Person) -> Result<(), String> {
-        let Guest { email, password, name, .. } = person.guest;
-        if self.store.user_by_email(email).map_err(|error| error.to_string())?.is_some() {
+        let Guest {
+            email,
+            password,
+            name,
+            ..
+        } = person.guest;
+        if self
+            .store
+            .user_by_email(email)
+            .map_err(|error| error.to_string())?
+            .is_some()
+        {
             return Ok(());
         }
         let body = sonic_rs::json!({ "email": email, "password": password, "name": name });
@@ -254,7 +282,8 @@ impl Maker {
         let rows: Vec<Value> = rows.collect();
         let body = sonic_rs::json!({ "user_id": person.ids[0], "rows": rows });
         let body = sonic_rs::to_vec(&body).map_err(|error| error.to_string())?;
-        self.sent(&format!("{}/broker_a/holdings", self.control), "", JSON, &body).map(drop)
+        self.sent(&format!("{}/broker_a/holdings", self.control), "", JSON, &body)
+            .map(drop)
     }
 
     /// Adds the points of the year before.
@@ -314,8 +343,13 @@ impl Maker {
                 person.ids[usize::from(*broker == Broker::B)],
                 BOOKS[*broker]
             ));
-            let file = file.call().map_err(|error| format!("a file of trades: {error}"))?;
-            let file = file.into_body().read_to_vec().map_err(|error| error.to_string())?;
+            let file = file
+                .call()
+                .map_err(|error| format!("a file of trades: {error}"))?;
+            let file = file
+                .into_body()
+                .read_to_vec()
+                .map_err(|error| error.to_string())?;
             let imports = format!("{}/api/trades/imports", self.service);
             let preview = self.sent(&format!("{imports}?account={broker}"), token, CSV, &file)?;
             let id = preview["id"].as_i64().unwrap_or_default();
@@ -329,7 +363,8 @@ impl Maker {
         let body = format!("{{\"user_id\":\"{user}\"}}");
         let answer = self.sent(&format!("{}/{route}", self.control), "", JSON, body.as_bytes())?;
         let code = answer[member].as_str();
-        code.map(str::to_owned).ok_or_else(|| format!("{route} gives no {member}"))
+        code.map(str::to_owned)
+            .ok_or_else(|| format!("{route} gives no {member}"))
     }
 
     fn post(&self, path: &str, token: &str, body: &Value) -> Result<Value, String> {
@@ -353,7 +388,10 @@ fn read(
 ) -> Result<Value, String> {
     let mut answer = answer.map_err(|error| format!("{what}: {error}"))?;
     let status = answer.status().as_u16();
-    let body = answer.body_mut().read_to_vec().map_err(|error| format!("{what}: {error}"))?;
+    let body = answer
+        .body_mut()
+        .read_to_vec()
+        .map_err(|error| format!("{what}: {error}"))?;
     match status {
         200 | 201 => sonic_rs::from_slice(&body).map_err(|error| format!("{what}: {error}")),
         _ => Err(format!("{what}: {status}: {}", String::from_utf8_lossy(&body))),

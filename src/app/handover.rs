@@ -49,7 +49,10 @@ impl<'a> InForce<'a> {
     fn of(config: &'a Config, broker: Broker) -> Self {
         let own = config.own_app(broker);
         let token = own.access_token.map(Fingerprint::of);
-        Self { api_key: own.api_key.as_ref(), token }
+        Self {
+            api_key: own.api_key.as_ref(),
+            token,
+        }
     }
 }
 
@@ -90,7 +93,9 @@ impl Handover {
     /// token.
     pub(crate) fn take_over(left: InheritedTokens, config: &Config, state: &State) -> Self {
         let slots = left.0.map(|(broker, file)| {
-            let Some(file) = file else { return (broker, Stored::Nothing) };
+            let Some(file) = file else {
+                return (broker, Stored::Nothing);
+            };
             match taken_over(broker, file, config, state) {
                 Ok(()) => {
                     tracing::info!(
@@ -109,7 +114,11 @@ impl Handover {
             (broker, Stored::OfBefore)
         });
         let settings_tokens = tokens_of(config);
-        Self { slots, supervised: notify::supervised(), settings_tokens }
+        Self {
+            slots,
+            supervised: notify::supervised(),
+            settings_tokens,
+        }
     }
 
     /// Takes over settings that were put in force by a reload.
@@ -181,7 +190,10 @@ fn taken_over(
 }
 
 fn keep(broker: Broker, token: &Token, settings: Option<Fingerprint>) -> io::Result<()> {
-    let document = token.to_keep(broker, settings).encode().map_err(io::Error::other)?;
+    let document = token
+        .to_keep(broker, settings)
+        .encode()
+        .map_err(io::Error::other)?;
     let name = name(broker);
     let file = notify::sealed(&name, &document)?;
     notify::keep(&name, file.as_fd())

@@ -76,7 +76,8 @@ impl<'a> MainLoop<'a> {
 
     fn pause(&self) -> Duration {
         let pass = Duration::from_millis(if self.ready { PASS_MS } else { READY_PASS_MS });
-        self.watchdog_limit.map_or(pass, |limit| pass.min(limit / PINGS_PER_LIMIT))
+        self.watchdog_limit
+            .map_or(pass, |limit| pass.min(limit / PINGS_PER_LIMIT))
     }
 
     fn pass(&mut self) {
@@ -93,9 +94,18 @@ impl<'a> MainLoop<'a> {
         }
         self.feed_watchdog();
         self.app.state().refusal_lines.log_summaries(now_mono_ms);
-        self.app.server().shared().stats.refusal_lines.log_summaries(now_mono_ms);
+        self.app
+            .server()
+            .shared()
+            .stats
+            .refusal_lines
+            .log_summaries(now_mono_ms);
         if let Some(admin) = self.app.admin() {
-            admin.shared().stats.refusal_lines.log_summaries(now_mono_ms);
+            admin
+                .shared()
+                .stats
+                .refusal_lines
+                .log_summaries(now_mono_ms);
         }
         self.app.handover.lock().go(self.app.state());
         self.app.state().trades.forget_unused(now_mono_ms);
@@ -171,9 +181,13 @@ words! {
 /// or the store's writer, which has been busy for `writing_ms`.
 fn judged(seen: [(Stuck, u64); 4], writing_ms: Option<u64>, now_mono_ms: u64) -> Option<Stuck> {
     let stands = |seen_mono_ms: u64| now_mono_ms.saturating_sub(seen_mono_ms) > LIVELY_MS;
-    let stuck = seen.into_iter().find(|(_, seen_mono_ms)| stands(*seen_mono_ms));
+    let stuck = seen
+        .into_iter()
+        .find(|(_, seen_mono_ms)| stands(*seen_mono_ms));
     let writer = writing_ms.filter(|writing_ms| *writing_ms > WRITING_MS_MAX);
-    stuck.map(|(part, _)| part).or(writer.map(|_| Stuck::Writer))
+    stuck
+        .map(|(part, _)| part)
+        .or(writer.map(|_| Stuck::Writer))
 }
 
 /// Observes a running service.
@@ -187,7 +201,11 @@ impl Watchdog {
     pub fn of(app: &App) -> Self {
         let shared = Arc::clone(app.server().shared());
         let edge = EdgeLiveness::new(app.clock());
-        Self { shared, heartbeat: Arc::clone(&app.heartbeat), edge }
+        Self {
+            shared,
+            heartbeat: Arc::clone(&app.heartbeat),
+            edge,
+        }
     }
 
     /// The first subsystem that makes no progress. Sends the next probe through the edge.
@@ -215,7 +233,12 @@ mod watchdog_tests {
         let parts = [Stuck::Edge, Stuck::Sweeper, Stuck::FanOut, Stuck::Scheduler];
         let [edge, others @ ..] = parts.map(|part| (part, now));
         let [sweeper, fan_out, (scheduler, _)] = others;
-        let well = [(edge.0, now - LIVELY_MS), sweeper, fan_out, (scheduler, now + 1)];
+        let well = [
+            (edge.0, now - LIVELY_MS),
+            sweeper,
+            fan_out,
+            (scheduler, now + 1),
+        ];
         assert_eq!(judged(well, busy, now), None);
         for (at, part) in parts.into_iter().enumerate() {
             let mut seen = well;

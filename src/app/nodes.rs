@@ -40,17 +40,31 @@ pub(super) fn join(
     let lease_ms = config.nodes.lease_ms;
     let (bell, woken) = ChangesBell::new();
     let server = assembled.shared.clone();
-    let claim = server.as_ref().map(|SharedServer { server, installation, .. }| {
-        Arc::new(ValkeyClaim::new(server, installation, lease_ms)) as Row
-    });
-    let shared = server.map(|server| share(assembled, server, &node, &bell)).transpose()?;
+    let claim = server.as_ref().map(
+        |SharedServer {
+             server,
+             installation,
+             ..
+         }| { Arc::new(ValkeyClaim::new(server, installation, lease_ms)) as Row },
+    );
+    let shared = server
+        .map(|server| share(assembled, server, &node, &bell))
+        .transpose()?;
     let tell = teller(shared.as_ref().map(|shared| Arc::clone(&shared.relay)));
     let lead = Lead::follower(clock);
-    let spec = LaneSpec { name: "relay", threads: RELAY_THREADS, queue_max: RELAY_QUEUE_MAX };
+    let spec = LaneSpec {
+        name: "relay",
+        threads: RELAY_THREADS,
+        queue_max: RELAY_QUEUE_MAX,
+    };
     let lane = Arc::new(Lane::start(&spec, clock)?);
     let context = &mut assembled.context;
     context.lead = lead.clone();
-    context.nodes = Some(Nodes { node: node.clone(), lane, shared });
+    context.nodes = Some(Nodes {
+        node: node.clone(),
+        lane,
+        shared,
+    });
     let lease = LeaseParts {
         times: LeaseTimes::of(lease_ms),
         node,
@@ -59,7 +73,10 @@ pub(super) fn join(
         lead,
         first_call_after_ms: config.broker_a.quote_interval_ms,
     };
-    Ok(MembershipParts { lease, changes: ChangesParts { bell, woken, tell } })
+    Ok(MembershipParts {
+        lease,
+        changes: ChangesParts { bell, woken, tell },
+    })
 }
 
 /// Sends word of changes to the others. They find them without it, only later.
@@ -74,7 +91,11 @@ fn teller(relay: Option<Arc<dyn Relay>>) -> Box<dyn Fn() + Send> {
 /// Joins the other nodes over the server that they share.
 fn share(
     assembled: &Assembled,
-    SharedServer { server, installation, l2 }: SharedServer,
+    SharedServer {
+        server,
+        installation,
+        l2,
+    }: SharedServer,
     node: &str,
     bell: &ChangesBell,
 ) -> Result<Shared, StartError> {

@@ -121,7 +121,9 @@ impl Days {
         }
         let folder = config.state_dir.join("demo-public");
         let cannot = |error: io::Error| (format!("{}: {error}", folder.display()), Exit::StateDir);
-        fs::create_dir_all(&folder).and_then(|()| owner::give_name(&folder)).map_err(cannot)?;
+        fs::create_dir_all(&folder)
+            .and_then(|()| owner::give_name(&folder))
+            .map_err(cannot)?;
         let lock = match state_lock::take(&folder).map_err(cannot)? {
             StateLock::Held(lock) => lock,
             StateLock::InUse => {
@@ -139,7 +141,14 @@ impl Days {
         let mut config = limited(config);
         // Two days have a simulator each while one follows the other.
         config.sim.listen = SocketAddr::new(apart.ip(), 0).to_string();
-        Ok(Self { stage, config, period, signals, folder, _lock: lock })
+        Ok(Self {
+            stage,
+            config,
+            period,
+            signals,
+            folder,
+            _lock: lock,
+        })
     }
 
     /// Serves one day after the other until something ends it.
@@ -200,7 +209,9 @@ impl Days {
     /// reach, through which the accounts are made and synced.
     fn prepared(&mut self, number: u64) -> Result<Day, Ended> {
         let [even, odd] = FOLDERS;
-        let folder = self.folder.join(if number.is_multiple_of(2) { even } else { odd });
+        let folder = self
+            .folder
+            .join(if number.is_multiple_of(2) { even } else { odd });
         let cannot = |error: io::Error| (format!("{}: {error}", folder.display()), Exit::StateDir);
         remove(&folder).map_err(cannot)?;
         let (sim, mut config, clock) = self.stage.set(&self.config, number)?;

@@ -64,7 +64,12 @@ impl ReadFiles {
 
     /// Puts them in force: at the edge at once, in the warmers with their next event.
     pub fn put_in_force(self, state: &State, warmers: &Warmers) {
-        let Self { calendar, universe, sectors, fair_values } = self;
+        let Self {
+            calendar,
+            universe,
+            sectors,
+            fair_values,
+        } = self;
         let calendar = Arc::new(calendar);
         state.calendar.store(Arc::clone(&calendar));
         state.universe.store(Arc::new(universe.clone()));
@@ -94,7 +99,12 @@ impl<'a> Reloader<'a> {
     pub fn new(app: &'a App, config: &Config, reread: &'a Reread<'a>) -> Self {
         let indices = IndexList::load(config.market.indices_file.as_deref());
         let indices = indices.unwrap_or_else(|_| IndexList::embedded());
-        Self { app, reread, current: config.clone(), indices }
+        Self {
+            app,
+            reread,
+            current: config.clone(),
+            indices,
+        }
     }
 
     /// Reads everything and puts it in force, or logs why not.
@@ -121,7 +131,10 @@ impl<'a> Reloader<'a> {
         let indices = kept(IndexList::load(market.indices_file.as_deref()), &mut faults);
         let master = kept(master_shares(&loaded.config), &mut faults);
         let is_named = loaded.config.broker_b.master_file.is_some();
-        if let Some(why) = master.as_ref().filter(|_| is_named).and_then(|new| self.cut_short(new))
+        if let Some(why) = master
+            .as_ref()
+            .filter(|_| is_named)
+            .and_then(|new| self.cut_short(new))
         {
             faults.push(why);
         }
@@ -132,7 +145,14 @@ impl<'a> Reloader<'a> {
             (Some(files), Some(indices), Some(master), Some(auth), Some(ticker))
                 if faults.is_empty() =>
             {
-                Ok(Prepared { loaded, files, indices, master, auth, ticker })
+                Ok(Prepared {
+                    loaded,
+                    files,
+                    indices,
+                    master,
+                    auth,
+                    ticker,
+                })
             }
             _ => Err(Refused(faults)),
         }
@@ -154,28 +174,56 @@ impl<'a> Reloader<'a> {
     /// The ticker for the new settings. The broker's own URL takes a restart.
     fn ticker(&self, new: &Config) -> Result<TickerSettings, BadUrl> {
         let url = self.current.broker_a.url.clone();
-        TickerSettings::of(&BrokerASettings { url, ..new.broker_a.clone() })
+        TickerSettings::of(&BrokerASettings {
+            url,
+            ..new.broker_a.clone()
+        })
     }
 
     /// Puts everything in force. Cannot fail halfway: everything was read.
     fn adopt(&mut self, prepared: Prepared) {
-        let Prepared { loaded, files, indices, master, auth, ticker } = prepared;
-        let Loaded { config: new, warnings, .. } = loaded;
+        let Prepared {
+            loaded,
+            files,
+            indices,
+            master,
+            auth,
+            ticker,
+        } = prepared;
+        let Loaded {
+            config: new,
+            warnings,
+            ..
+        } = loaded;
         let (changed, restart) = self.differences(&new, &indices);
         let state = self.app.state();
         let shared = self.app.server().shared();
         shared.change_settings(&new.http);
         state.cors.change(&new.http.allowed_origins);
         state.auth.adopt(auth);
-        state.administration.secrets.store(Arc::new(admin_secrets(&new)));
+        state
+            .administration
+            .secrets
+            .store(Arc::new(admin_secrets(&new)));
         if let Some(secret) = &new.auth.jwt_secret {
-            self.app.node_secret.set(secret, new.auth.jwt_previous_secrets.as_ref());
+            self.app
+                .node_secret
+                .set(secret, new.auth.jwt_previous_secrets.as_ref());
         }
-        state.portfolio.responses.set_bytes_max(new.cache.answers_bytes_max);
-        state.portfolio.attempts.set_rate(new.upstream.sync_attempts_per_minute);
+        state
+            .portfolio
+            .responses
+            .set_bytes_max(new.cache.answers_bytes_max);
+        state
+            .portfolio
+            .attempts
+            .set_rate(new.upstream.sync_attempts_per_minute);
         state.writes.set_rate(new.store.writes_per_user_per_minute);
         state.trades.set_limits(&new.store);
-        state.portfolio.securities.store(Arc::new(securities(master)));
+        state
+            .portfolio
+            .securities
+            .store(Arc::new(securities(master)));
         self.adopt_broker_keys(&new);
         state.broker_a.set_ticker(ticker);
         files.put_in_force(state, &self.app.warmers);
@@ -203,7 +251,9 @@ impl<'a> Reloader<'a> {
         let a = &new.broker_a;
         for (broker, access) in state.brokers.iter() {
             let own = new.own_app(broker);
-            access.client.set_app(AppKeys::of(own.api_key, own.api_secret));
+            access
+                .client
+                .set_app(AppKeys::of(own.api_key, own.api_secret));
         }
         state.portfolio.set_own_key(a.api_key.as_ref());
         let old = &self.current.broker_a;
@@ -266,7 +316,11 @@ fn kept<T, E: std::fmt::Display>(read: Result<T, E>, faults: &mut Vec<String>) -
 }
 
 fn one_line(fault: &Fault) -> String {
-    fault.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+    fault
+        .to_string()
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn equal(one: &Option<SecretString>, other: &Option<SecretString>) -> bool {

@@ -128,8 +128,10 @@ impl App {
             // They are the simulator's, which is for nobody else.
             assembled.state.login_pages = None;
             assembled.state.auth.count_logins_by_network_alone();
-            assembled.state.site =
-                assembled.state.site.map(|_| Site::of_public_demo(notice, guests));
+            assembled.state.site = assembled
+                .state
+                .site
+                .map(|_| Site::of_public_demo(notice, guests));
             Ok(None)
         })
     }
@@ -165,7 +167,9 @@ impl App {
         reloads.set_exposed(unprotected(config));
         let warmers = Warmers::start(context, mailbox, reporter)?;
         let auth = &state.auth;
-        let joined = joined.map(|parts| Membership::start(parts, auth)).transpose()?;
+        let joined = joined
+            .map(|parts| Membership::start(parts, auth))
+            .transpose()?;
         let mut http = config.http.clone();
         http.connections_max = affordable_connections(http.connections_max);
         warn_of_memory(http.connections_max);
@@ -276,7 +280,9 @@ fn days_of(sim: &Sim) -> CandlesAtHand {
 fn admin_listener(
     listen: &AdminListen,
 ) -> Result<(Option<Vec<Listener>>, Option<String>), StartError> {
-    let Some(address) = listen.address() else { return Ok((None, None)) };
+    let Some(address) = listen.address() else {
+        return Ok((None, None));
+    };
     match (Listener::bind(address), listen) {
         (Ok(listeners), _) => Ok((Some(listeners), None)),
         (Err(error), AdminListen::Default) => {
@@ -292,8 +298,12 @@ fn admin_listener(
 
 /// The connections that the settings leave unprotected, for health.
 pub(super) fn unprotected(config: &Config) -> Vec<HealthExposed> {
-    let health =
-        |Exposed { setting, reason, .. }| HealthExposed { setting: setting.into(), reason };
+    let health = |Exposed {
+                      setting, reason, ..
+                  }| HealthExposed {
+        setting: setting.into(),
+        reason,
+    };
     exposed(config).into_iter().map(health).collect()
 }
 
@@ -301,10 +311,20 @@ fn make_state_dir(path: &Path) -> Result<(), StartError> {
     let made = (|| {
         let is_new = !path.exists();
         let has_parent = owner::folder_of(path).exists();
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-        if is_new && has_parent { owner::give_name(path) } else { Ok(()) }
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)?;
+        if is_new && has_parent {
+            owner::give_name(path)
+        } else {
+            Ok(())
+        }
     })();
-    made.map_err(|source| StartError::StateDir { path: path.display().to_string(), source })
+    made.map_err(|source| StartError::StateDir {
+        path: path.display().to_string(),
+        source,
+    })
 }
 
 /// One instance per state directory: two would set each other's files aside. Without the lock the
@@ -313,7 +333,9 @@ fn lock_state_dir(path: &Path) -> Result<Arc<InstanceLock>, StartError> {
     let lock = Arc::new(InstanceLock::of(path));
     match lock.hold() {
         Ok(()) => Ok(lock),
-        Err(NotHeld::InUse) => Err(StartError::StateInUse { path: path.display().to_string() }),
+        Err(NotHeld::InUse) => Err(StartError::StateInUse {
+            path: path.display().to_string(),
+        }),
         Err(error @ (NotHeld::Refused(_) | NotHeld::Released)) => {
             let cure = match &error {
                 NotHeld::Refused(cause) => cure(cause),
@@ -368,7 +390,11 @@ fn memory_limit(groups: &str, mounted: &Path) -> Option<u64> {
         let controllers = parts.next()?;
         let path = parts.next()?;
         // Of the first version, each controller has a folder, and one alone has this file.
-        let file = if controllers.is_empty() { "memory.max" } else { "memory.limit_in_bytes" };
+        let file = if controllers.is_empty() {
+            "memory.max"
+        } else {
+            "memory.limit_in_bytes"
+        };
         // A container may see its own group as the root, and under another path than this.
         let groups = Path::new(path.trim_start_matches('/')).ancestors();
         let limits = groups.filter_map(|group| {
@@ -393,7 +419,10 @@ pub(super) struct Membership {
 impl Membership {
     pub(super) fn start(parts: MembershipParts, auth: &Arc<Auth>) -> io::Result<Self> {
         let _changes = start_changes(auth, parts.changes)?;
-        Ok(Self { _lease: start_lease(parts.lease)?, _changes })
+        Ok(Self {
+            _lease: start_lease(parts.lease)?,
+            _changes,
+        })
     }
 }
 

@@ -44,7 +44,10 @@ pub enum StartError {
     /// The settings are checked before, so this caller skipped the check.
     #[cfg(not(feature = "engines"))]
     #[error("{setting}={value} needs a program built with --features engines")]
-    NotBuiltIn { setting: &'static str, value: String },
+    NotBuiltIn {
+        setting: &'static str,
+        value: String,
+    },
     #[error("the system refuses a thread or a descriptor: {0}")]
     System(#[from] io::Error),
 }

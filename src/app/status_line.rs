@@ -26,7 +26,10 @@ pub(crate) struct StatusLine {
 impl StatusLine {
     /// One line for an operator.
     pub(super) fn text(&self) -> String {
-        let age = match self.serving.map(|serving| self.now.duration_since(serving.age.as_of)) {
+        let age = match self
+            .serving
+            .map(|serving| self.now.duration_since(serving.age.as_of))
+        {
             None => String::new(),
             Some(age) if age > AGE_SHOWN_MAX => String::new(),
             Some(age) => format!(", {} s old", age.as_secs().max(0)),
@@ -48,8 +51,19 @@ impl StatusLine {
     }
 
     fn prices(&self) -> String {
-        let Some(serving) = self.serving else { return "no prices yet".to_owned() };
-        let Serving { age: Age { as_of, delay_s, stale, source }, phase } = serving;
+        let Some(serving) = self.serving else {
+            return "no prices yet".to_owned();
+        };
+        let Serving {
+            age:
+                Age {
+                    as_of,
+                    delay_s,
+                    stale,
+                    source,
+                },
+            phase,
+        } = serving;
         let stale = if stale { "STALE " } else { "" };
         let mut text = format!("market {}, {stale}prices of {}", phase.as_str(), source.as_str());
         if let Some(delay_s) = delay_s {
@@ -137,16 +151,26 @@ mod tests {
         }
         assert_ne!(line.lasting(), before);
         line.now = at("2026-11-20T12:00:00Z");
-        assert!(line.text().contains("STALE prices of broker_a, as of 20 Nov 11:00 IST;"));
+        assert!(
+            line.text()
+                .contains("STALE prices of broker_a, as of 20 Nov 11:00 IST;")
+        );
         if let Some(serving) = &mut line.serving {
-            serving.age = Age { delay_s: Some(902), stale: false, ..serving.age };
+            serving.age = Age {
+                delay_s: Some(902),
+                stale: false,
+                ..serving.age
+            };
         }
         assert!(
             line.text()
                 .contains("prices of broker_a, 15 min behind by nature, as of 20 Nov 11:00 IST;")
         );
         line.serving = None;
-        assert!(line.text().starts_with("127.0.0.1:8080; no prices yet; broker A token"));
+        assert!(
+            line.text()
+                .starts_with("127.0.0.1:8080; no prices yet; broker A token")
+        );
     }
 
     #[test]
@@ -155,9 +179,15 @@ mod tests {
         let good = line.tokens[Broker::A];
         let expiry = good.expires_at.unwrap();
         assert_eq!(token(&good, expiry), "token EXPIRED at 21 Nov 06:00 IST");
-        let refused = TokenStatus { valid: false, ..good };
+        let refused = TokenStatus {
+            valid: false,
+            ..good
+        };
         assert_eq!(token(&refused, line.now), "token REFUSED");
-        let poor = TokenStatus { no_permission: true, ..good };
+        let poor = TokenStatus {
+            no_permission: true,
+            ..good
+        };
         assert_eq!(token(&poor, line.now), "token until 21 Nov 06:00 IST, WITHOUT market data");
         assert_eq!(token(&line.tokens[Broker::B], line.now), "has no token");
     }

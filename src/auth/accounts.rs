@@ -102,19 +102,29 @@ impl Auth {
             return Err(StoreError::EmailTaken.into());
         }
         let attempt = self.registrations.shared_attempt(&keys);
-        let asker = HashClient { whose: Whose::Stranger, attempt };
+        let asker = HashClient {
+            whose: Whose::Stranger,
+            attempt,
+        };
         let password_hash = self.passwords.hash(password, asker).inspect_err(|error| {
             count_refusal(error, &self.registrations);
         })?;
         let created_ms = self.clock.now_ms();
-        let new = NewUser { email: email.normal.clone(), name, password_hash, created_ms };
+        let new = NewUser {
+            email: email.normal.clone(),
+            name,
+            password_hash,
+            created_ms,
+        };
         let registration = *self.registration.lock();
         let created = match registration {
             Registration::Open => self.store.create_user(new),
             Registration::First => self.store.create_first_user(new),
             Registration::Closed => return Err(AccountError::Closed),
         };
-        let UserSecrets { user, token_epoch, .. } = created.map_err(|error| match error {
+        let UserSecrets {
+            user, token_epoch, ..
+        } = created.map_err(|error| match error {
             StoreError::NotFirst => AccountError::Closed,
             error => error.into(),
         })?;
@@ -171,12 +181,17 @@ impl Auth {
         } else {
             self.throttle.admit(&keys[1..])?;
         }
-        let asker = HashClient { whose, attempt: self.throttle.shared_attempt(&keys) };
-        let secrets = self.verify_password(found, password, asker).inspect_err(|error| {
-            if matches!(error, AccountError::WrongPassword) {
-                self.wrong_passwords.increment();
-            }
-        })?;
+        let asker = HashClient {
+            whose,
+            attempt: self.throttle.shared_attempt(&keys),
+        };
+        let secrets = self
+            .verify_password(found, password, asker)
+            .inspect_err(|error| {
+                if matches!(error, AccountError::WrongPassword) {
+                    self.wrong_passwords.increment();
+                }
+            })?;
         keys[1..].iter().for_each(|own| self.throttle.forgive(*own));
         self.remember(&secrets.user, client);
         self.resolve_uncertain_epoch(&secrets)?;
@@ -191,7 +206,10 @@ impl Auth {
     /// [`StoreError`]: the tokens are refused all the same, and that is written once the store can.
     pub(crate) fn logout(&self, logins: &[Caller]) -> Result<(), StoreError> {
         // In memory all of them first: none is good any more, whatever the store answers.
-        let expiries: Vec<i64> = logins.iter().map(|login| self.revoke_in_memory(login)).collect();
+        let expiries: Vec<i64> = logins
+            .iter()
+            .map(|login| self.revoke_in_memory(login))
+            .collect();
         let mut written = Ok(());
         for (login, expires_ms) in logins.iter().zip(expiries) {
             let id = login.token_id;
@@ -235,7 +253,8 @@ impl Auth {
         if !why.is_some_and(is_unwritten) {
             return;
         }
-        self.revoked.end_all(user, self.clock.now_ms().div_euclid(1_000) + TOKEN_LIFE_S);
+        self.revoked
+            .end_all(user, self.clock.now_ms().div_euclid(1_000) + TOKEN_LIFE_S);
         if keys {
             self.api_keys.refuse_all(user);
         }
@@ -265,7 +284,9 @@ impl Auth {
         refuse_weak(&new)?;
         let new_hash = self.passwords.hash(new, Whose::Known)?;
         let id = secrets.user.id;
-        let changed = self.store.change_password(id, &secrets.password_hash, &new_hash);
+        let changed = self
+            .store
+            .change_password(id, &secrets.password_hash, &new_hash);
         if let Err(StoreError::Late) = &changed {
             self.mark_epoch_uncertain(&secrets);
         }
@@ -310,7 +331,11 @@ impl Auth {
     pub(crate) fn make_key(
         &self,
         caller: &Caller,
-        NewKey { name, scopes, expires_ms }: NewKey,
+        NewKey {
+            name,
+            scopes,
+            expires_ms,
+        }: NewKey,
         password: SecretString,
         client: Option<IpAddr>,
     ) -> Result<(StoredKey, Zeroizing<String>), AccountError> {
@@ -321,8 +346,17 @@ impl Auth {
         let user = caller.id;
         let used_ms = None;
         let used_from = None;
-        let key =
-            StoredKey { id, user, name, scopes, hash, created_ms, expires_ms, used_ms, used_from };
+        let key = StoredKey {
+            id,
+            user,
+            name,
+            scopes,
+            hash,
+            created_ms,
+            expires_ms,
+            used_ms,
+            used_from,
+        };
         self.store.add_key(key.clone(), created_ms)?;
         self.refresh_keys(user)?;
         self.changed();
@@ -336,7 +370,10 @@ impl Auth {
     pub(crate) fn list_keys(&self, user: AccountId) -> Result<Vec<StoredKey>, StoreError> {
         let ended_ms = self.clock.now_ms() - ENDED_LISTED_MS;
         let mut keys = self.store.keys_of(vec![user])?.keys;
-        keys.retain(|key| key.expires_ms.is_none_or(|expires_ms| expires_ms > ended_ms));
+        keys.retain(|key| {
+            key.expires_ms
+                .is_none_or(|expires_ms| expires_ms > ended_ms)
+        });
         Ok(self.with_last_uses(keys))
     }
 
@@ -368,7 +405,10 @@ impl Auth {
     pub(crate) fn revoke_key(&self, caller: &Caller, id: &str) -> Result<bool, StoreError> {
         let removed = self.store.remove_key(caller.id, id).inspect_err(|error| {
             if is_unwritten(error) && self.api_keys.refuse(caller.id, id) {
-                self.endings.add(Ending::Key { user: caller.id, id: id.to_owned() });
+                self.endings.add(Ending::Key {
+                    user: caller.id,
+                    id: id.to_owned(),
+                });
             }
         });
         let is_there = removed?;
@@ -381,7 +421,10 @@ impl Auth {
 
     /// Whether an account with this address was lately used from the client's network.
     fn knows_network(&self, email: &Email, client: IpAddr) -> bool {
-        email.spellings.iter().any(|spelling| self.known_networks.knows(spelling, client))
+        email
+            .spellings
+            .iter()
+            .any(|spelling| self.known_networks.knows(spelling, client))
     }
 
     /// Remembers the client's network for the account, after a correct password. A new one is
@@ -408,12 +451,17 @@ impl Auth {
         password: SecretString,
         client: Option<IpAddr>,
     ) -> Result<UserSecrets, AccountError> {
-        let found = self.store.user_by_id(caller.id)?.ok_or(StoreError::NoSuchUser)?;
+        let found = self
+            .store
+            .user_by_id(caller.id)?
+            .ok_or(StoreError::NoSuchUser)?;
         let own = Key::User(caller.id.0);
         let keys = [Key::Address(client), own];
         self.throttle.admit(&keys)?;
-        let asker =
-            HashClient { whose: Whose::Known, attempt: self.throttle.shared_attempt(&keys) };
+        let asker = HashClient {
+            whose: Whose::Known,
+            attempt: self.throttle.shared_attempt(&keys),
+        };
         let secrets = self.verify_password(Some(found), password, asker)?;
         self.throttle.forgive(own);
         self.remember(&secrets.user, client);
@@ -429,9 +477,12 @@ impl Auth {
         asker: HashClient,
     ) -> Result<UserSecrets, AccountError> {
         let stored = found.as_ref().map(|secrets| secrets.password_hash.as_str());
-        let checked = self.passwords.check(password, stored, asker).inspect_err(|error| {
-            count_refusal(error, &self.throttle);
-        })?;
+        let checked = self
+            .passwords
+            .check(password, stored, asker)
+            .inspect_err(|error| {
+                count_refusal(error, &self.throttle);
+            })?;
         let Some(mut secrets) = found.filter(|_| checked.good) else {
             return Err(AccountError::WrongPassword);
         };
@@ -454,7 +505,8 @@ impl Auth {
     /// since the write may still happen.
     fn mark_epoch_uncertain(&self, secrets: &UserSecrets) {
         let now_ms = self.clock.monotonic_ms();
-        self.revoked.mark_uncertain(secrets.user.id, secrets.token_epoch, now_ms);
+        self.revoked
+            .mark_uncertain(secrets.user.id, secrets.token_epoch, now_ms);
     }
 
     /// Takes the epoch in the store as final once the write of
@@ -462,7 +514,10 @@ impl Auth {
     /// login.
     fn resolve_uncertain_epoch(&self, secrets: &UserSecrets) -> Result<(), StoreError> {
         let now_ms = self.clock.monotonic_ms();
-        match self.revoked.resolve(secrets.user.id, secrets.token_epoch, now_ms) {
+        match self
+            .revoked
+            .resolve(secrets.user.id, secrets.token_epoch, now_ms)
+        {
             true => Ok(()),
             false => Err(StoreError::Late),
         }
@@ -479,7 +534,9 @@ impl Auth {
     /// Makes a session with a token of `epoch`, which the store has just returned.
     fn session(&self, user: User, epoch: i64) -> Result<Session, AccountError> {
         self.settle_incarnation();
-        let tokens = self.tokens().ok_or_else(|| StoreError::Unavailable(UNREADY.to_owned()))?;
+        let tokens = self
+            .tokens()
+            .ok_or_else(|| StoreError::Unavailable(UNREADY.to_owned()))?;
         self.revoked.seen(user.id, epoch);
         let now_ms = self.clock.now_ms();
         let token = tokens.sign(user.id, epoch, now_ms)?;

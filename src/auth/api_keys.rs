@@ -97,7 +97,8 @@ impl ApiKey {
     }
 
     pub(super) fn has_expired(&self, now_ms: i64) -> bool {
-        self.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms)
+        self.expires_ms
+            .is_some_and(|expires_ms| expires_ms <= now_ms)
     }
 
     /// Whether it is known that it has not ended and that its use in this minute is noted.
@@ -210,9 +211,13 @@ impl ApiKeys {
     /// Counts a request with the key. Parks where the bucket of all nodes has to be asked.
     pub(super) fn admit(&self, key: &ApiKey, now_mono_ms: u64) -> Result<(), TooEarly> {
         let per_minute = self.per_minute.load(Relaxed);
-        let Some(rate) = rate(per_minute) else { return Ok(()) };
+        let Some(rate) = rate(per_minute) else {
+            return Ok(());
+        };
         rate.admit(&key.full_at_ms, now_mono_ms)?;
-        let Some((counts, lane)) = self.shared.get() else { return Ok(()) };
+        let Some((counts, lane)) = self.shared.get() else {
+            return Ok(());
+        };
         let spent = |left: u32| left.checked_sub(1);
         if key.prepaid.fetch_update(Relaxed, Relaxed, spent).is_ok() {
             return Ok(());
@@ -246,9 +251,13 @@ impl ApiKeys {
         client: Option<IpAddr>,
     ) {
         let minute_ms = now_ms - now_ms.rem_euclid(MINUTE_MS);
-        let end_ms = key.expires_ms.unwrap_or(i64::MAX).min(minute_ms + MINUTE_MS);
+        let end_ms = key
+            .expires_ms
+            .unwrap_or(i64::MAX)
+            .min(minute_ms + MINUTE_MS);
         let known_ms = (end_ms - now_ms).clamp(0, WALL_LOOK_MS).cast_unsigned();
-        key.judged_until_mono_ms.store(now_mono_ms + known_ms, Relaxed);
+        key.judged_until_mono_ms
+            .store(now_mono_ms + known_ms, Relaxed);
         if key.used_ms.swap(minute_ms, Relaxed) != minute_ms {
             *key.used_from.lock() = client;
             self.used.lock().push(Arc::clone(key));
@@ -292,7 +301,9 @@ impl ApiKeys {
             if known.as_of > as_of {
                 continue;
             }
-            let keys = stored.into_iter().filter_map(|key| Some((number(key.id.as_bytes())?, key)));
+            let keys = stored
+                .into_iter()
+                .filter_map(|key| Some((number(key.id.as_bytes())?, key)));
             let keys: HashMap<u64, &StoredKey> = keys.collect();
             for id in known.ids.iter().filter(|id| !keys.contains_key(id)) {
                 if let Some(key) = by_id.remove(id) {
@@ -302,7 +313,10 @@ impl ApiKeys {
             for (id, key) in &keys {
                 by_id.get_or_insert_with(*id, || Arc::new(in_memory(key)));
             }
-            *known = OfUser { as_of, ids: keys.into_keys().collect() };
+            *known = OfUser {
+                as_of,
+                ids: keys.into_keys().collect(),
+            };
         }
     }
 
@@ -310,13 +324,17 @@ impl ApiKeys {
     pub(super) fn refuse(&self, user: AccountId, id: &str) -> bool {
         let key = number(id.as_bytes()).and_then(|id| self.get(id));
         let key = key.filter(|key| key.user == user);
-        key.inspect(|key| key.has_ended.store(true, Relaxed)).is_some()
+        key.inspect(|key| key.has_ended.store(true, Relaxed))
+            .is_some()
     }
 
     /// Refuses all keys of `user` although the store still has them.
     pub(super) fn refuse_all(&self, user: AccountId) {
         let of_user = self.of_user.lock();
-        let ids = of_user.get(&user).map(|known| known.ids.as_slice()).unwrap_or_default();
+        let ids = of_user
+            .get(&user)
+            .map(|known| known.ids.as_slice())
+            .unwrap_or_default();
         for key in ids.iter().filter_map(|id| self.get(*id)) {
             key.has_ended.store(true, Relaxed);
         }
@@ -332,7 +350,9 @@ impl ApiKeys {
         let mut of_user = self.of_user.lock();
         of_user.clear();
         let by_id = self.by_id.pin();
-        by_id.values().for_each(|key| key.has_ended.store(true, Relaxed));
+        by_id
+            .values()
+            .for_each(|key| key.has_ended.store(true, Relaxed));
         by_id.clear();
     }
 }
@@ -363,7 +383,11 @@ pub(super) fn use_of(key: &ApiKey) -> Option<KeyUse> {
         network @ IpAddr::V6(_) => format!("{network}/48"),
     };
     let used_from = key.used_from.lock().map(network);
-    Some(KeyUse { id: key.id.clone(), used_ms, used_from })
+    Some(KeyUse {
+        id: key.id.clone(),
+        used_ms,
+        used_from,
+    })
 }
 
 // ---- Mark

@@ -71,7 +71,13 @@ fn a_key_is_found_anywhere_in_a_text() {
     for around in ["KEY", "xKEY", "a=1&key=KEY&b", "bhav_KEY", "KEYz"] {
         assert!(holds_key(around.replace("KEY", &text).as_bytes()), "{around}");
     }
-    for not in [&text[1..], &text[..65], "bhav_", "", &text.replace('_', "-")] {
+    for not in [
+        &text[1..],
+        &text[..65],
+        "bhav_",
+        "",
+        &text.replace('_', "-"),
+    ] {
         assert!(!holds_key(not.as_bytes()), "{not}");
     }
 }
@@ -111,7 +117,10 @@ fn only_the_right_text_finds_its_key_and_only_while_it_is_there() {
 fn each_of_many_keys_is_found_by_its_own_text_until_it_is_revoked() {
     let keys = ApiKeys::new(0);
     let made: Vec<_> = (0..3 * RECENT).map(|_| generated().unwrap()).collect();
-    let rows: Vec<_> = made.iter().map(|(id, _, hash)| stored(1, id, hash)).collect();
+    let rows: Vec<_> = made
+        .iter()
+        .map(|(id, _, hash)| stored(1, id, hash))
+        .collect();
     keys.load(Some(&[AccountId(1)]), 1, &rows);
     for _ in 0..2 {
         for (id, text, _) in &made {
@@ -158,7 +167,12 @@ fn a_bucket_is_the_minute_s_requests() {
     for _ in 0..3 {
         assert_eq!(keys.admit(&key, 1_000), Ok(()));
     }
-    assert_eq!(keys.admit(&key, 1_000), Err(TooEarly { retry_after_ms: 20_000 }));
+    assert_eq!(
+        keys.admit(&key, 1_000),
+        Err(TooEarly {
+            retry_after_ms: 20_000
+        })
+    );
     assert_eq!(keys.admit(&key, 21_000), Ok(()));
     keys.set_rate(0);
     assert_eq!(keys.admit(&key, 21_000), Ok(()));
@@ -168,7 +182,10 @@ fn a_bucket_is_the_minute_s_requests() {
 fn a_use_is_judged_for_a_second_and_not_past_the_minute_or_the_end() {
     let keys = ApiKeys::new(0);
     let judged_ms = |expires_ms, now_ms| {
-        let row = StoredKey { expires_ms, ..stored(1, "00000000001", "") };
+        let row = StoredKey {
+            expires_ms,
+            ..stored(1, "00000000001", "")
+        };
         let key = Arc::new(in_memory(&row));
         assert!(!key.is_judged(500));
         keys.note(&key, (now_ms, 500), None);

@@ -88,7 +88,11 @@ impl Auth {
         self.followed.bell.get()?;
         let age_ms = self.unread_ms();
         let is_outdated = age_ms > UNREAD_MS_MAX;
-        Some(ChangesReading { applied: self.followed.read.lock().number, age_ms, is_outdated })
+        Some(ChangesReading {
+            applied: self.followed.read.lock().number,
+            age_ms,
+            is_outdated,
+        })
     }
 
     /// Whether other nodes change the same accounts.
@@ -119,7 +123,9 @@ impl Auth {
         if self.is_shared() || self.tokens().is_none() {
             return;
         }
-        let Ok(noticed) = self.read_changes() else { return };
+        let Ok(noticed) = self.read_changes() else {
+            return;
+        };
         let applied = self.followed.read.lock().number;
         if applied == noticed {
             return;
@@ -173,7 +179,9 @@ impl Auth {
                 }
             }
             if page.rows.len() < CHANGES_PAGE {
-                self.followed.read_mono_ms.fetch_max(began_mono_ms, Ordering::SeqCst);
+                self.followed
+                    .read_mono_ms
+                    .fetch_max(began_mono_ms, Ordering::SeqCst);
                 break;
             }
         }
@@ -207,7 +215,11 @@ impl Auth {
             // Another reader was faster. The next page has the rest.
             return Ok(true);
         }
-        if !page.rows.iter().all(|(_, change)| self.revoked.apply(change)) {
+        if !page
+            .rows
+            .iter()
+            .all(|(_, change)| self.revoked.apply(change))
+        {
             return Ok(false);
         }
         self.api_keys.load(Some(&accounts), keys.number, &keys.keys);
@@ -240,7 +252,14 @@ impl Auth {
     /// meanwhile.
     pub(super) fn expect_continuity_since_last_run(&self) -> Result<(), StoreError> {
         let kept = self.followed.kept.lock().clone();
-        let Some(Mark { incarnation, number, mark }) = kept else { return Ok(()) };
+        let Some(Mark {
+            incarnation,
+            number,
+            mark,
+        }) = kept
+        else {
+            return Ok(());
+        };
         let page = self.store.changes_after(number)?;
         let read = LastRead { number, mark };
         if page.incarnation == incarnation && page.continuity(read) == Continuity::WentBack {
@@ -251,8 +270,14 @@ impl Auth {
 
     /// Writes the last change read into the state directory, if it is new. Blocks.
     fn keep_mark(&self) {
-        let (Some(incarnation), LastRead { number, mark }) = self.position() else { return };
-        let found = Mark { incarnation, number, mark };
+        let (Some(incarnation), LastRead { number, mark }) = self.position() else {
+            return;
+        };
+        let found = Mark {
+            incarnation,
+            number,
+            mark,
+        };
         let mut kept = self.followed.kept.lock();
         if kept.as_ref() == Some(&found) {
             return;
@@ -283,7 +308,10 @@ impl Auth {
         if failed.is_ok() {
             self.keep_mark();
         }
-        let was_failing = self.followed.is_failing.swap(failed.is_err(), Ordering::SeqCst);
+        let was_failing = self
+            .followed
+            .is_failing
+            .swap(failed.is_err(), Ordering::SeqCst);
         match failed {
             Err(error) if !was_failing => tracing::warn!(
                 %error,

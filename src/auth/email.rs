@@ -58,8 +58,11 @@ impl Email {
         let decomposed = DecomposingNormalizerBorrowed::new_nfd();
         let [loose, far] = [&local, &*domain].map(|part| decomposed.normalize(part));
         let mut spellings = vec![typed(text), normal.clone()];
-        let others =
-            [format!("{local}@{ascii}"), format!("{loose}@{far}"), format!("{loose}@{ascii}")];
+        let others = [
+            format!("{local}@{ascii}"),
+            format!("{loose}@{far}"),
+            format!("{loose}@{ascii}"),
+        ];
         for other in others {
             if !spellings.contains(&other) {
                 spellings.push(other);
@@ -75,7 +78,10 @@ impl Email {
     pub(crate) fn given(text: &str) -> Self {
         Self::parse(text).unwrap_or_else(|_| {
             let typed = typed(text);
-            Self { normal: typed.clone(), spellings: vec![typed] }
+            Self {
+                normal: typed.clone(),
+                spellings: vec![typed],
+            }
         })
     }
 }
@@ -114,7 +120,9 @@ mod tests {
     use super::*;
 
     fn normal(text: &str) -> Result<String, String> {
-        Email::parse(text).map(|email| email.normal).map_err(|bad| bad.to_string())
+        Email::parse(text)
+            .map(|email| email.normal)
+            .map_err(|bad| bad.to_string())
     }
 
     #[test]
@@ -194,7 +202,11 @@ mod tests {
 
     #[test]
     fn an_account_is_found_under_each_spelling_that_it_may_have() {
-        let typed_as = ["user@bücher.example", "user@xn--bcher-kva.example", "üser@x.example"];
+        let typed_as = [
+            "user@bücher.example",
+            "user@xn--bcher-kva.example",
+            "üser@x.example",
+        ];
         for (at, (text, stored)) in [
             ("User@BÜCHER.example ", typed_as[0]),
             ("user@xn--bcher-kva.example", typed_as[0]),

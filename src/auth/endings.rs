@@ -57,7 +57,9 @@ impl Endings {
     pub(super) fn write(&self, mut write: impl FnMut(&Ending) -> Result<(), StoreError>) -> usize {
         let mut written = 0;
         loop {
-            let Some(next) = self.waiting.lock().first().cloned() else { return written };
+            let Some(next) = self.waiting.lock().first().cloned() else {
+                return written;
+            };
             match write(&next) {
                 // Erased meanwhile, and with it everything that was to be ended.
                 Ok(()) | Err(StoreError::NoSuchUser) => written += 1,
@@ -81,19 +83,28 @@ mod tests {
     use super::*;
 
     fn key(number: usize) -> Ending {
-        Ending::Key { user: AccountId(1), id: number.to_string() }
+        Ending::Key {
+            user: AccountId(1),
+            id: number.to_string(),
+        }
     }
 
     #[test]
     fn endings_wait_in_order_once_each_until_they_are_written() {
         let endings = Endings::default();
-        [1, 2, 1, 3].into_iter().for_each(|number| endings.add(key(number)));
+        [1, 2, 1, 3]
+            .into_iter()
+            .for_each(|number| endings.add(key(number)));
         let unavailable = || Err(StoreError::Unavailable("full".into()));
         assert_eq!(endings.write(|_| unavailable()), 0);
         let mut seen = Vec::new();
         let some = |ending: &Ending| {
             seen.push(ending.clone());
-            if *ending == key(3) { unavailable() } else { Ok(()) }
+            if *ending == key(3) {
+                unavailable()
+            } else {
+                Ok(())
+            }
         };
         assert_eq!(endings.write(some), 2);
         assert_eq!(seen, [key(1), key(2), key(3)]);

@@ -31,7 +31,10 @@ impl Followed {
     pub(super) fn since_last_run(state_dir: &Path) -> Self {
         let bytes = small_file::read(&state_dir.join(MARK_FILE)).ok().flatten();
         let kept = bytes.and_then(|bytes| sonic_rs::from_slice(&bytes).ok());
-        Self { kept: Mutex::new(kept), ..Self::default() }
+        Self {
+            kept: Mutex::new(kept),
+            ..Self::default()
+        }
     }
 }
 
@@ -58,7 +61,13 @@ impl ChangesBell {
     pub(crate) fn new() -> (Self, Receiver<()>) {
         // A pending reading includes every change made before it.
         let (wake, woken) = bounded(1);
-        (Self { has_own: Arc::default(), wake }, woken)
+        (
+            Self {
+                has_own: Arc::default(),
+                wake,
+            },
+            woken,
+        )
     }
 
     /// Reports a change that another node has made.

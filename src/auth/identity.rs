@@ -76,7 +76,14 @@ impl Caller {
         let token_id = 0;
         let expires_s = 0;
         let epoch = 0;
-        Self { id: key.user, key: Some(key), token_id, expires_s, epoch, by_cookie: false }
+        Self {
+            id: key.user,
+            key: Some(key),
+            token_id,
+            expires_s,
+            epoch,
+            by_cookie: false,
+        }
     }
 }
 
@@ -208,7 +215,10 @@ impl Auth {
         if let Some(recorded) = &*auth.other_secret.lock() {
             let own = keys::check_value(&auth.keys.lock()[0]);
             let shown = |check: &str| keys::fingerprint(check).to_owned();
-            return Err(AuthError::OtherSecret { own: shown(&own), recorded: shown(recorded) });
+            return Err(AuthError::OtherSecret {
+                own: shown(&own),
+                recorded: shown(recorded),
+            });
         }
         Ok(auth)
     }
@@ -223,7 +233,8 @@ impl Auth {
     /// Puts `keys` in force, if the database's incarnation is known already.
     pub(super) fn put_in_force(&self, keys: &[Key]) {
         if let Some(incarnation) = &*self.incarnation.lock() {
-            self.tokens.store(Some(Arc::new(Tokens::new(keys, incarnation))));
+            self.tokens
+                .store(Some(Arc::new(Tokens::new(keys, incarnation))));
         }
     }
 
@@ -234,7 +245,10 @@ impl Auth {
     /// [`KeyError`].
     pub(crate) fn prepare(&self, settings: &AuthSettings) -> Result<PreparedAuth, KeyError> {
         let keys = keys::load(settings, &self.state_dir)?;
-        Ok(PreparedAuth { keys, settings: settings.clone() })
+        Ok(PreparedAuth {
+            keys,
+            settings: settings.clone(),
+        })
     }
 
     /// The signing key, from which other keys are derived if no setting gives a secret.
@@ -248,7 +262,10 @@ impl Auth {
     /// Puts prepared settings in force. Tokens signed with a key that is no longer known become
     /// invalid.
     pub(crate) fn adopt(&self, prepared: PreparedAuth) {
-        let PreparedAuth { keys: Keys { all, file }, settings } = prepared;
+        let PreparedAuth {
+            keys: Keys { all, file },
+            settings,
+        } = prepared;
         {
             let mut keys = self.keys.lock();
             *keys = all;
@@ -260,7 +277,8 @@ impl Auth {
         self.look_after_key();
         *self.registration.lock() = settings.registration;
         self.throttle.set_rate(settings.login_attempts_per_minute);
-        self.registrations.set_rate(settings.registration_attempts_per_minute);
+        self.registrations
+            .set_rate(settings.registration_attempts_per_minute);
         self.api_keys.set_rate(settings.key_requests_per_minute);
     }
 
@@ -310,7 +328,9 @@ impl Auth {
         let key_in = |line| bearer(line).filter(|token| token.starts_with(key_form::PREFIX));
         let mut lines = request.headers("authorization").enumerate();
         let found = lines.find_map(|(at, line)| Some((at, key_in(line)?)));
-        let Some((at, text)) = found else { return Ok(None) };
+        let Some((at, text)) = found else {
+            return Ok(None);
+        };
         if at > 0 || lines.next().is_some() {
             return Err(NoKey::SeveralLines);
         }
@@ -318,22 +338,29 @@ impl Auth {
             self.api_keys.refused.increment(why);
             NoKey::Refused(why)
         };
-        let key = self.settled(|| self.key_in_memory(text)).map_err(|why| match why {
-            Unidentified::Unready => NoKey::Unready,
-            _ => refused(KeyRefusal::Invalid),
-        })?;
+        let key = self
+            .settled(|| self.key_in_memory(text))
+            .map_err(|why| match why {
+                Unidentified::Unready => NoKey::Unready,
+                _ => refused(KeyRefusal::Invalid),
+            })?;
         let now_mono_ms = self.clock.monotonic_ms();
         let now_ms = (!key.is_judged(now_mono_ms)).then(|| self.clock.now_ms());
         if let Some(now_ms) = now_ms.filter(|now_ms| key.has_expired(*now_ms)) {
             let is_listed = !key.has_expired(now_ms - ENDED_LISTED_MS);
-            return Err(refused(if is_listed { KeyRefusal::Expired } else { KeyRefusal::Invalid }));
+            return Err(refused(if is_listed {
+                KeyRefusal::Expired
+            } else {
+                KeyRefusal::Invalid
+            }));
         }
         self.api_keys.admit(&key, now_mono_ms).map_err(|early| {
             self.api_keys.refused.increment(KeyRefusal::Rate);
             NoKey::TooEarly(early)
         })?;
         if let Some(now_ms) = now_ms {
-            self.api_keys.note(&key, (now_ms, now_mono_ms), request.client_address());
+            self.api_keys
+                .note(&key, (now_ms, now_mono_ms), request.client_address());
         }
         self.api_keys.admitted.increment();
         Ok(Some(key))
@@ -386,13 +413,19 @@ impl Auth {
     /// The earlier logins that a request proves, to any accounts, by tokens and cookies that may
     /// have expired or been revoked since. Reads only memory.
     pub(super) fn earlier_logins(&self, request: &Request<'_>) -> Vec<Earlier> {
-        let Some(tokens) = self.tokens() else { return Vec::new() };
+        let Some(tokens) = self.tokens() else {
+            return Vec::new();
+        };
         let by_header = request.headers("authorization").filter_map(bearer);
         let by_cookie = cookies(request, COOKIE).chain(cookies(request, EARLIER_COOKIE));
         let now_ms = self.clock.now_ms();
         // Others' tokens take no place from ours.
-        let ours = by_header.chain(by_cookie).filter(|token| tokens.may_be_ours(token));
-        ours.take(EARLIER_MAX).filter_map(|token| tokens.earlier(token, now_ms)).collect()
+        let ours = by_header
+            .chain(by_cookie)
+            .filter(|token| tokens.may_be_ours(token));
+        ours.take(EARLIER_MAX)
+            .filter_map(|token| tokens.earlier(token, now_ms))
+            .collect()
     }
 
     /// The good logins of the caller's account that the request's cookies carry; `caller` alone if
@@ -425,7 +458,9 @@ impl Auth {
         let tokens = self.tokens();
         let may_be_ours = |token: &&[u8]| tokens.as_ref().is_none_or(|t| t.may_be_ours(token));
         let mut any = false;
-        let mut ours = cookies(request, COOKIE).inspect(|_| any = true).filter(may_be_ours);
+        let mut ours = cookies(request, COOKIE)
+            .inspect(|_| any = true)
+            .filter(may_be_ours);
         let mut why = Unidentified::Invalid;
         let mut good = Vec::new();
         let mut unclear = None;
@@ -453,7 +488,11 @@ impl Auth {
         let Some(tokens) = self.tokens() else {
             // A token that none of our keys signed is invalid for every database.
             let is_ours = tokens::signed_by_any(&self.keys.lock(), token);
-            return Err(if is_ours { Undecided::Unloaded } else { INVALID });
+            return Err(if is_ours {
+                Undecided::Unloaded
+            } else {
+                INVALID
+            });
         };
         let now_ms = self.clock.now_ms();
         let Some(token) = tokens.verify(token, now_ms) else {
@@ -462,7 +501,11 @@ impl Auth {
                 && tokens.earlier(token, now_ms).is_none()
                 && tokens::signed_by_any(&self.keys.lock(), token)
                 && self.key_looks.admit(self.clock.monotonic_ms()).is_ok();
-            return Err(if may_be_newer { Undecided::Unknown } else { INVALID });
+            return Err(if may_be_newer {
+                Undecided::Unknown
+            } else {
+                INVALID
+            });
         };
         match self.revoked.judge(&token) {
             Verdict::Refused => return Err(INVALID),
@@ -510,11 +553,15 @@ fn by_header<'a>(request: &Request<'a>) -> Result<Option<&'a [u8]>, Unidentified
 /// The values of the request's cookies of this name, without the quotes that some clients put round
 /// them (RFC 6265 4.1.1).
 fn cookies<'a>(request: &Request<'a>, name: &'static str) -> impl Iterator<Item = &'a [u8]> {
-    let pairs = request.headers("cookie").flat_map(|line| line.split(|byte| *byte == b';'));
+    let pairs = request
+        .headers("cookie")
+        .flat_map(|line| line.split(|byte| *byte == b';'));
     pairs.filter_map(move |pair| {
         let at = memchr::memchr(b'=', pair)?;
         let value = pair[at + 1..].trim_ascii();
-        let quoted = value.strip_prefix(b"\"").and_then(|inner| inner.strip_suffix(b"\""));
+        let quoted = value
+            .strip_prefix(b"\"")
+            .and_then(|inner| inner.strip_suffix(b"\""));
         (pair[..at].trim_ascii() == name.as_bytes()).then(|| quoted.unwrap_or(value))
     })
 }
@@ -530,7 +577,9 @@ fn is_of_another_scheme(header: &[u8]) -> bool {
 pub(super) fn bearer(header: &[u8]) -> Option<&[u8]> {
     const SCHEME: &[u8] = b"Bearer ";
     let (scheme, token) = header.split_at_checked(SCHEME.len())?;
-    scheme.eq_ignore_ascii_case(SCHEME).then(|| token.trim_ascii())
+    scheme
+        .eq_ignore_ascii_case(SCHEME)
+        .then(|| token.trim_ascii())
 }
 
 // ---- Error

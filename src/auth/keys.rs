@@ -54,7 +54,14 @@ struct Kept {
 impl KeyFile {
     /// Checks the file; writes it if it could not be written at start. Blocks.
     pub(crate) fn look(&mut self) -> KeyState {
-        let Some(Kept { path, key, was_kept }) = &mut self.0 else { return KeyState::Given };
+        let Some(Kept {
+            path,
+            key,
+            was_kept,
+        }) = &mut self.0
+        else {
+            return KeyState::Given;
+        };
         match File::open(&*path) {
             Ok(opened) => {
                 *was_kept = true;
@@ -67,7 +74,11 @@ impl KeyFile {
             Err(_) if *was_kept => KeyState::Missing,
             Err(_) => {
                 *was_kept = write(path, key).is_ok();
-                if *was_kept { KeyState::Kept } else { KeyState::Missing }
+                if *was_kept {
+                    KeyState::Kept
+                } else {
+                    KeyState::Missing
+                }
             }
         }
     }
@@ -100,15 +111,28 @@ pub(crate) fn load(settings: &AuthSettings, state_dir: &Path) -> Result<Keys, Ke
         None => {
             let path = state_dir.join(FILE_NAME);
             let (key, was_kept) = kept(&path)?;
-            (key.clone(), Some(Kept { path, key, was_kept }))
+            (
+                key.clone(),
+                Some(Kept {
+                    path,
+                    key,
+                    was_kept,
+                }),
+            )
         }
     };
     let previous = settings.jwt_previous_secrets.as_ref();
     let previous = previous.map_or("", |secrets| secrets.expose_secret());
-    let previous = previous.split(',').map(str::trim).filter(|key| !key.is_empty());
+    let previous = previous
+        .split(',')
+        .map(str::trim)
+        .filter(|key| !key.is_empty());
     let previous = previous.map(|key| Zeroizing::new(key.as_bytes().to_vec()));
     let all = std::iter::once(current).chain(previous).collect();
-    Ok(Keys { all, file: KeyFile(file) })
+    Ok(Keys {
+        all,
+        file: KeyFile(file),
+    })
 }
 
 /// The check value of the key that a database's nodes sign with, as the database records it.
@@ -142,12 +166,18 @@ fn kept(path: &Path) -> Result<(Key, bool), KeyError> {
             }
             Ok((key, written.is_ok()))
         }
-        Err(source) => Err(KeyError::Unreadable { path: path.into(), source }),
+        Err(source) => Err(KeyError::Unreadable {
+            path: path.into(),
+            source,
+        }),
     }
 }
 
 fn read(path: &Path, file: File) -> Result<Key, KeyError> {
-    let unreadable = |source| KeyError::Unreadable { path: path.into(), source };
+    let unreadable = |source| KeyError::Unreadable {
+        path: path.into(),
+        source,
+    };
     if file.metadata().map_err(unreadable)?.mode() & 0o077 != 0 {
         return Err(KeyError::Open { path: path.into() });
     }
@@ -182,7 +212,11 @@ fn write(path: &Path, key: &[u8]) -> io::Result<()> {
         write!(text, "{byte:02x}")?;
     }
     text.push(b'\n');
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&unfinished)?;
     file.write_all(&text)?;
     owner::give(&file, path)?;
     file.sync_all()?;
@@ -269,8 +303,13 @@ mod tests {
         }
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         let whole = std::fs::read_to_string(&path).unwrap();
-        for bad in ["", "00", &whole[1..], &whole.replace(['a', '0', '5'], "g"), &"x".repeat(9999)]
-        {
+        for bad in [
+            "",
+            "00",
+            &whole[1..],
+            &whole.replace(['a', '0', '5'], "g"),
+            &"x".repeat(9999),
+        ] {
             std::fs::write(&path, bad).unwrap();
             let refused = load(&settings(), directory.path());
             assert!(matches!(refused, Err(KeyError::NoKey { .. })), "{bad}");
@@ -306,7 +345,10 @@ mod tests {
         assert_eq!(keys.file.look(), KeyState::Kept);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
         assert_eq!(keys.file.look(), KeyState::Changed);
-        let given = AuthSettings { jwt_secret: Some("given".into()), ..settings() };
+        let given = AuthSettings {
+            jwt_secret: Some("given".into()),
+            ..settings()
+        };
         assert_eq!(load(&given, directory.path()).unwrap().file.look(), KeyState::Given);
     }
 

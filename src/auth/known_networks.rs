@@ -82,8 +82,12 @@ impl KnownNetworks {
             noted: BoundedMap::evicting_in_batches(accounts_max),
             waiting: Vec::new(),
         };
-        let known =
-            Self { clock, hasher: RandomState::new(), keys: Mutex::default(), state: state.into() };
+        let known = Self {
+            clock,
+            hasher: RandomState::new(),
+            keys: Mutex::default(),
+            state: state.into(),
+        };
         known.set_keys(keys);
         known
     }
@@ -100,13 +104,21 @@ impl KnownNetworks {
     /// Whether `account`, a normalised e-mail address, was lately used from the network of
     /// `client`.
     pub(crate) fn knows(&self, account: &str, client: IpAddr) -> bool {
-        let found = self.state.lock().accounts.get(&self.hasher.hash_one(account)).copied();
+        let found = self
+            .state
+            .lock()
+            .accounts
+            .get(&self.hasher.hash_one(account))
+            .copied();
         let Some(account) = found else { return false };
         let keys = self.keys.lock();
-        keys.iter().map(|key| hash(key, account.id, network(client))).any(|place| {
-            let known = |(known, seen_ms): &(u64, i64)| *known == place && self.is_fresh(*seen_ms);
-            account.places.iter().any(known)
-        })
+        keys.iter()
+            .map(|key| hash(key, account.id, network(client)))
+            .any(|place| {
+                let known =
+                    |(known, seen_ms): &(u64, i64)| *known == place && self.is_fresh(*seen_ms);
+                account.places.iter().any(known)
+            })
     }
 
     fn is_fresh(&self, seen_ms: i64) -> bool {
@@ -117,7 +129,9 @@ impl KnownNetworks {
     pub(crate) fn remember(&self, email: &str, id: AccountId, client: IpAddr) {
         self.note(id, client);
         let place = self.current_hash(id, client);
-        self.state.lock().add(self.hasher.hash_one(email), id, place, self.clock.now_ms());
+        self.state
+            .lock()
+            .add(self.hasher.hash_one(email), id, place, self.clock.now_ms());
     }
 
     /// Notes that an account was used from the network of `client`, to be written, at most once a
@@ -135,12 +149,20 @@ impl KnownNetworks {
         let place = self.current_hash(id, client);
         let mut state = self.state.lock();
         state.noted.insert(noted, seen_ms, |at_ms| Some(*at_ms));
-        state.waiting.push(LoginNetwork { id, network: spelled(place), seen_ms });
+        state.waiting.push(LoginNetwork {
+            id,
+            network: spelled(place),
+            seen_ms,
+        });
     }
 
     /// Takes the networks of one account that wait to be written.
     pub(crate) fn take_waiting_of(&self, id: AccountId) -> Vec<LoginNetwork> {
-        self.state.lock().waiting.extract_if(.., |waits| waits.id == id).collect()
+        self.state
+            .lock()
+            .waiting
+            .extract_if(.., |waits| waits.id == id)
+            .collect()
     }
 
     /// Takes the networks that wait to be written.
@@ -157,26 +179,41 @@ impl KnownNetworks {
 
     /// Loads a stored network of the account with this e-mail.
     pub(crate) fn load(&self, email: &str, stored: &LoginNetwork) {
-        let LoginNetwork { id, network, seen_ms } = stored;
+        let LoginNetwork {
+            id,
+            network,
+            seen_ms,
+        } = stored;
         if let Ok(place) = u64::from_str_radix(network, 16) {
-            self.state.lock().add(self.hasher.hash_one(email), *id, place, *seen_ms);
+            self.state
+                .lock()
+                .add(self.hasher.hash_one(email), *id, place, *seen_ms);
         }
     }
 
     /// Forgets the networks of an erased account, because its address may be registered again by
     /// somebody else.
     pub(crate) fn forget(&self, account: &str) {
-        self.state.lock().accounts.remove(&self.hasher.hash_one(account));
+        self.state
+            .lock()
+            .accounts
+            .remove(&self.hasher.hash_one(account));
     }
 
     fn current_hash(&self, id: AccountId, client: IpAddr) -> u64 {
-        self.keys.lock().first().map_or(0, |key| hash(key, id, network(client)))
+        self.keys
+            .lock()
+            .first()
+            .map_or(0, |key| hash(key, id, network(client)))
     }
 }
 
 impl State {
     fn add(&mut self, email: u64, id: AccountId, place: u64, seen_ms: i64) {
-        let new = || Account { id, places: Default::default() };
+        let new = || Account {
+            id,
+            places: Default::default(),
+        };
         let worth = |account: &Account| Some(account.latest_ms());
         let account = self.accounts.or_insert_with(email, worth, new);
         // An address that was registered again has a higher id.
@@ -288,7 +325,11 @@ mod tests {
         }
         let written = networks.take_waiting();
         assert_eq!(written.len(), 2);
-        assert!(written.iter().all(|row| row.network.len() == 16 && row.id == A.1));
+        assert!(
+            written
+                .iter()
+                .all(|row| row.network.len() == 16 && row.id == A.1)
+        );
         clock.advance_ms(LOGIN_NETWORK_AGAIN_MS);
         networks.note(A.1, at(1));
         assert_eq!(networks.take_waiting().len(), 1);

@@ -73,7 +73,10 @@ pub(crate) struct HashClient {
 
 impl From<Whose> for HashClient {
     fn from(whose: Whose) -> Self {
-        Self { whose, attempt: None }
+        Self {
+            whose,
+            attempt: None,
+        }
     }
 }
 
@@ -90,7 +93,10 @@ struct Place(Arc<Strangers>);
 impl Place {
     fn take(strangers: &Arc<Strangers>) -> Option<Self> {
         let free = |waiting| (waiting < strangers.waiting_max).then_some(waiting + 1);
-        match strangers.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, free) {
+        match strangers
+            .waiting
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, free)
+        {
             Ok(_) => Some(Self(Arc::clone(strangers))),
             Err(_) => {
                 strangers.refused.increment();
@@ -133,10 +139,16 @@ impl Passwords {
     /// If a thread cannot be started or the system has no randomness.
     pub(crate) fn start(settings: &AuthSettings, clock: &Clock) -> io::Result<Self> {
         let threads = match settings.crypto_threads {
-            0 => available_parallelism().map_or(1, |cores| cores.get() / 2).max(1),
+            0 => available_parallelism()
+                .map_or(1, |cores| cores.get() / 2)
+                .max(1),
             given => given,
         };
-        let spec = LaneSpec { name: "crypto", threads, queue_max: settings.crypto_queue_max };
+        let spec = LaneSpec {
+            name: "crypto",
+            threads,
+            queue_max: settings.crypto_queue_max,
+        };
         let params = params(settings).map_err(io::Error::other)?;
         let decoy = decoy(&params).map_err(io::Error::other)?;
         let strangers = Strangers {
@@ -145,7 +157,13 @@ impl Passwords {
             refused: Counter::new(),
         };
         let lane = Arc::new(Lane::start_lowered(&spec, clock)?);
-        Ok(Self { lane, strangers: Arc::new(strangers), params, deadline_ms: DEADLINE_MS, decoy })
+        Ok(Self {
+            lane,
+            strangers: Arc::new(strangers),
+            params,
+            deadline_ms: DEADLINE_MS,
+            decoy,
+        })
     }
 
     /// Hashes of strangers refused because their share of the queue was full.
@@ -219,10 +237,15 @@ impl Passwords {
         let job = move || {
             drop(place);
             let attempt = attempt.as_ref();
-            attempt.map_or(Ok(()), SharedAttempt::count).map_err(CryptoError::Throttled)?;
+            attempt
+                .map_or(Ok(()), SharedAttempt::count)
+                .map_err(CryptoError::Throttled)?;
             job(attempt)
         };
-        self.lane.submit(self.deadline_ms, job).map_err(|_| CryptoError::Busy)?.wait()?
+        self.lane
+            .submit(self.deadline_ms, job)
+            .map_err(|_| CryptoError::Busy)?
+            .wait()?
     }
 }
 
@@ -246,7 +269,10 @@ fn composed(password: &SecretString) -> SecretString {
 fn forms(password: &SecretString) -> Vec<SecretString> {
     let normal = composed(password);
     let is_other = normal.expose_secret() != password.expose_secret();
-    [Some(normal), is_other.then(|| password.clone())].into_iter().flatten().collect()
+    [Some(normal), is_other.then(|| password.clone())]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn params(settings: &AuthSettings) -> argon2::Result<Params> {
@@ -293,7 +319,9 @@ fn matches(password: &SecretString, stored: &str, params: &Params) -> Result<(bo
         return Err(failed("a stored hash lacks a part"));
     };
     let algorithm = Algorithm::try_from(stored.algorithm.as_str()).map_err(failed)?;
-    let version = stored.version.map_or(Ok(Version::default()), Version::try_from);
+    let version = stored
+        .version
+        .map_or(Ok(Version::default()), Version::try_from);
     let own = Params::try_from(&stored).map_err(failed)?;
     let made = mixed(password, salt, version.map_err(failed)?, algorithm, &own)?;
     let weaker = algorithm != Algorithm::Argon2id
@@ -319,7 +347,9 @@ fn mixed(
         }
         let argon2 = Argon2::new(algorithm, version, params.clone());
         let password = password.expose_secret().as_bytes();
-        argon2.hash_password_into_with_memory(password, salt, out, work).map_err(failed)
+        argon2
+            .hash_password_into_with_memory(password, salt, out, work)
+            .map_err(failed)
     })?;
     Output::new(out).map_err(failed)
 }
@@ -363,7 +393,8 @@ const SEQUENCES: &[&str] = &[
 ];
 
 fn lines(file: &'static str) -> impl Iterator<Item = &'static str> {
-    file.lines().filter(|line| !line.is_empty() && !line.starts_with("# "))
+    file.lines()
+        .filter(|line| !line.is_empty() && !line.starts_with("# "))
 }
 
 words! {
@@ -394,14 +425,19 @@ pub(crate) fn weakness(password: &str) -> Option<Weakness> {
 }
 
 fn is_stem_and_ending(lower: &str) -> bool {
-    let ended = ENDINGS
-        .iter()
-        .any(|ending| lower.strip_suffix(ending).is_some_and(|stem| STEMS.contains(stem)));
+    let ended = ENDINGS.iter().any(|ending| {
+        lower
+            .strip_suffix(ending)
+            .is_some_and(|stem| STEMS.contains(stem))
+    });
     ended || is_stem_and_year(lower)
 }
 
 fn is_stem_and_year(lower: &str) -> bool {
-    let Some((word, year)) = lower.len().checked_sub(4).and_then(|at| lower.split_at_checked(at))
+    let Some((word, year)) = lower
+        .len()
+        .checked_sub(4)
+        .and_then(|at| lower.split_at_checked(at))
     else {
         return false;
     };
@@ -414,13 +450,20 @@ fn pattern(lower: &[u8]) -> Option<Weakness> {
     if lower.len() < PATTERN_BYTES_MIN {
         return None;
     }
-    let repeats = |unit: usize| lower.iter().zip(&lower[unit..]).all(|(one, next)| one == next);
+    let repeats = |unit: usize| {
+        lower
+            .iter()
+            .zip(&lower[unit..])
+            .all(|(one, next)| one == next)
+    };
     if (1..=4).any(repeats) {
         return Some(Weakness::Repeated);
     }
     let reversed: Zeroizing<Vec<u8>> = Zeroizing::new(lower.iter().rev().copied().collect());
     let typed = |text: &[u8]| {
-        SEQUENCES.iter().any(|keys| memchr::memmem::find(keys.as_bytes(), text).is_some())
+        SEQUENCES
+            .iter()
+            .any(|keys| memchr::memmem::find(keys.as_bytes(), text).is_some())
     };
     (typed(lower) || typed(&reversed)).then_some(Weakness::InOrder)
 }
@@ -432,27 +475,49 @@ mod tests {
     /// A longer deadline, for a machine that is busy with other work.
     fn started(settings: &AuthSettings) -> Passwords {
         let passwords = Passwords::start(settings, &Clock::system()).unwrap();
-        Passwords { deadline_ms: 60 * DEADLINE_MS, ..passwords }
+        Passwords {
+            deadline_ms: 60 * DEADLINE_MS,
+            ..passwords
+        }
     }
 
     fn passwords(passes: u32) -> Passwords {
-        started(&AuthSettings { argon2_passes: passes, ..AuthSettings::default() })
+        started(&AuthSettings {
+            argon2_passes: passes,
+            ..AuthSettings::default()
+        })
     }
 
     #[test]
     fn a_hash_has_the_default_parameters_and_matches_its_own_password_only() {
         let passwords = passwords(2);
-        let first = passwords.hash("correct horse".into(), Whose::Known).unwrap();
+        let first = passwords
+            .hash("correct horse".into(), Whose::Known)
+            .unwrap();
         assert!(first.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{first}");
         assert_ne!(
-            passwords.hash("correct horse".into(), Whose::Known).unwrap(),
+            passwords
+                .hash("correct horse".into(), Whose::Known)
+                .unwrap(),
             first,
             "the salt is new"
         );
-        let good = passwords.check("correct horse".into(), Some(&first), Whose::Known).unwrap();
+        let good = passwords
+            .check("correct horse".into(), Some(&first), Whose::Known)
+            .unwrap();
         assert!(good.good && good.better_hash.is_none());
-        assert!(!passwords.check("correct horsf".into(), Some(&first), Whose::Known).unwrap().good);
-        assert!(!passwords.check("correct horse".into(), None, Whose::Known).unwrap().good);
+        assert!(
+            !passwords
+                .check("correct horsf".into(), Some(&first), Whose::Known)
+                .unwrap()
+                .good
+        );
+        assert!(
+            !passwords
+                .check("correct horse".into(), None, Whose::Known)
+                .unwrap()
+                .good
+        );
         assert_eq!(passwords.lane.stats().completed, 5, "each of them was work");
     }
 
@@ -463,16 +528,34 @@ mod tests {
         let passwords = passwords(2);
         let stored = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ\
                       $CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
-        assert!(passwords.check("password".into(), Some(stored), Whose::Known).unwrap().good);
-        assert!(!passwords.check("passwore".into(), Some(stored), Whose::Known).unwrap().good);
-        assert!(passwords.check("password".into(), Some("nonsense"), Whose::Known).is_err());
+        assert!(
+            passwords
+                .check("password".into(), Some(stored), Whose::Known)
+                .unwrap()
+                .good
+        );
+        assert!(
+            !passwords
+                .check("passwore".into(), Some(stored), Whose::Known)
+                .unwrap()
+                .good
+        );
+        assert!(
+            passwords
+                .check("password".into(), Some("nonsense"), Whose::Known)
+                .is_err()
+        );
     }
 
     #[test]
     fn a_weaker_hash_is_renewed_if_the_password_is_right() {
-        let old = passwords(2).hash("correct horse".into(), Whose::Known).unwrap();
+        let old = passwords(2)
+            .hash("correct horse".into(), Whose::Known)
+            .unwrap();
         let today = passwords(3);
-        let checked = today.check("correct horse".into(), Some(&old), Whose::Known).unwrap();
+        let checked = today
+            .check("correct horse".into(), Some(&old), Whose::Known)
+            .unwrap();
         let better = checked.better_hash.unwrap();
         assert!(better.contains("t=3"), "{better}");
         assert!(
@@ -520,13 +603,19 @@ mod tests {
             assert!(!check(given, None).good, "there is no account");
         }
         // NFKC would make these the same.
-        let ligature = passwords.hash("e\u{fb03}cient code".into(), Whose::Known).unwrap();
+        let ligature = passwords
+            .hash("e\u{fb03}cient code".into(), Whose::Known)
+            .unwrap();
         assert!(!check("efficient code", Some(&ligature)).good);
     }
 
     #[test]
     fn how_many_hashes_a_refusal_takes_depends_on_the_password_alone() {
-        for (password, count) in [("password", 1), ("p\u{e4}ssword", 1), ("pa\u{308}ssword", 2)] {
+        for (password, count) in [
+            ("password", 1),
+            ("p\u{e4}ssword", 1),
+            ("pa\u{308}ssword", 2),
+        ] {
             let forms = forms(&password.into());
             assert_eq!(forms.len(), count, "{password}");
             assert_eq!(forms[count - 1].expose_secret(), password, "as it came, last");
@@ -535,12 +624,18 @@ mod tests {
 
     #[test]
     fn strangers_leave_a_quarter_of_the_queue_to_known_clients() {
-        let settings =
-            AuthSettings { crypto_threads: 1, crypto_queue_max: 8, ..AuthSettings::default() };
+        let settings = AuthSettings {
+            crypto_threads: 1,
+            crypto_queue_max: 8,
+            ..AuthSettings::default()
+        };
         let passwords = Arc::new(started(&settings));
         // Keeps the only thread busy, so that further hashes wait.
         let (release, gate) = std::sync::mpsc::channel::<()>();
-        let held = passwords.lane.submit(60_000, move || gate.recv().is_ok()).unwrap();
+        let held = passwords
+            .lane
+            .submit(60_000, move || gate.recv().is_ok())
+            .unwrap();
         while passwords.lane.stats().running == 0 {
             std::thread::yield_now();
         }

@@ -99,7 +99,10 @@ impl Revocations {
 
     /// Sets the user's valid epoch, unless a higher one is known.
     pub(crate) fn raise(&self, id: AccountId, epoch: i64) {
-        self.known().epochs.pin().update_or_insert(id, |known| (*known).max(epoch), epoch);
+        self.known()
+            .epochs
+            .pin()
+            .update_or_insert(id, |known| (*known).max(epoch), epoch);
     }
 
     /// Refuses tokens of `epoch`, because a write that raises it timed out and may still happen.
@@ -128,7 +131,10 @@ impl Revocations {
 
     /// Refuses the user's tokens that expire up to `expires_s`, until [`settle`](Self::settle).
     pub(crate) fn end_all(&self, id: AccountId, expires_s: i64) {
-        self.known().ended.pin().update_or_insert(id, |known| (*known).max(expires_s), expires_s);
+        self.known()
+            .ended
+            .pin()
+            .update_or_insert(id, |known| (*known).max(expires_s), expires_s);
     }
 
     /// Takes the `epoch` that the store has given the user when it ended all their tokens.
@@ -152,7 +158,11 @@ impl Revocations {
         let epoch = known.epochs.pin().get(&token.id).copied().unwrap_or(0);
         if known.users.was_erased(token.id)
             || token.epoch < epoch
-            || known.ended.pin().get(&token.id).is_some_and(|end_s| token.expires_s <= *end_s)
+            || known
+                .ended
+                .pin()
+                .get(&token.id)
+                .is_some_and(|end_s| token.expires_s <= *end_s)
             || known.tokens.pin().contains_key(&token.token_id)
         {
             Verdict::Refused
@@ -169,7 +179,10 @@ impl Revocations {
         match change {
             Change::Account { id, epoch } => self.seen(*id, *epoch),
             Change::Erased { id } => self.erased(*id),
-            Change::Revoked { token_id, expires_ms } => {
+            Change::Revoked {
+                token_id,
+                expires_ms,
+            } => {
                 if let Some(id) = tokens::token_id(token_id) {
                     self.token(id, *expires_ms);
                 }
@@ -181,7 +194,10 @@ impl Revocations {
 
     /// Drops revoked tokens that expired at or before this time.
     pub(crate) fn forget(&self, before_ms: i64) {
-        self.known().tokens.pin().retain(|_, expires_ms| *expires_ms > before_ms);
+        self.known()
+            .tokens
+            .pin()
+            .retain(|_, expires_ms| *expires_ms > before_ms);
     }
 
     /// Whether there is or was any user.
@@ -207,7 +223,12 @@ mod tests {
     }
 
     fn token(id: i64, token_id: u128, epoch: i64) -> Verified {
-        Verified { id: AccountId(id), token_id, expires_s: 100, epoch }
+        Verified {
+            id: AccountId(id),
+            token_id,
+            expires_s: 100,
+            epoch,
+        }
     }
 
     fn loaded() -> Revocations {
@@ -276,7 +297,10 @@ mod tests {
         let revoked = loaded();
         revoked.end_all(AccountId(1), 100);
         assert!(revoked.refuses(&token(1, 1, 0)) && !revoked.refuses(&token(2, 1, 3)));
-        let later = Verified { expires_s: 101, ..token(1, 1, 0) };
+        let later = Verified {
+            expires_s: 101,
+            ..token(1, 1, 0)
+        };
         assert!(!revoked.refuses(&later), "a login of afterwards");
         revoked.end_all(AccountId(1), 90);
         assert!(revoked.refuses(&token(1, 1, 0)));
@@ -314,8 +338,14 @@ mod tests {
             Change::Account { id: four, epoch: 0 },
             Change::Account { id: two, epoch: 7 },
             Change::Account { id: two, epoch: 8 },
-            Change::Revoked { token_id: tokens::spelled(6), expires_ms: 100_000 },
-            Change::Revoked { token_id: "garbage".into(), expires_ms: 100_000 },
+            Change::Revoked {
+                token_id: tokens::spelled(6),
+                expires_ms: 100_000,
+            },
+            Change::Revoked {
+                token_id: "garbage".into(),
+                expires_ms: 100_000,
+            },
             Change::Erased { id: four },
         ];
         for backwards in [false, true] {
@@ -342,7 +372,12 @@ mod tests {
         revoked.erased(AccountId(1));
         let users = vec![AccountId(1), AccountId(4)];
         let epochs = vec![(AccountId(1), 5), (AccountId(4), 6)];
-        let stored = AuthState { users, epochs, last_user: AccountId(4), ..AuthState::default() };
+        let stored = AuthState {
+            users,
+            epochs,
+            last_user: AccountId(4),
+            ..AuthState::default()
+        };
         revoked.replace(&stored);
         assert_eq!(revoked.judge(&token(1, 5, 5)), Verdict::Good, "erased in the other past");
         assert_eq!(revoked.judge(&token(4, 1, 6)), Verdict::Good, "with a lower epoch");

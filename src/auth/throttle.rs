@@ -52,7 +52,13 @@ impl Throttle {
     pub(crate) fn new(per_minute: u32, clock: Clock) -> Self {
         let keys = KeyedLimiter::new(rate(per_minute), KEYS_MAX);
         let counts_accounts = AtomicBool::new(true);
-        Self { clock, keys, refused: Counter::new(), counts_accounts, shared: OnceLock::new() }
+        Self {
+            clock,
+            keys,
+            refused: Counter::new(),
+            counts_accounts,
+            shared: OnceLock::new(),
+        }
     }
 
     /// From now on counts attempts together with the other nodes, under this name.
@@ -73,7 +79,12 @@ impl Throttle {
                 None => values.push((value, 1)),
             }
         }
-        Some(SharedAttempt { counts: Arc::clone(counts), kind, rate, values })
+        Some(SharedAttempt {
+            counts: Arc::clone(counts),
+            kind,
+            rate,
+            values,
+        })
     }
 
     /// Keys of an attempt at an account from an unknown network: the account, and twice the account
@@ -82,7 +93,10 @@ impl Throttle {
     pub(crate) fn of_stranger<'a>(&self, account: &'a str, client: Option<IpAddr>) -> Vec<Key<'a>> {
         let own = Key::Account(account);
         if !self.counts_accounts.load(Relaxed) {
-            return client.map(|client| Key::Pair(account, client)).into_iter().collect();
+            return client
+                .map(|client| Key::Pair(account, client))
+                .into_iter()
+                .collect();
         }
         let is_divisible = self.keys.rate().is_some_and(|rate| rate.tolerance_ms() > 0);
         match client.map(|client| Key::Pair(account, client)) {
@@ -188,8 +202,11 @@ impl SharedAttempt {
     /// # Errors
     /// [`TooEarly`] if the limit of all nodes together is used up.
     pub(crate) fn count(&self) -> Result<(), TooEarly> {
-        let of_cost =
-            |is_one: bool| self.values.iter().filter(move |value| (value.1 == 1) == is_one);
+        let of_cost = |is_one: bool| {
+            self.values
+                .iter()
+                .filter(move |value| (value.1 == 1) == is_one)
+        };
         // Values of a higher cost are counted first, each by itself: an attempt refused there uses
         // up nothing of the shared values.
         for (value, cost) in of_cost(false) {
@@ -229,7 +246,12 @@ mod tests {
         for _ in 0..10 {
             assert_eq!(throttle.admit(&key), Ok(()));
         }
-        assert_eq!(throttle.admit(&key), Err(TooEarly { retry_after_ms: 6_000 }));
+        assert_eq!(
+            throttle.admit(&key),
+            Err(TooEarly {
+                retry_after_ms: 6_000
+            })
+        );
         clock.advance_ms(5_999);
         assert_eq!(throttle.admit(&key), Err(TooEarly { retry_after_ms: 1 }));
         clock.advance_ms(1);
@@ -289,12 +311,18 @@ mod tests {
             Key::Earlier(1),
             Key::Earlier(2),
         ];
-        let values: std::collections::HashSet<Vec<u8>> =
-            keys.iter().map(|key| value_of(by_network(*key)).to_vec()).collect();
+        let values: std::collections::HashSet<Vec<u8>> = keys
+            .iter()
+            .map(|key| value_of(by_network(*key)).to_vec())
+            .collect();
         assert_eq!(values.len(), keys.len());
         let [one, other] = [address("2001:db8:1:2::1"), address("2001:db8:1:2:ffff::9")];
         assert_eq!(value_of(by_network(one)), value_of(by_network(other)));
-        assert!(Throttle::new(1, clock().clone()).shared_attempt(&keys).is_none());
+        assert!(
+            Throttle::new(1, clock().clone())
+                .shared_attempt(&keys)
+                .is_none()
+        );
     }
 
     #[test]
@@ -302,14 +330,23 @@ mod tests {
         let clock = clock();
         let throttle = Throttle::new(10, clock.clone());
         let from = |number: u8| throttle.of_stranger("a@b", Some([192, 0, 2, number].into()));
-        let admitted = |number| (0..100).filter(|_| throttle.admit(&from(number)).is_ok()).count();
+        let admitted = |number| {
+            (0..100)
+                .filter(|_| throttle.admit(&from(number)).is_ok())
+                .count()
+        };
         assert_eq!((admitted(1), admitted(2), admitted(3)), (5, 5, 0), "two have it all");
         clock.advance_ms(60_000);
         assert_eq!((admitted(1), admitted(4)), (5, 5));
         // A single attempt is not halved.
         let throttle = Throttle::new(1, clock.clone());
         assert_eq!(throttle.of_stranger("a@b", None).len(), 1);
-        assert_eq!(throttle.of_stranger("a@b", Some([192, 0, 2, 1].into())).len(), 1);
+        assert_eq!(
+            throttle
+                .of_stranger("a@b", Some([192, 0, 2, 1].into()))
+                .len(),
+            1
+        );
     }
 
     #[test]

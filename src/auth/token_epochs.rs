@@ -65,28 +65,42 @@ impl Users {
     /// Adds an account that was just registered or read; has no effect on an erased one.
     pub(crate) fn add(&self, id: AccountId) {
         let (at, bit) = place(id);
-        self.change(at, |word| Word { known: word.known | bit, ..word });
+        self.change(at, |word| Word {
+            known: word.known | bit,
+            ..word
+        });
     }
 
     /// Marks an account as erased.
     pub(crate) fn remove(&self, id: AccountId) {
         let (at, bit) = place(id);
-        self.change(at, |word| Word { erased: word.erased | bit, ..word });
+        self.change(at, |word| Word {
+            erased: word.erased | bit,
+            ..word
+        });
     }
 
     fn change(&self, at: i64, change: impl Fn(Word) -> Word) {
-        self.0.pin().update_or_insert_with(at, |word| change(*word), || change(Word::default()));
+        self.0
+            .pin()
+            .update_or_insert_with(at, |word| change(*word), || change(Word::default()));
     }
 
     pub(crate) fn has(&self, id: AccountId) -> bool {
         let (at, bit) = place(id);
-        self.0.pin().get(&at).is_some_and(|word| word.known & !word.erased & bit != 0)
+        self.0
+            .pin()
+            .get(&at)
+            .is_some_and(|word| word.known & !word.erased & bit != 0)
     }
 
     /// Whether it was an account and is none any more.
     pub(crate) fn was_erased(&self, id: AccountId) -> bool {
         let (at, bit) = place(id);
-        self.0.pin().get(&at).is_some_and(|word| word.erased & bit != 0)
+        self.0
+            .pin()
+            .get(&at)
+            .is_some_and(|word| word.erased & bit != 0)
     }
 
     /// Whether any account was ever known.
@@ -97,7 +111,10 @@ impl Users {
     /// Number of accounts.
     pub(crate) fn count(&self) -> u64 {
         let words = self.0.pin();
-        words.values().map(|word| u64::from((word.known & !word.erased).count_ones())).sum()
+        words
+            .values()
+            .map(|word| u64::from((word.known & !word.erased).count_ones()))
+            .sum()
     }
 }
 

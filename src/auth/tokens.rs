@@ -155,10 +155,18 @@ impl Tokens {
     /// signed it for this database within [`PROOF_LIFE_S`].
     pub(super) fn earlier(&self, token: &[u8], now_ms: i64) -> Option<Earlier> {
         let claims = self.decoded(token, &self.earlier)?;
-        if claims.iat.saturating_add(PROOF_LIFE_S).saturating_mul(1_000) <= now_ms {
+        if claims
+            .iat
+            .saturating_add(PROOF_LIFE_S)
+            .saturating_mul(1_000)
+            <= now_ms
+        {
             return None;
         }
-        Some(Earlier { id: account_id(&claims)?, token_id: token_id(&claims.jti)? })
+        Some(Earlier {
+            id: account_id(&claims)?,
+            token_id: token_id(&claims.jti)?,
+        })
     }
 
     /// Whether the token has the header of one of our keys. Its signature is not looked at.
@@ -171,7 +179,9 @@ impl Tokens {
             return None;
         }
         let header = &token[..memchr::memchr(b'.', token)?];
-        self.verifying.iter().find(|known| known.header.as_bytes() == header)
+        self.verifying
+            .iter()
+            .find(|known| known.header.as_bytes() == header)
     }
 
     fn decoded(&self, token: &[u8], validation: &Validation) -> Option<Claims> {
@@ -211,7 +221,9 @@ pub(crate) fn signed_by_any(keys: &[Key], token: &[u8]) -> bool {
         return false;
     }
     install();
-    let Some((message, tag)) = std::str::from_utf8(token).ok().and_then(|t| t.rsplit_once('.'))
+    let Some((message, tag)) = std::str::from_utf8(token)
+        .ok()
+        .and_then(|t| t.rsplit_once('.'))
     else {
         return false;
     };
@@ -248,7 +260,9 @@ pub(super) fn spelled(token_id: u128) -> String {
 
 /// Inverse of [`spelled`]; `None` for any other text.
 pub(crate) fn token_id(spelled: &str) -> Option<u128> {
-    (spelled.len() == 32).then(|| u128::from_str_radix(spelled, 16).ok()).flatten()
+    (spelled.len() == 32)
+        .then(|| u128::from_str_radix(spelled, 16).ok())
+        .flatten()
 }
 
 // ---- Hs256

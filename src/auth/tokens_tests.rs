@@ -43,10 +43,23 @@ fn a_token_contains_its_user_epoch_and_expiry() {
     let verified = tokens.verify(signed.as_bytes(), NOW_MS).unwrap();
     let expires_s = NOW_MS / 1_000 + 604_800;
     let token_id = verified.token_id;
-    assert_eq!(verified, Verified { id: AccountId(42), token_id, expires_s, epoch: 3 });
+    assert_eq!(
+        verified,
+        Verified {
+            id: AccountId(42),
+            token_id,
+            expires_s,
+            epoch: 3
+        }
+    );
     let (header, claims) = parts(&signed);
     assert!(header.contains(r#""alg":"HS256""#) && header.contains(r#""kid":""#), "{header}");
-    for part in [r#""iss":"bhav""#, r#""sub":"42""#, r#""iat":1795000000"#, r#""exp":1795604800"#] {
+    for part in [
+        r#""iss":"bhav""#,
+        r#""sub":"42""#,
+        r#""iat":1795000000"#,
+        r#""exp":1795604800"#,
+    ] {
         assert!(claims.contains(part), "{claims}");
     }
     assert!(signed.len() < TOKEN_BYTES_MAX / 2, "{}", signed.len());
@@ -77,13 +90,28 @@ fn previous_keys_verify_and_forgotten_ones_do_not() {
 fn a_token_of_another_database_is_refused_though_the_key_is_the_same() {
     let here = tokens_of(&[A], "this");
     let signed = here.sign(AccountId(1), 0, NOW_MS).unwrap();
-    assert!(tokens_of(&[B, A], "this").verify(signed.as_bytes(), NOW_MS).is_some());
+    assert!(
+        tokens_of(&[B, A], "this")
+            .verify(signed.as_bytes(), NOW_MS)
+            .is_some()
+    );
     for other in ["", "thi", "that", "this "] {
-        assert!(tokens_of(&[A], other).verify(signed.as_bytes(), NOW_MS).is_none());
+        assert!(
+            tokens_of(&[A], other)
+                .verify(signed.as_bytes(), NOW_MS)
+                .is_none()
+        );
     }
     assert!(signed_by_any(&[key(B), key(A)], signed.as_bytes()));
     assert!(!signed_by_any(&[key(B)], signed.as_bytes()));
-    for bad in ["", ".", "bad", "a.b.c", &format!("{signed}x"), &"a".repeat(2_000)] {
+    for bad in [
+        "",
+        ".",
+        "bad",
+        "a.b.c",
+        &format!("{signed}x"),
+        &"a".repeat(2_000),
+    ] {
         assert!(!signed_by_any(&[key(A)], bad.as_bytes()), "{bad}");
     }
     // Tokens had this form before they contained the database.
@@ -94,8 +122,14 @@ fn a_token_of_another_database_is_refused_though_the_key_is_the_same() {
     let old = format!(r#"{{"typ":"JWT","alg":"HS256","kid":"{kid}"}}"#);
     let (header, claims) = parts(&signed);
     assert!(header.starts_with(r#"{"typ":"JWT","alg":"HS256","kid":""#), "{header}");
-    assert!(here.verify(forged(&header, &claims, A).as_bytes(), NOW_MS).is_some());
-    assert!(here.verify(forged(&old, &claims, A).as_bytes(), NOW_MS).is_none());
+    assert!(
+        here.verify(forged(&header, &claims, A).as_bytes(), NOW_MS)
+            .is_some()
+    );
+    assert!(
+        here.verify(forged(&old, &claims, A).as_bytes(), NOW_MS)
+            .is_none()
+    );
 }
 
 #[test]
@@ -140,7 +174,9 @@ fn other_headers_claims_and_signatures_are_refused() {
     let swapped = format!("{other_message}.{tag}");
     let untagged = format!("{message}.");
     let more = format!("{good}.x");
-    for bad in ["", ".", "..", "...", message, &untagged, &swapped, &more, &padded, &long] {
+    for bad in [
+        "", ".", "..", "...", message, &untagged, &swapped, &more, &padded, &long,
+    ] {
         assert!(!accepted(bad), "{bad}");
     }
     assert!(tokens.verify(b"\xff\xfe.\x00.\xff", NOW_MS).is_none());

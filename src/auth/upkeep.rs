@@ -45,7 +45,9 @@ impl Auth {
     /// dropped too early would be valid again once the clock is right. So nothing is dropped before
     /// a price has told the time. Blocks; for a lane.
     pub(crate) fn forget_expired(&self, exchange_ms: Option<i64>) {
-        let Some(exchange_ms) = exchange_ms else { return };
+        let Some(exchange_ms) = exchange_ms else {
+            return;
+        };
         if self.removals.admit(self.clock.monotonic_ms()).is_err() {
             return;
         }
@@ -59,7 +61,9 @@ impl Auth {
             Err(StoreError::Unavailable(_)) => return,
             Err(error) => tracing::warn!(%error, "cannot delete revocations of expired tokens"),
         }
-        let networks = self.store.forget_login_networks(before_ms.saturating_sub(FORGOTTEN_MS));
+        let networks = self
+            .store
+            .forget_login_networks(before_ms.saturating_sub(FORGOTTEN_MS));
         let changes = self.store.forget_changes();
         for (what, dropped) in [
             ("networks that were last used long ago", networks),
@@ -83,9 +87,16 @@ impl Auth {
                 self.refresh_keys(*user)
             }
             Ending::Account { user, keys } => {
-                let epoch = self.store.end_tokens(*user, *keys)?.ok_or(StoreError::NoSuchUser)?;
+                let epoch = self
+                    .store
+                    .end_tokens(*user, *keys)?
+                    .ok_or(StoreError::NoSuchUser)?;
                 self.revoked.settle(*user, epoch);
-                if *keys { self.refresh_keys(*user) } else { Ok(()) }
+                if *keys {
+                    self.refresh_keys(*user)
+                } else {
+                    Ok(())
+                }
             }
         });
         if written > 0 {
@@ -102,7 +113,10 @@ impl Auth {
         let mut is_due = self.is_shared()
             && self.clock.monotonic_ms() >= self.next_networks_mono_ms.load(Ordering::Relaxed);
         if !waiting.is_empty() {
-            match self.store.keep_login_networks(waiting.clone(), NETWORKS_WRITE_MS) {
+            match self
+                .store
+                .keep_login_networks(waiting.clone(), NETWORKS_WRITE_MS)
+            {
                 // A network seen by token gets its account's e-mail when it is read back.
                 Ok(()) => is_due = true,
                 Err(error) => {
@@ -119,7 +133,10 @@ impl Auth {
     /// Stores when API keys were last used.
     fn keep_key_uses(&self) {
         let used = self.api_keys.take_used();
-        let uses: Vec<KeyUse> = used.iter().filter_map(|key| api_keys::use_of(key)).collect();
+        let uses: Vec<KeyUse> = used
+            .iter()
+            .filter_map(|key| api_keys::use_of(key))
+            .collect();
         if uses.is_empty() {
             return;
         }
@@ -170,7 +187,11 @@ impl Auth {
     /// know it, since it then refuses their tokens.
     pub(super) fn note_secret(&self, recorded: Option<&String>) {
         let Some(recorded) = recorded else { return };
-        let is_known = self.keys.lock().iter().any(|key| keys::check_value(key) == *recorded);
+        let is_known = self
+            .keys
+            .lock()
+            .iter()
+            .any(|key| keys::check_value(key) == *recorded);
         self.note_other_secret((!is_known).then(|| recorded.clone()));
     }
 
@@ -236,7 +257,9 @@ impl Auth {
                 self.put_in_force(&self.keys.lock());
             }
         }
-        self.followed.read_mono_ms.fetch_max(began_mono_ms, Ordering::SeqCst);
+        self.followed
+            .read_mono_ms
+            .fetch_max(began_mono_ms, Ordering::SeqCst);
         let (users, changed, tokens) = self.revoked.sizes();
         tracing::info!(users, changed, tokens, "accounts and revocations loaded");
         Ok(is_new && known.is_some())

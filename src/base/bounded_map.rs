@@ -26,13 +26,21 @@ impl<K: Eq + Hash, V> BoundedMap<K, V> {
     /// A map of at most `max` entries; 0 counts as 1. On a full map every new key scans all entries
     /// to evict one, so use this for at most a few thousand entries, and not on edge threads.
     pub(crate) fn new(max: usize) -> Self {
-        Self { entries: HashMap::default(), max: max.max(1), batch: 1, evicted: 0 }
+        Self {
+            entries: HashMap::default(),
+            max: max.max(1),
+            batch: 1,
+            evicted: 0,
+        }
     }
 
     /// A map of at most `max` entries that evicts an eighth of them at once, so that scans are
     /// rare.
     pub(crate) fn evicting_in_batches(max: usize) -> Self {
-        Self { batch: (max / BATCH_PART).max(1), ..Self::new(max) }
+        Self {
+            batch: (max / BATCH_PART).max(1),
+            ..Self::new(max)
+        }
     }
 
     /// The entry of `key`, made by `new` if there is none. If the map is full, all entries whose
@@ -140,7 +148,11 @@ pub(crate) struct CallWindow {
 impl CallWindow {
     /// At most `calls_max` calls within any `span_ms`.
     pub(crate) fn new(calls_max: usize, span_ms: u64) -> Self {
-        Self { calls_max, span_ms, times_ms: VecDeque::new() }
+        Self {
+            calls_max,
+            span_ms,
+            times_ms: VecDeque::new(),
+        }
     }
 
     /// Time until `calls` more calls fit, if only `share` of the `calls_max` places may be used.
@@ -189,7 +201,11 @@ impl CallWindow {
     fn forget_past(&mut self, now_ms: u64) {
         // A call exactly `span_ms` ago is outside the window; a call one millisecond later is
         // inside.
-        while self.times_ms.front().is_some_and(|at| at + self.span_ms <= now_ms) {
+        while self
+            .times_ms
+            .front()
+            .is_some_and(|at| at + self.span_ms <= now_ms)
+        {
             self.times_ms.pop_front();
         }
     }

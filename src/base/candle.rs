@@ -40,21 +40,34 @@ impl Candle {
     /// [`CandleFault`]. A day without trades is rejected too: pattern detection would take its four
     /// equal prices for a doji.
     pub(crate) fn check(&self) -> Result<(), CandleFault> {
-        let Self { open_e4, high_e4, low_e4, close_e4, volume, .. } = *self;
+        let Self {
+            open_e4,
+            high_e4,
+            low_e4,
+            close_e4,
+            volume,
+            ..
+        } = *self;
         if open_e4.min(high_e4).min(low_e4).min(close_e4) <= 0 {
             return Err(CandleFault::NotPositive);
         }
         if high_e4 < open_e4.max(close_e4) || low_e4 > open_e4.min(close_e4) {
             return Err(CandleFault::Crossed);
         }
-        if volume <= 0 { Err(CandleFault::Untraded) } else { Ok(()) }
+        if volume <= 0 {
+            Err(CandleFault::Untraded)
+        } else {
+            Ok(())
+        }
     }
 }
 
 /// A price in ten-thousandths, rounded half away from zero; `None` if it does not fit.
 pub fn price_e4(price: Decimal) -> Option<i64> {
     let scaled = price.checked_mul(Decimal::from(PRICE_E4))?;
-    scaled.round_dp_with_strategy(0, rust_decimal::RoundingStrategy::MidpointAwayFromZero).to_i64()
+    scaled
+        .round_dp_with_strategy(0, rust_decimal::RoundingStrategy::MidpointAwayFromZero)
+        .to_i64()
 }
 
 #[cfg(test)]
@@ -64,7 +77,14 @@ mod tests {
 
     fn candle(open: i64, high: i64, low: i64, close: i64, volume: i64) -> Candle {
         let date = Date::constant(2026, 11, 20);
-        Candle { date, open_e4: open, high_e4: high, low_e4: low, close_e4: close, volume }
+        Candle {
+            date,
+            open_e4: open,
+            high_e4: high,
+            low_e4: low,
+            close_e4: close,
+            volume,
+        }
     }
 
     #[test]

@@ -27,9 +27,16 @@ pub struct Clock(Arc<Kind>);
 enum Kind {
     /// The machine's clock plus `offset_ms`, which only [`Clock::jump_ms`] changes. `set` is true
     /// if the clock was given a starting instant other than the machine's.
-    Running { offset_ms: AtomicI64, started_ns: u64, set: bool },
+    Running {
+        offset_ms: AtomicI64,
+        started_ns: u64,
+        set: bool,
+    },
     /// Moves only by [`ManualClock::advance_ms`].
-    Manual { start_ms: i64, elapsed_ms: Arc<AtomicI64> },
+    Manual {
+        start_ms: i64,
+        elapsed_ms: Arc<AtomicI64>,
+    },
 }
 
 impl Clock {
@@ -37,21 +44,34 @@ impl Clock {
     pub fn system() -> Self {
         let offset_ms = AtomicI64::new(0);
         let started_ns = monotonic_ns();
-        Self(Arc::new(Kind::Running { offset_ms, started_ns, set: false }))
+        Self(Arc::new(Kind::Running {
+            offset_ms,
+            started_ns,
+            set: false,
+        }))
     }
 
     /// A clock that reads `start` now and runs on from there.
     pub fn starting_at(start: Timestamp) -> Self {
         let offset_ms = AtomicI64::new(start.as_millisecond() - system_ms());
-        Self(Arc::new(Kind::Running { offset_ms, started_ns: monotonic_ns(), set: true }))
+        Self(Arc::new(Kind::Running {
+            offset_ms,
+            started_ns: monotonic_ns(),
+            set: true,
+        }))
     }
 
     /// A clock that reads `start` until it is advanced; for tests of anything that depends on time.
     pub fn manual(start: Timestamp) -> ManualClock {
         let elapsed_ms = Arc::new(AtomicI64::new(0));
-        let kind =
-            Kind::Manual { start_ms: start.as_millisecond(), elapsed_ms: Arc::clone(&elapsed_ms) };
-        ManualClock { clock: Self(Arc::new(kind)), elapsed_ms }
+        let kind = Kind::Manual {
+            start_ms: start.as_millisecond(),
+            elapsed_ms: Arc::clone(&elapsed_ms),
+        };
+        ManualClock {
+            clock: Self(Arc::new(kind)),
+            elapsed_ms,
+        }
     }
 
     /// Moves a running clock's wall time and not its monotonic time, as setting the machine's clock
@@ -72,7 +92,10 @@ impl Clock {
     pub fn now_ms(&self) -> i64 {
         match &*self.0 {
             Kind::Running { offset_ms, .. } => system_ms() + offset_ms.load(Ordering::Relaxed),
-            Kind::Manual { start_ms, elapsed_ms } => start_ms + elapsed_ms.load(Ordering::SeqCst),
+            Kind::Manual {
+                start_ms,
+                elapsed_ms,
+            } => start_ms + elapsed_ms.load(Ordering::SeqCst),
         }
     }
 
@@ -141,7 +164,8 @@ pub(crate) struct Stopwatch(Option<u64>);
 impl Stopwatch {
     /// Nanoseconds since the start; zero on a manual clock.
     pub(crate) fn elapsed_ns(self) -> u64 {
-        self.0.map_or(0, |started_ns| monotonic_ns().saturating_sub(started_ns))
+        self.0
+            .map_or(0, |started_ns| monotonic_ns().saturating_sub(started_ns))
     }
 }
 
@@ -165,7 +189,10 @@ pub struct ManualClock {
 impl ManualClock {
     /// Another handle that can advance this clock.
     pub fn share(&self) -> Self {
-        Self { clock: self.clock.clone(), elapsed_ms: Arc::clone(&self.elapsed_ms) }
+        Self {
+            clock: self.clock.clone(),
+            elapsed_ms: Arc::clone(&self.elapsed_ms),
+        }
     }
 
     /// Advances this clock and all its clones.
@@ -212,14 +239,19 @@ pub fn zoned(at: Timestamp) -> Zoned {
 
 /// The date in IST of a time in Unix milliseconds; `None` if it is beyond the years of dates.
 pub(crate) fn date_of_ms(ms: i64) -> Option<Date> {
-    Timestamp::from_millisecond(ms).ok().map(|at| zoned(at).date())
+    Timestamp::from_millisecond(ms)
+        .ok()
+        .map(|at| zoned(at).date())
 }
 
 /// The instant of a civil time in IST. Brokers send times without a zone and mean IST.
 pub fn instant(civil: DateTime) -> Timestamp {
     // Cannot fail: a fixed offset has neither gaps nor folds, and the years in use are far inside
     // jiff's range.
-    civil.to_zoned(zone()).map(|z| z.timestamp()).unwrap_or(Timestamp::UNIX_EPOCH)
+    civil
+        .to_zoned(zone())
+        .map(|z| z.timestamp())
+        .unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
 /// `2026-11-20T15:30:00+05:30`, whole seconds: the form of every market time in the API.

@@ -274,6 +274,7 @@ impl MarketDay {
     /// The trading date of data that a broker sends now: the date of the last close while it
     /// stands, and the session's date from its pre-open on.
     pub(crate) fn trading_date(&self) -> Date {
-        self.last_close.map_or(self.session, |close| clock::zoned(close).date())
+        self.last_close
+            .map_or(self.session, |close| clock::zoned(close).date())
     }
 }

@@ -45,7 +45,10 @@ pub fn members(body: &[u8]) -> Option<Vec<Member<'_>>> {
 
 /// The decoded text of the member called `name`; `None` if it is absent or not a string.
 pub(crate) fn text(members: &[Member<'_>], name: &str) -> Option<Zeroizing<String>> {
-    members.iter().find(|(key, _)| *key == name).and_then(|(_, raw)| unescaped(raw))
+    members
+        .iter()
+        .find(|(key, _)| *key == name)
+        .and_then(|(_, raw)| unescaped(raw))
 }
 
 /// The elements of the one array in `raw`, in order, as undecoded JSON texts. `None` as in
@@ -212,7 +215,9 @@ pub(crate) fn percent_change(last: Decimal, previous_close: Decimal) -> Option<D
     if previous_close <= Decimal::ZERO {
         return None;
     }
-    last.checked_sub(previous_close)?.checked_mul(Decimal::ONE_HUNDRED)?.checked_div(previous_close)
+    last.checked_sub(previous_close)?
+        .checked_mul(Decimal::ONE_HUNDRED)?
+        .checked_div(previous_close)
 }
 
 /// Appends `value`, rounded, as a JSON number in its shortest form (`1412.95`, `1075`, `-0.5`).
@@ -225,13 +230,21 @@ pub(crate) fn write_json(out: &mut Vec<u8>, value: Decimal) {
 
 /// The same number without trailing zeros; negative zero becomes `0`.
 pub(crate) fn shortest(value: Decimal) -> Decimal {
-    if value.is_zero() { Decimal::ZERO } else { value.normalize() }
+    if value.is_zero() {
+        Decimal::ZERO
+    } else {
+        value.normalize()
+    }
 }
 
 /// Parses the text of a JSON number, plain or with an exponent; `None` if it does not fit.
 pub fn parse_decimal(text: &str) -> Option<Decimal> {
     let text = text.trim();
-    if text.contains(['e', 'E']) { Decimal::from_scientific(text).ok() } else { text.parse().ok() }
+    if text.contains(['e', 'E']) {
+        Decimal::from_scientific(text).ok()
+    } else {
+        text.parse().ok()
+    }
 }
 
 #[cfg(test)]
@@ -261,10 +274,24 @@ mod tests {
     fn members_are_read_in_order_and_bounded() {
         let body = br#"{"a":"x\"y","b":[1,{"c":2}],"a":null,"d":1e2}"#;
         let read = members(body).unwrap();
-        let expected = [("a", r#""x\"y""#), ("b", r#"[1,{"c":2}]"#), ("a", "null"), ("d", "1e2")];
+        let expected = [
+            ("a", r#""x\"y""#),
+            ("b", r#"[1,{"c":2}]"#),
+            ("a", "null"),
+            ("d", "1e2"),
+        ];
         assert_eq!(read, expected.map(|(name, raw)| (Cow::Borrowed(name), raw)));
-        for bad in ["", "[]", "\"a\"", "{\"a\":1}x", "{\"a\":1,}", "{\"a\"}", "{'a':1}", "{", "nul"]
-        {
+        for bad in [
+            "",
+            "[]",
+            "\"a\"",
+            "{\"a\":1}x",
+            "{\"a\":1,}",
+            "{\"a\"}",
+            "{'a':1}",
+            "{",
+            "nul",
+        ] {
             assert!(members(bad.as_bytes()).is_none(), "{bad}");
         }
         for number in ["01", "1.", ".5", "+1", "1e", "-", "NaN", "0x1"] {

@@ -26,7 +26,10 @@ impl Rate {
     /// One call each `interval_ms`, after `burst` at once. Zero counts as one for either.
     pub(crate) const fn new(interval_ms: u64, burst: u64) -> Self {
         let interval_ms = if interval_ms == 0 { 1 } else { interval_ms };
-        Self { interval_ms, tolerance_ms: interval_ms * burst.saturating_sub(1) }
+        Self {
+            interval_ms,
+            tolerance_ms: interval_ms * burst.saturating_sub(1),
+        }
     }
 
     /// One call each `interval_ms`, without a burst.
@@ -44,7 +47,9 @@ impl Rate {
     }
 
     fn wait_ms(self, full_at_ms: u64, now_ms: u64) -> u64 {
-        full_at_ms.saturating_sub(now_ms).saturating_sub(self.tolerance_ms)
+        full_at_ms
+            .saturating_sub(now_ms)
+            .saturating_sub(self.tolerance_ms)
     }
 
     /// Counts one call in the bucket that will be full at `full_at_ms`. A refused call is not
@@ -57,7 +62,9 @@ impl Rate {
             let admitted = self.wait_ms(full_at_ms, now_ms) == 0;
             admitted.then(|| self.full_at_after_call_ms(full_at_ms, now_ms))
         });
-        let refusal = |full_at_ms| TooEarly { retry_after_ms: self.wait_ms(full_at_ms, now_ms) };
+        let refusal = |full_at_ms| TooEarly {
+            retry_after_ms: self.wait_ms(full_at_ms, now_ms),
+        };
         updated.map(|_| ()).map_err(refusal)
     }
 
@@ -82,7 +89,10 @@ pub(crate) struct Limiter {
 
 impl Limiter {
     pub(crate) const fn new(rate: Rate) -> Self {
-        Self { rate, full_at_ms: AtomicU64::new(0) }
+        Self {
+            rate,
+            full_at_ms: AtomicU64::new(0),
+        }
     }
 
     /// Counts one call. A refused call is not counted and writes nothing.
@@ -95,7 +105,8 @@ impl Limiter {
 
     /// Time until a call is admitted; zero if it would be now. Counts nothing.
     pub(crate) fn wait_ms(&self, now_ms: u64) -> u64 {
-        self.rate.wait_ms(self.full_at_ms.load(Ordering::Acquire), now_ms)
+        self.rate
+            .wait_ms(self.full_at_ms.load(Ordering::Acquire), now_ms)
     }
 
     /// Admits nothing before `until_ms`. From then on calls are admitted one each interval, without
@@ -134,7 +145,10 @@ impl KeyedLimiter {
     /// there is no limit.
     pub(crate) fn new(rate: Option<Rate>, keys_max: usize) -> Self {
         let full_at_ms = BoundedMap::evicting_in_batches(keys_max);
-        Self { hasher: RandomState::new(), buckets: Mutex::new(Buckets { rate, full_at_ms }) }
+        Self {
+            hasher: RandomState::new(),
+            buckets: Mutex::new(Buckets { rate, full_at_ms }),
+        }
     }
 
     /// Changes the rate. The time at which each bucket will be full stays as it was.
@@ -154,7 +168,9 @@ impl KeyedLimiter {
     pub(crate) fn admit(&self, keys: &[impl Hash], now_ms: u64) -> Result<(), TooEarly> {
         let hashes = || keys.iter().map(|key| self.hasher.hash_one(key));
         let mut buckets = self.buckets.lock();
-        let Some(rate) = buckets.rate else { return Ok(()) };
+        let Some(rate) = buckets.rate else {
+            return Ok(());
+        };
         let waits = hashes().map(|hash| rate.wait_ms(buckets.full_at_ms(hash), now_ms));
         let retry_after_ms = waits.max().unwrap_or(0);
         if retry_after_ms > 0 {
@@ -171,7 +187,10 @@ impl KeyedLimiter {
 
     /// Forgets the calls of `key`: its bucket is full again.
     pub(crate) fn forgive(&self, key: &impl Hash) {
-        self.buckets.lock().full_at_ms.remove(&self.hasher.hash_one(key));
+        self.buckets
+            .lock()
+            .full_at_ms
+            .remove(&self.hasher.hash_one(key));
     }
 
     /// Number of remembered keys.
@@ -371,7 +390,12 @@ mod tests {
         let limiter = Limiter::new(Rate::new(10, 5));
         limiter.hold_until(1_000);
         limiter.hold_until(500);
-        assert_eq!(limiter.admit(0), Err(TooEarly { retry_after_ms: 1_000 }));
+        assert_eq!(
+            limiter.admit(0),
+            Err(TooEarly {
+                retry_after_ms: 1_000
+            })
+        );
         assert_eq!(limiter.admit(1_000), Ok(()));
         assert_eq!(limiter.admit(1_000), Err(TooEarly { retry_after_ms: 10 }));
     }
@@ -382,7 +406,10 @@ mod tests {
         let admitted: usize = std::thread::scope(|scope| {
             let each = || (0..1_000).filter(|_| limiter.admit(5).is_ok()).count();
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(each)).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .sum()
         });
         assert_eq!(admitted, 7);
     }

@@ -89,7 +89,10 @@ impl Network {
             (IpAddr::V6(_), v4 @ IpAddr::V4(_)) if bits >= MAPPED_BITS => (v4, bits - MAPPED_BITS),
             _ => (address, bits),
         };
-        let network = Self { first: begin(address, bits), bits };
+        let network = Self {
+            first: begin(address, bits),
+            bits,
+        };
         if network.first != address {
             return Err(BadNetwork::HostBits { network, address });
         }
@@ -109,14 +112,20 @@ impl FromStr for Network {
             Some((address, bits)) => (address, Some(bits)),
             None => (text, None),
         };
-        let Ok(address) = address.parse::<IpAddr>() else { return Err(misread(address)) };
+        let Ok(address) = address.parse::<IpAddr>() else {
+            return Err(misread(address));
+        };
         let most = width(address);
         let bits = match bits {
             None => most,
             Some(mask) if mask.parse::<IpAddr>().is_ok() => return Err(BadNetwork::Mask),
             Some(bits) => {
                 let plain = !bits.is_empty() && bits.bytes().all(|byte| byte.is_ascii_digit());
-                let bits = bits.parse().ok().filter(|_| plain).ok_or(BadNetwork::Unreadable)?;
+                let bits = bits
+                    .parse()
+                    .ok()
+                    .filter(|_| plain)
+                    .ok_or(BadNetwork::Unreadable)?;
                 if bits > most {
                     return Err(BadNetwork::Bits(most));
                 }
@@ -130,7 +139,10 @@ impl FromStr for Network {
 impl From<IpAddr> for Network {
     fn from(address: IpAddr) -> Self {
         let first = address.to_canonical();
-        Self { first, bits: width(first) }
+        Self {
+            first,
+            bits: width(first),
+        }
     }
 }
 
@@ -146,14 +158,19 @@ impl fmt::Display for Network {
 
 /// Why a text is no address.
 fn misread(text: &str) -> BadNetwork {
-    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
     if let Some(Ok(address)) = bare.map(str::parse::<Ipv6Addr>) {
         return BadNetwork::Brackets(address.into());
     }
     if let Ok(socket) = text.parse::<std::net::SocketAddr>() {
         return BadNetwork::Port(socket.ip());
     }
-    if text.split_once('%').is_some_and(|(address, _)| address.parse::<Ipv6Addr>().is_ok()) {
+    if text
+        .split_once('%')
+        .is_some_and(|(address, _)| address.parse::<Ipv6Addr>().is_ok())
+    {
         return BadNetwork::Zone;
     }
     let named = |letter: char| letter.is_alphanumeric() || "-._".contains(letter);

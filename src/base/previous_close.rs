@@ -94,21 +94,36 @@ pub(crate) fn previous_close(said: Said, of: SessionOfPrice, known: Known) -> Pr
 
 fn running(said: Said, known: Known) -> PreviousClose {
     let Some(previous) = said.previous_close else {
-        return PreviousClose { price: None, reason: Reason::Unknown };
+        return PreviousClose {
+            price: None,
+            reason: Reason::Unknown,
+        };
     };
     let equals_last = previous == said.last_price;
     // Some sources roll over before the close is final.
     if equals_last && known.shown.is_some_and(|shown| shown != previous) {
-        return PreviousClose { price: known.shown, reason: Reason::RolledOver };
+        return PreviousClose {
+            price: known.shown,
+            reason: Reason::RolledOver,
+        };
     }
     believed(previous, known.close_before)
 }
 
 fn over(said: Said, known: Known) -> PreviousClose {
-    let held = known.shown.or(known.close.and_then(|close| close.previous_close));
+    let held = known
+        .shown
+        .or(known.close.and_then(|close| close.previous_close));
     let Some(previous) = said.previous_close else {
-        let reason = if held.is_some() { Reason::Own } else { Reason::Unknown };
-        return PreviousClose { price: held, reason };
+        let reason = if held.is_some() {
+            Reason::Own
+        } else {
+            Reason::Unknown
+        };
+        return PreviousClose {
+            price: held,
+            reason,
+        };
     };
     if let Some(held) = held {
         if is_same(held, previous) {
@@ -116,7 +131,10 @@ fn over(said: Said, known: Known) -> PreviousClose {
             return believed(held, known.close_before);
         }
         // What was said while the session ran is of the session.
-        return PreviousClose { price: Some(held), reason: Reason::RolledOver };
+        return PreviousClose {
+            price: Some(held),
+            reason: Reason::RolledOver,
+        };
     }
     let before = known.close_before;
     if before.is_some_and(|before| is_same(before.price, previous)) {
@@ -138,7 +156,10 @@ impl Known {
         let of_close = self.close.and_then(|close| close.previous_close);
         let before = self.close_before.map(|before| before.price);
         let before = before.filter(|before| is_near(said.last_price, *before, UNSEEN_CHANGE_MAX));
-        PreviousClose { price: self.shown.or(of_close).or(before), reason }
+        PreviousClose {
+            price: self.shown.or(of_close).or(before),
+            reason,
+        }
     }
 }
 
@@ -146,7 +167,10 @@ impl Known {
 fn believed(previous: Decimal, before: Option<ClosingPrice>) -> PreviousClose {
     let base = before.and_then(|before| base_ratio(previous, &before));
     let reason = base.map_or(Reason::Own, Reason::Base);
-    PreviousClose { price: Some(previous), reason }
+    PreviousClose {
+        price: Some(previous),
+        reason,
+    }
 }
 
 /// The ratio of the previous close that a source says to the stored close of that session, if the
@@ -160,10 +184,17 @@ pub(crate) fn base_ratio(previous: Decimal, before: &ClosingPrice) -> Option<Bas
         false => is_same(previous, close) || is_near(previous, close, LAST_TRADE_APART),
     };
     // A source may not have replaced its previous close yet.
-    if stands(before.price) || before.previous_close.is_some_and(|older| is_same(previous, older)) {
+    if stands(before.price)
+        || before
+            .previous_close
+            .is_some_and(|older| is_same(previous, older))
+    {
         return None;
     }
-    previous.checked_div(before.price).filter(|ratio| *ratio > Decimal::ZERO).map(BaseRatio)
+    previous
+        .checked_div(before.price)
+        .filter(|ratio| *ratio > Decimal::ZERO)
+        .map(BaseRatio)
 }
 
 /// As [`base_ratio`], from a change in percent with two decimals.
@@ -222,7 +253,9 @@ fn is_same(one: Decimal, other: Decimal) -> bool {
 /// The largest step in which an exchange quotes prices of this height.
 fn tick(price: Decimal) -> Decimal {
     let steps = [(20_000, 500), (10_000, 100), (5_000, 50), (1_000, 10)];
-    let step = steps.into_iter().find(|(above, _)| price > Decimal::from(*above));
+    let step = steps
+        .into_iter()
+        .find(|(above, _)| price > Decimal::from(*above));
     Decimal::new(step.map_or(5, |(_, paise)| paise), 2)
 }
 

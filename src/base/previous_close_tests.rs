@@ -19,11 +19,17 @@ fn close(price: &str, before: Option<&str>) -> ClosingPrice {
 }
 
 fn last_trade(price: &str) -> ClosingPrice {
-    ClosingPrice { official: false, ..close(price, None) }
+    ClosingPrice {
+        official: false,
+        ..close(price, None)
+    }
 }
 
 fn said(last: &str, previous: Option<&str>) -> Said {
-    Said { last_price: decimal(last), previous_close: previous.map(decimal) }
+    Said {
+        last_price: decimal(last),
+        previous_close: previous.map(decimal),
+    }
 }
 
 fn ratio(previous: &str, before: &ClosingPrice) -> Option<String> {
@@ -71,9 +77,12 @@ fn rounding_a_late_roll_over_and_a_last_trade_are_no_base_price() {
         assert!(ratio(other, &before).is_some(), "{price}");
     }
     // What may be a last trade is evidence only beyond what it and the close can be apart.
-    for (previous, expected) in
-        [("262", None), ("258", None), ("272.40", None), ("251.30", Some("0.9501"))]
-    {
+    for (previous, expected) in [
+        ("262", None),
+        ("258", None),
+        ("272.40", None),
+        ("251.30", Some("0.9501")),
+    ] {
         assert_eq!(ratio(previous, &last_trade("264.50")).as_deref(), expected, "{previous}");
     }
     // From a change with two decimals.
@@ -85,29 +94,65 @@ fn rounding_a_late_roll_over_and_a_last_trade_are_no_base_price() {
 
 #[test]
 fn while_its_session_runs_the_source_counts() {
-    let known = Known { close_before: Some(close("100", None)), ..Known::default() };
+    let known = Known {
+        close_before: Some(close("100", None)),
+        ..Known::default()
+    };
     let judged = |said: Said, known: Known| previous_close(said, SessionOfPrice::Running, known);
-    let own = PreviousClose { price: Some(decimal("100")), reason: Reason::Own };
+    let own = PreviousClose {
+        price: Some(decimal("100")),
+        reason: Reason::Own,
+    };
     assert_eq!(judged(said("103", Some("100")), known), own);
     assert_eq!(judged(said("100", Some("100")), known), own, "unchanged");
     assert_eq!(judged(said("103", Some("100")), Known::default()), own);
-    let unknown = PreviousClose { price: None, reason: Reason::Unknown };
+    let unknown = PreviousClose {
+        price: None,
+        reason: Reason::Unknown,
+    };
     assert_eq!(judged(said("103", None), known), unknown);
     let base = judged(said("76", Some("75")), known);
     let ratio = BaseRatio(decimal("0.75"));
-    assert_eq!(base, PreviousClose { price: Some(decimal("75")), reason: Reason::Base(ratio) });
+    assert_eq!(
+        base,
+        PreviousClose {
+            price: Some(decimal("75")),
+            reason: Reason::Base(ratio)
+        }
+    );
     // It rolls over before the close is final.
-    let shown = Known { shown: Some(decimal("100")), ..known };
+    let shown = Known {
+        shown: Some(decimal("100")),
+        ..known
+    };
     let early = judged(said("103", Some("103")), shown);
-    assert_eq!(early, PreviousClose { reason: Reason::RolledOver, ..own });
+    assert_eq!(
+        early,
+        PreviousClose {
+            reason: Reason::RolledOver,
+            ..own
+        }
+    );
 }
 
 #[test]
 fn in_the_evening_a_previous_close_that_rolled_over_is_not_shown() {
-    let shown = |price| Known { shown: Some(decimal(price)), ..Known::default() };
-    let of_close = |close| Known { close: Some(close), ..Known::default() };
-    let of_before = |close| Known { close_before: Some(close), ..Known::default() };
-    let index = |stands| Known { index_stands: Some(stands), ..Known::default() };
+    let shown = |price| Known {
+        shown: Some(decimal(price)),
+        ..Known::default()
+    };
+    let of_close = |close| Known {
+        close: Some(close),
+        ..Known::default()
+    };
+    let of_before = |close| Known {
+        close_before: Some(close),
+        ..Known::default()
+    };
+    let index = |stands| Known {
+        index_stands: Some(stands),
+        ..Known::default()
+    };
     let before = close("100", Some("98"));
     let nothing = Known::default();
     let rolled = said("103", Some("103"));
@@ -142,11 +187,20 @@ fn beside_a_price_of_an_earlier_session_nothing_is_believed() {
     let judged =
         |known| previous_close(said("103", Some("103")), SessionOfPrice::Earlier, known).price;
     assert_eq!(judged(Known::default()), None);
-    let shown = Known { shown: Some(decimal("99")), ..Known::default() };
+    let shown = Known {
+        shown: Some(decimal("99")),
+        ..Known::default()
+    };
     assert_eq!(judged(shown), Some(decimal("99")));
-    let stored = Known { close: Some(close("103", Some("101"))), ..Known::default() };
+    let stored = Known {
+        close: Some(close("103", Some("101"))),
+        ..Known::default()
+    };
     assert_eq!(judged(stored), Some(decimal("101")));
-    let before = Known { close_before: Some(close("102", None)), ..Known::default() };
+    let before = Known {
+        close_before: Some(close("102", None)),
+        ..Known::default()
+    };
     assert_eq!(judged(before), Some(decimal("102")));
 }
 

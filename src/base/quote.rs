@@ -53,14 +53,21 @@ impl DayRange {
         low: Option<Decimal>,
         high: Option<Decimal>,
     ) -> Option<Self> {
-        let range = Self { low: low?, high: high?, open: None };
+        let range = Self {
+            low: low?,
+            high: high?,
+            open: None,
+        };
         (range.low > Decimal::ZERO && range.contains(last_price)).then_some(range)
     }
 
     /// The same with the first price of the session; without one if that is not in the range.
     #[must_use]
     pub fn opened(self, open: Option<Decimal>) -> Self {
-        Self { open: open.filter(|open| self.contains(*open)), ..self }
+        Self {
+            open: open.filter(|open| self.contains(*open)),
+            ..self
+        }
     }
 
     pub(crate) fn open(self) -> Option<Decimal> {

@@ -38,6 +38,10 @@ impl Scopes {
 
 impl FromIterator<Scope> for Scopes {
     fn from_iter<I: IntoIterator<Item = Scope>>(scopes: I) -> Self {
-        Self(scopes.into_iter().fold(0, |bits, scope| bits | 1 << scope as u8))
+        Self(
+            scopes
+                .into_iter()
+                .fold(0, |bits, scope| bits | 1 << scope as u8),
+        )
     }
 }

@@ -20,9 +20,12 @@ mod tests {
 
     #[test]
     fn a_span_is_written_in_its_two_largest_units() {
-        for (seconds, text) in
-            [(7, "7 s"), (250, "4 min 10 s"), (7_500, "2 h 5 min"), (273_600, "3 d 4 h")]
-        {
+        for (seconds, text) in [
+            (7, "7 s"),
+            (250, "4 min 10 s"),
+            (7_500, "2 h 5 min"),
+            (273_600, "3 d 4 h"),
+        ] {
             assert_eq!(span(seconds), text);
         }
     }

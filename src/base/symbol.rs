@@ -37,7 +37,11 @@ impl Symbol {
 
     /// The exchange before the colon.
     pub(crate) fn exchange(&self) -> Exchange {
-        if self.0.starts_with("BSE") { Exchange::Bse } else { Exchange::Nse }
+        if self.0.starts_with("BSE") {
+            Exchange::Bse
+        } else {
+            Exchange::Nse
+        }
     }
 
     /// The ticker after the colon, `INFY`.
@@ -68,7 +72,10 @@ impl fmt::Debug for Symbol {
 /// `_`, `*`, `$` and inner spaces. None of these needs escaping in JSON, so a symbol can be copied
 /// into a response as it is.
 pub(crate) fn well_formed(text: &[u8]) -> bool {
-    let Some(ticker) = text.strip_prefix(b"NSE:").or_else(|| text.strip_prefix(b"BSE:")) else {
+    let Some(ticker) = text
+        .strip_prefix(b"NSE:")
+        .or_else(|| text.strip_prefix(b"BSE:"))
+    else {
         return false;
     };
     let (Some(first), Some(last)) = (ticker.first(), ticker.last()) else {
@@ -90,7 +97,13 @@ mod tests {
 
     #[test]
     fn symbols_as_the_exchanges_write_them_are_accepted() {
-        for good in ["NSE:INFY", "NSE:M&M", "NSE:NIFTY 50", "BSE:SENSEX", "NSE:BAJAJ-AUTO"] {
+        for good in [
+            "NSE:INFY",
+            "NSE:M&M",
+            "NSE:NIFTY 50",
+            "BSE:SENSEX",
+            "NSE:BAJAJ-AUTO",
+        ] {
             assert!(well_formed(good.as_bytes()), "{good}");
         }
         let symbol = Symbol::parse("BSE:SENSEX").unwrap();

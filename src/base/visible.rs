@@ -30,7 +30,11 @@ pub(crate) struct Unseen {
 
 impl fmt::Display for Unseen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { position, letter, what } = self;
+        let Self {
+            position,
+            letter,
+            what,
+        } = self;
         write!(f, "Character {position} is {what} (U+{:04X})", u32::from(*letter))
     }
 }
@@ -42,7 +46,13 @@ pub(crate) fn composed(text: &str) -> Cow<'_, str> {
 
 /// The first character that cannot be seen.
 pub(crate) fn unseen(text: &str) -> Option<Unseen> {
-    let found = |(at, letter)| what(letter).map(|what| Unseen { position: at + 1, letter, what });
+    let found = |(at, letter)| {
+        what(letter).map(|what| Unseen {
+            position: at + 1,
+            letter,
+            what,
+        })
+    };
     text.chars().enumerate().find_map(found)
 }
 
@@ -50,7 +60,12 @@ pub(crate) fn unseen(text: &str) -> Option<Unseen> {
 pub(crate) fn name(text: &str) -> String {
     let is_space = |letter| category(letter) == GeneralCategory::SpaceSeparator;
     let plain = |letter| if is_space(letter) { ' ' } else { letter };
-    composed(text).chars().map(plain).collect::<String>().trim().to_owned()
+    composed(text)
+        .chars()
+        .map(plain)
+        .collect::<String>()
+        .trim()
+        .to_owned()
 }
 
 /// The first character of a name that cannot be seen. Joiners and variation selectors count only
@@ -60,7 +75,11 @@ pub(crate) fn unseen_in_name(name: &str) -> Option<Unseen> {
     for (at, letter) in name.chars().enumerate() {
         let joins = matches!(letter, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}');
         if let Some(what) = what(letter).filter(|_| !joins || before.is_none_or(|b| b == ' ')) {
-            return Some(Unseen { position: at + 1, letter, what });
+            return Some(Unseen {
+                position: at + 1,
+                letter,
+                what,
+            });
         }
         before = Some(letter);
     }
@@ -135,8 +154,18 @@ mod tests {
             let expected = format!("Character 3 is {what} (U+{:04X})", u32::from(letter));
             assert_eq!(found, expected);
         }
-        for seen in ["", "a b~!", "é", "e\u{301}", "नमस्ते", "漢字", "🚀", "İß", "٣", "\u{600}"]
-        {
+        for seen in [
+            "",
+            "a b~!",
+            "é",
+            "e\u{301}",
+            "नमस्ते",
+            "漢字",
+            "🚀",
+            "İß",
+            "٣",
+            "\u{600}",
+        ] {
             assert_eq!(unseen(seen), None, "{seen}");
         }
     }
@@ -155,9 +184,14 @@ mod tests {
             assert_eq!(name(text), stored);
             assert_eq!(unseen_in_name(stored), None, "{stored}");
         }
-        for hidden in
-            ["\u{200b}", "a\u{200b}b", "\u{200d}", "\u{200d}a", "a \u{200d}", "a\u{202e}b"]
-        {
+        for hidden in [
+            "\u{200b}",
+            "a\u{200b}b",
+            "\u{200d}",
+            "\u{200d}a",
+            "a \u{200d}",
+            "a\u{202e}b",
+        ] {
             assert!(unseen_in_name(hidden).is_some(), "{hidden:?}");
         }
     }

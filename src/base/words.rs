@@ -15,12 +15,18 @@ pub(crate) trait Words: Copy + Eq + 'static {
 
     /// The position of this variant among all.
     fn place(self) -> usize {
-        Self::EVERY.iter().position(|variant| *variant == self).unwrap_or_default()
+        Self::EVERY
+            .iter()
+            .position(|variant| *variant == self)
+            .unwrap_or_default()
     }
 
     /// The variant of a word.
     fn parse(word: &str) -> Option<Self> {
-        Self::EVERY.iter().copied().find(|variant| variant.word() == word)
+        Self::EVERY
+            .iter()
+            .copied()
+            .find(|variant| variant.word() == word)
     }
 }
 

@@ -13,7 +13,10 @@ pub(super) struct WholeRows {
 
 /// The lines of `list` in which every quoted cell ends.
 pub(super) fn whole_rows(list: &[u8]) -> WholeRows {
-    let mut whole = WholeRows { list: Vec::with_capacity(list.len()), broken: 0 };
+    let mut whole = WholeRows {
+        list: Vec::with_capacity(list.len()),
+        broken: 0,
+    };
     for line in list.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
         if ends_within_quotes(line) {
             whole.broken += 1;

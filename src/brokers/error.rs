@@ -65,7 +65,12 @@ impl BrokerError {
         kind: BrokerErrorKind,
         detail: impl Into<String>,
     ) -> Self {
-        Self { upstream, kind, detail: detail.into(), retry_after: None }
+        Self {
+            upstream,
+            kind,
+            detail: detail.into(),
+            retry_after: None,
+        }
     }
 
     /// A call that was not made.
@@ -152,14 +157,23 @@ impl BrokerErrorKind {
             | Self::AddressRefused
             | Self::Refused => (Health::Works, Some(Outcome::Refused), true),
         };
-        Judged { health, outcome, blames_request }
+        Judged {
+            health,
+            outcome,
+            blames_request,
+        }
     }
 }
 
 impl fmt::Display for BrokerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use BrokerErrorKind as Kind;
-        let Self { upstream: name, kind, detail, .. } = self;
+        let Self {
+            upstream: name,
+            kind,
+            detail,
+            ..
+        } = self;
         match kind {
             Kind::NotReady(readiness) => write!(f, "not asked: {readiness:?}"),
             Kind::Unreachable => write!(f, "cannot reach {name}: {detail}"),

@@ -157,7 +157,17 @@ mod number_tests {
             assert_eq!(number.0.map(|n| n.to_string()).as_deref(), expected, "{raw}");
         }
         let long = "9".repeat(65);
-        for raw in ["false", "\"abc\"", "{}", "[1]", "\"1_000\"", "\"1,5\"", "\"", "--1", &long] {
+        for raw in [
+            "false",
+            "\"abc\"",
+            "{}",
+            "[1]",
+            "\"1_000\"",
+            "\"1,5\"",
+            "\"",
+            "--1",
+            &long,
+        ] {
             assert_eq!(read(raw), None, "{raw}");
         }
     }

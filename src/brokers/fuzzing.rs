@@ -15,7 +15,13 @@ const LIST_BYTES_MAX: u64 = 1024 * 1024;
 
 fn reply(body: &[u8]) -> Reply {
     let content_type = Some("application/json".to_owned());
-    Reply { status: 200, retry_after: None, content_type, simulated: false, body: body.to_vec() }
+    Reply {
+        status: 200,
+        retry_after: None,
+        content_type,
+        simulated: false,
+        body: body.to_vec(),
+    }
 }
 
 /// Broker A's quotes, logins, holdings and positions.
@@ -55,8 +61,18 @@ pub fn public(body: &[u8]) {
     };
     for said in rows.into_iter().chain(chart(&reply).ok().flatten()) {
         if let Said::Price(claim) = said {
-            let prices = [Some(claim.last_price), claim.previous_close, claim.low, claim.high];
-            assert!(prices.into_iter().flatten().all(|price| price > Decimal::ZERO));
+            let prices = [
+                Some(claim.last_price),
+                claim.previous_close,
+                claim.low,
+                claim.high,
+            ];
+            assert!(
+                prices
+                    .into_iter()
+                    .flatten()
+                    .all(|price| price > Decimal::ZERO)
+            );
         }
     }
 }
@@ -64,7 +80,11 @@ pub fn public(body: &[u8]) {
 /// Broker A's daily lists of shares and of derivatives.
 pub fn instruments(body: &[u8]) {
     if let Ok(list) = instruments::parse(body, Exchange::Nse, LIST_BYTES_MAX) {
-        assert!(list.listed.iter().all(|row| row.symbol.as_str().starts_with("NSE:")));
+        assert!(
+            list.listed
+                .iter()
+                .all(|row| row.symbol.as_str().starts_with("NSE:"))
+        );
     }
     if let Ok(list) = instruments::parse_derivatives(body, LIST_BYTES_MAX) {
         assert!(list.skipped <= list.rows);

@@ -92,7 +92,10 @@ pub(super) fn not_an_envelope(
         status @ 500.. => {
             let kind = BrokerErrorKind::Failed { status };
             let error = BrokerError::new(upstream, kind, "no envelope");
-            reply.retry_after.into_iter().fold(error, BrokerError::after)
+            reply
+                .retry_after
+                .into_iter()
+                .fold(error, BrokerError::after)
         }
         status => {
             let what = format!("no envelope, HTTP {status}");
@@ -107,7 +110,10 @@ pub(super) fn rate_limited(
     reply: &Reply,
     wait_min: Duration,
 ) -> BrokerError {
-    let wait = reply.retry_after.unwrap_or_default().clamp(wait_min, RETRY_AFTER_MAX);
+    let wait = reply
+        .retry_after
+        .unwrap_or_default()
+        .clamp(wait_min, RETRY_AFTER_MAX);
     BrokerError::new(upstream, BrokerErrorKind::RateLimited, "").after(wait)
 }
 

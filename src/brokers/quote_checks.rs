@@ -124,7 +124,10 @@ impl Claim {
         if self.as_of.is_some_and(|as_of| Quote::is_ahead(as_of, now)) {
             return Err(Doubt::Future);
         }
-        let age = self.as_of.map(|as_of| now.duration_since(as_of)).unwrap_or_default();
+        let age = self
+            .as_of
+            .map(|as_of| now.duration_since(as_of))
+            .unwrap_or_default();
         if age > AGE_MAX {
             return Err(Doubt::Old);
         }
@@ -196,9 +199,10 @@ impl Claim {
         };
         Ok(match previous_close == near {
             true => Judgement::Believed(Box::new(quote)),
-            false => {
-                Judgement::Unproven(Box::new(Unproven { quote, row: self.row_evidence(kind) }))
-            }
+            false => Judgement::Unproven(Box::new(Unproven {
+                quote,
+                row: self.row_evidence(kind),
+            })),
         })
     }
 }
@@ -216,12 +220,19 @@ impl CallTimes {
     /// The times of a call that is made now, before its answer.
     pub(super) fn begin(clock: &Clock) -> Self {
         let asked = clock.now();
-        Self { asked, asked_mono_ms: clock.monotonic_ms(), answered: asked }
+        Self {
+            asked,
+            asked_mono_ms: clock.monotonic_ms(),
+            answered: asked,
+        }
     }
 
     /// The same times, answered now.
     pub(super) fn end(self, clock: &Clock) -> Self {
-        Self { answered: clock.now(), ..self }
+        Self {
+            answered: clock.now(),
+            ..self
+        }
     }
 }
 
@@ -269,7 +280,10 @@ mod tests {
     }
 
     fn judged(claim: &Claim, kind: Kind) -> Result<Judgement, Doubt> {
-        let times = CallTimes { answered: now(), ..CallTimes::default() };
+        let times = CallTimes {
+            answered: now(),
+            ..CallTimes::default()
+        };
         let symbol = Symbol::parse("NSE:INFY").unwrap();
         claim.judged(kind, &symbol, &times, Source::BrokerA, false)
     }
@@ -306,9 +320,17 @@ mod tests {
             ),
             ("a relisting", (["12", "60"], ["11", "11", "12.5"], ["9.9", "12.1"]), Supports),
             ("a demerger", (["390", "1000"], ["400", "380", "410"], ["360", "440"]), Supports),
-            ("a split in ten", (["48.2", "480"], ["48", "47.5", "49"], ["43.2", "52.8"]), Supports),
+            (
+                "a split in ten",
+                (["48.2", "480"], ["48", "47.5", "49"], ["43.2", "52.8"]),
+                Supports,
+            ),
             ("ten made one", (["482", "48"], ["480", "475", "490"], ["432", "528"]), Supports),
-            ("a crash to its limit", (["45", "100"], ["100", "45", "101"], ["45", "85"]), Supports),
+            (
+                "a crash to its limit",
+                (["45", "100"], ["100", "45", "101"], ["45", "85"]),
+                Supports,
+            ),
             ("before its first trade", (["480", "220"], ["0", "0", "0"], ["0", "0"]), Silent),
             ("limits alone", (["480", "220"], ["0", "0", "0"], ["456", "504"]), Silent),
             (
@@ -326,8 +348,14 @@ mod tests {
         for (what, row) in [
             ("a lost decimal point", (["48.2", "480"], ["478", "476", "485"], ["432", "528"])),
             ("one too many", (["4820", "480"], ["478", "476", "485"], ["0", "0"])),
-            ("a wrong tick in the range", (["4820", "480"], ["478", "476", "4820"], ["0", "0"])),
-            ("another share's price", (["2900", "480"], ["478", "476", "485"], ["432", "528"])),
+            (
+                "a wrong tick in the range",
+                (["4820", "480"], ["478", "476", "4820"], ["0", "0"]),
+            ),
+            (
+                "another share's price",
+                (["2900", "480"], ["478", "476", "485"], ["432", "528"]),
+            ),
             ("limits of the old price", (["48.2", "480"], ["48", "47", "49"], ["432", "528"])),
         ] {
             expect_evidence(what, row, RowEvidence::Contradicts);
@@ -336,7 +364,10 @@ mod tests {
 
     #[test]
     fn a_range_that_cannot_be_true_is_dropped_and_its_price_is_not() {
-        let times = CallTimes { answered: now(), ..CallTimes::default() };
+        let times = CallTimes {
+            answered: now(),
+            ..CallTimes::default()
+        };
         let symbol = Symbol::parse("NSE:INFY").unwrap();
         // With a previous close of 100, and without one.
         for (low, high, is_believed) in [
@@ -352,9 +383,15 @@ mod tests {
             for (close, is_believed) in ["100", "0"].into_iter().zip(is_believed) {
                 let low = low.parse().ok();
                 let high = high.parse().ok();
-                let claim = Claim { low, high, ..claim("100", close) };
+                let claim = Claim {
+                    low,
+                    high,
+                    ..claim("100", close)
+                };
                 let judged = claim.judged(Kind::Share, &symbol, &times, Source::Public, false);
-                let Ok(Judgement::Believed(quote)) = judged else { panic!("{claim:?}") };
+                let Ok(Judgement::Believed(quote)) = judged else {
+                    panic!("{claim:?}")
+                };
                 assert_eq!(quote.last_price, 100.into());
                 assert_eq!(quote.day.is_some(), is_believed, "{low:?} {high:?} {close}");
             }
@@ -376,7 +413,10 @@ mod tests {
             ("2026-11-10T10:00:00Z", Ok(())),
             ("2026-11-10T09:59:59Z", Err(Doubt::Old)),
         ] {
-            let claim = Claim { as_of: as_of.parse().ok(), ..claim("10", "10") };
+            let claim = Claim {
+                as_of: as_of.parse().ok(),
+                ..claim("10", "10")
+            };
             let believed = claim.possible(now()).map(|_| ());
             assert_eq!(believed, expected, "{as_of}");
         }

@@ -100,7 +100,10 @@ pub struct AppKeys {
 
 impl AppKeys {
     pub(crate) fn of(key: &Option<SecretString>, secret: &Option<SecretString>) -> Self {
-        Self { api_key: key.clone(), api_secret: secret.clone() }
+        Self {
+            api_key: key.clone(),
+            api_secret: secret.clone(),
+        }
     }
 }
 
@@ -148,8 +151,11 @@ pub(crate) fn login_page(broker: Broker, api_url: &str) -> String {
             "/apiuser/login",
         ),
     };
-    let page =
-        if api_url == usual_api { usual_page.to_owned() } else { format!("{api_url}{path}") };
+    let page = if api_url == usual_api {
+        usual_page.to_owned()
+    } else {
+        format!("{api_url}{path}")
+    };
     match broker {
         Broker::A => format!("{page}?v=3&api_key="),
         Broker::B => format!("{page}?api_key="),
@@ -167,7 +173,11 @@ mod login_page_tests {
         for (broker, url, expected) in [
             (Broker::A, a.as_str(), "https://kite.zerodha.com/connect/login?v=3&api_key="),
             (Broker::B, &b, "https://api.icicidirect.com/apiuser/login?api_key="),
-            (Broker::A, "http://127.0.0.1:1/a", "http://127.0.0.1:1/a/connect/login?v=3&api_key="),
+            (
+                Broker::A,
+                "http://127.0.0.1:1/a",
+                "http://127.0.0.1:1/a/connect/login?v=3&api_key=",
+            ),
             (Broker::B, "http://127.0.0.1:1/b", "http://127.0.0.1:1/b/apiuser/login?api_key="),
         ] {
             assert_eq!(login_page(broker, url), expected);

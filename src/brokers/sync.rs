@@ -90,7 +90,9 @@ impl SyncGate {
     /// bucket holds half of the broker's limit and refills within one window, so no window exceeds
     /// the limit.
     fn count_at_all_nodes(&self, api_key: &SecretString, calls: usize) -> Result<(), Duration> {
-        let Some((kind, counts)) = self.all_nodes.get() else { return Ok(()) };
+        let Some((kind, counts)) = self.all_nodes.get() else {
+            return Ok(());
+        };
         let burst = (self.rates.key_calls_max as u64 / 2).max(1);
         let rate = Rate::new(self.rates.key_window_ms.div_ceil(burst), burst);
         let counted = counts.admit(kind, &[api_key.expose_secret().as_bytes()], rate, calls as u64);
@@ -111,7 +113,10 @@ impl SyncGate {
     ) -> Result<T, BrokerError> {
         let caller = self.caller(credentials);
         let result = self.run(caller, &credentials.api_key, calls, work);
-        if result.as_ref().is_err_and(|error| error.kind.judged().blames_request) {
+        if result
+            .as_ref()
+            .is_err_and(|error| error.kind.judged().blames_request)
+        {
             self.limits.refused(caller);
         }
         result.map_err(|error| self.with_wait(error, caller, calls))
@@ -128,12 +133,18 @@ impl SyncGate {
         work: impl FnOnce(&SyncGuard<'_>) -> Result<T, BrokerError>,
     ) -> Result<T, BrokerError> {
         let caller = self.limits.caller(None, None, api_key);
-        self.run(caller, api_key, calls, work).map_err(|error| self.with_wait(error, caller, calls))
+        self.run(caller, api_key, calls, work)
+            .map_err(|error| self.with_wait(error, caller, calls))
     }
 
     /// The caller of a sync with these credentials.
     pub(crate) fn caller(&self, credentials: &Credentials) -> Caller {
-        let Credentials { user, client, api_key, .. } = credentials;
+        let Credentials {
+            user,
+            client,
+            api_key,
+            ..
+        } = credentials;
         self.limits.caller(Some(*user), *client, api_key)
     }
 
@@ -154,8 +165,10 @@ impl SyncGate {
         if let Some(wait) = self.limits.wait(caller, calls) {
             return Err(self.hold(Readiness::Paced(wait)));
         }
-        let taken =
-            self.limits.take(caller, calls).map_err(|wait| self.hold(Readiness::Paced(wait)))?;
+        let taken = self
+            .limits
+            .take(caller, calls)
+            .map_err(|wait| self.hold(Readiness::Paced(wait)))?;
         if let Err(wait) = self.count_at_all_nodes(api_key, calls) {
             self.limits.give_back(caller, taken);
             return Err(self.hold(Readiness::Paced(wait)));
@@ -205,15 +218,20 @@ impl SyncGate {
         if let Some(wait) = self.limits.wait(caller, self.rates.key_calls_max / 2) {
             return Err(self.hold(Readiness::Paced(wait)));
         }
-        let taken =
-            self.limits.take(caller, 1).map_err(|wait| self.hold(Readiness::Paced(wait)))?;
+        let taken = self
+            .limits
+            .take(caller, 1)
+            .map_err(|wait| self.hold(Readiness::Paced(wait)))?;
         if let Err(wait) = self.count_at_all_nodes(api_key, 1) {
             self.limits.give_back(caller, taken);
             return Err(self.hold(Readiness::Paced(wait)));
         }
         self.counts.calls.increment();
         let total_timeout_ms = self.call_limits.total_timeout_ms.min(left_ms);
-        let result = ask(CallLimits { total_timeout_ms, ..self.call_limits });
+        let result = ask(CallLimits {
+            total_timeout_ms,
+            ..self.call_limits
+        });
         // Signing and sending leave pieces of the session on the stack.
         wipe::scrub();
         if let Err(error) = &result {
@@ -255,13 +273,20 @@ impl SyncGate {
     }
 
     pub(crate) fn reading(&self) -> ClassReading {
-        let SyncCounts { calls, failed, held_back } = &self.counts;
+        let SyncCounts {
+            calls,
+            failed,
+            held_back,
+        } = &self.counts;
         let failed = failed.value();
         ClassReading {
             class: "syncs",
             circuit: self.breaker.state(),
             held_back: held_back.value(),
-            outcomes: vec![("ok", calls.value().saturating_sub(failed)), ("failed", failed)],
+            outcomes: vec![
+                ("ok", calls.value().saturating_sub(failed)),
+                ("failed", failed),
+            ],
         }
     }
 
@@ -296,7 +321,10 @@ impl SyncGuard<'_> {
         if let Some(wait) = gate.limits.cooldown(self.caller) {
             return Err(gate.hold(Readiness::Paced(wait)));
         }
-        let pass = gate.breaker.pass().map_err(|wait| gate.hold(Readiness::Open(wait)))?;
+        let pass = gate
+            .breaker
+            .pass()
+            .map_err(|wait| gate.hold(Readiness::Open(wait)))?;
         let mut taken = self.taken.get();
         if taken.calls == 0 {
             taken = gate
@@ -308,7 +336,10 @@ impl SyncGuard<'_> {
         self.taken.set(taken);
         gate.counts.calls.increment();
         let total_timeout_ms = gate.call_limits.total_timeout_ms.min(left_ms);
-        let result = ask(CallLimits { total_timeout_ms, ..gate.call_limits });
+        let result = ask(CallLimits {
+            total_timeout_ms,
+            ..gate.call_limits
+        });
         // Reading a session's answer leaves pieces of its token on the stack.
         wipe::scrub();
         match &result {
@@ -363,7 +394,9 @@ mod tests {
             rate: Rate,
             cost: u64,
         ) -> Result<(), TooEarly> {
-            self.asked.lock().push((values.concat(), rate.interval_ms(), cost));
+            self.asked
+                .lock()
+                .push((values.concat(), rate.interval_ms(), cost));
             self.retry_after_ms
                 .lock()
                 .map_or(Ok(()), |retry_after_ms| Err(TooEarly { retry_after_ms }))
@@ -379,7 +412,10 @@ mod tests {
     #[test]
     fn what_all_nodes_refuse_is_held_back_and_costs_this_node_nothing() {
         let clock = Clock::manual("2026-11-20T05:30:00Z".parse().unwrap());
-        let rates = SyncRates { key_calls_max: 6, ..RATES };
+        let rates = SyncRates {
+            key_calls_max: 6,
+            ..RATES
+        };
         let settings = UpstreamSettings::default();
         let gate = SyncGate::new("test", "test syncs", &clock, &settings, rates);
         let counts = Arc::new(Counts::default());
@@ -410,7 +446,13 @@ mod tests {
     fn with_days(key_day_calls_max: usize) -> (ManualClock, SyncLimits) {
         // 23:59:00 IST.
         let clock = Clock::manual("2026-11-20T18:29:00Z".parse().unwrap());
-        let limits = SyncLimits::new(&clock, SyncRates { key_day_calls_max, ..RATES });
+        let limits = SyncLimits::new(
+            &clock,
+            SyncRates {
+                key_day_calls_max,
+                ..RATES
+            },
+        );
         (clock, limits)
     }
 

@@ -138,7 +138,10 @@ impl SyncLimits {
         parts[KEY] = hasher.hash_one((KEY, key));
         parts[USER] = hasher.hash_one((USER, user));
         parts[NETWORK] = hasher.hash_one((NETWORK, client.map(network)));
-        Caller { is_user: user.is_some(), parts }
+        Caller {
+            is_user: user.is_some(),
+            parts,
+        }
     }
 
     /// Takes `calls` calls from the limits of every part and from the common limit, or none.
@@ -148,7 +151,9 @@ impl SyncLimits {
     pub(super) fn take(&self, caller: Caller, calls: usize) -> Result<Taken, Duration> {
         let at_ms = self.clock.monotonic_ms();
         let mut state = self.state.lock();
-        let wait = self.held(&state, caller).max(self.calls_wait(&mut state, caller, calls));
+        let wait = self
+            .held(&state, caller)
+            .max(self.calls_wait(&mut state, caller, calls));
         if let Some(wait) = wait {
             return Err(wait);
         }
@@ -170,7 +175,9 @@ impl SyncLimits {
             state.together.give_back(taken.calls, taken.at_ms);
         }
         for (_, part) in caller.parts() {
-            let Some(usage) = state.parts.value_mut(&part) else { continue };
+            let Some(usage) = state.parts.value_mut(&part) else {
+                continue;
+            };
             usage.calls.give_back(taken.calls, taken.at_ms);
             usage.day_calls = usage.day_calls.saturating_sub(taken.calls);
         }
@@ -182,11 +189,17 @@ impl SyncLimits {
         let mut state = self.state.lock();
         let refused = caller.parts().filter_map(|(at, part)| {
             let usage = state.parts.value_mut(&part)?;
-            duration(usage.refused.wait_ms(1, self.limits[at].refused_max, now_ms))
+            duration(
+                usage
+                    .refused
+                    .wait_ms(1, self.limits[at].refused_max, now_ms),
+            )
         });
         let refused = refused.max();
         let held = self.held(&state, caller);
-        refused.max(held).max(self.calls_wait(&mut state, caller, calls))
+        refused
+            .max(held)
+            .max(self.calls_wait(&mut state, caller, calls))
     }
 
     /// Rest of the cooldown of the caller's key.
@@ -228,7 +241,10 @@ impl SyncLimits {
 
     /// Holds back the caller's key for `length` for all its users.
     pub(super) fn hold(&self, caller: Caller, length: Duration) {
-        let until_ms = self.clock.monotonic_ms().saturating_add(length.as_millis() as u64);
+        let until_ms = self
+            .clock
+            .monotonic_ms()
+            .saturating_add(length.as_millis() as u64);
         let mut state = self.state.lock();
         let key = self.usage(&mut state, KEY, caller.parts[KEY]);
         key.held_until_ms = key.held_until_ms.max(until_ms);

@@ -10,7 +10,10 @@ use parking_lot::Mutex;
 use crate::brokers::BrokerErrorKind;
 
 #[path = "../../tests/contract/replies/documented.rs"]
-#[allow(dead_code, reason = "the content types are for the test of the whole service")]
+#[allow(
+    dead_code,
+    reason = "the content types are for the test of the whole service"
+)]
 pub(super) mod documented;
 
 /// Longest that the server's side of a test may wait for its peer.
@@ -27,7 +30,10 @@ pub(super) struct Seen {
 
 impl Seen {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
-        let found = self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name))?;
+        let found = self
+            .headers
+            .iter()
+            .find(|(key, _)| key.eq_ignore_ascii_case(name))?;
         Some(&found.1)
     }
 }
@@ -73,7 +79,9 @@ pub(super) fn answer(stream: &mut TcpStream, status: u16, headers: &str, body: &
         body.len()
     );
     // A client that has read enough may have closed the connection.
-    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
+    let _ = stream
+        .write_all(head.as_bytes())
+        .and_then(|()| stream.write_all(body));
 }
 
 /// Sends nothing until the client closes the connection.
@@ -83,7 +91,9 @@ pub(crate) fn linger(stream: &mut TcpStream) {
 
 /// Sends a byte every 20 ms until the client hangs up.
 pub(super) fn drip(stream: &mut TcpStream) {
-    stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_millis(20)))
+        .unwrap();
     while stream.write_all(b" ").is_ok() {
         if let Ok(0) = stream.read(&mut [0; 64]) {
             return;
@@ -109,8 +119,16 @@ fn read_request(stream: &mut TcpStream) -> Option<Seen> {
         .filter_map(|line| line.split_once(": "))
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .collect();
-    let mut seen = Seen { method, target, headers, body: String::new() };
-    let length = seen.header("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
+    let mut seen = Seen {
+        method,
+        target,
+        headers,
+        body: String::new(),
+    };
+    let length = seen
+        .header("content-length")
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0);
     let mut body = vec![0; length];
     stream.read_exact(&mut body).ok()?;
     seen.body = String::from_utf8(body).ok()?;

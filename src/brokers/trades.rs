@@ -107,15 +107,30 @@ mod tests {
 
     fn firsts(today: Date, known: &[Date]) -> Vec<String> {
         let known = known.iter().copied().collect();
-        quarters(today, &known).iter().map(|quarter| quarter.first.to_string()).collect()
+        quarters(today, &known)
+            .iter()
+            .map(|quarter| quarter.first.to_string())
+            .collect()
     }
 
     #[test]
     fn quarters_are_asked_for_from_the_newest_and_past_ones_once() {
         let today = date(2026, 8, 20);
         let all = quarters(today, &BTreeSet::new());
-        assert_eq!(all[0], Quarter { first: date(2026, 7, 1), last: today });
-        assert_eq!(all[1], Quarter { first: date(2026, 4, 1), last: date(2026, 6, 30) });
+        assert_eq!(
+            all[0],
+            Quarter {
+                first: date(2026, 7, 1),
+                last: today
+            }
+        );
+        assert_eq!(
+            all[1],
+            Quarter {
+                first: date(2026, 4, 1),
+                last: date(2026, 6, 30)
+            }
+        );
         assert_eq!((all.len(), all[7].first), (8, date(2024, 10, 1)));
         let known: Vec<Date> = all.iter().map(|quarter| quarter.first).collect();
         // The present quarter is asked for again, though it was read.

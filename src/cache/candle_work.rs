@@ -26,7 +26,12 @@ impl Default for CandleWork {
     /// Before the store was read.
     fn default() -> Self {
         let state = DataState::Loading;
-        Self { state, progress: None, detail: None, missing: HashMap::new() }
+        Self {
+            state,
+            progress: None,
+            detail: None,
+            missing: HashMap::new(),
+        }
     }
 }
 
@@ -53,7 +58,10 @@ mod tests {
             ["NSE:INFY", "NSE:TCS", "BSE:SENSEX"].map(|name| Symbol::parse(name).unwrap());
         let missing = HashMap::from([(coming.clone(), false), (in_vain.clone(), true)]);
         let states = |work: &CandleWork| [&coming, &in_vain, &other].map(|of| work.state_of(of));
-        let mut work = CandleWork { missing, ..CandleWork::default() };
+        let mut work = CandleWork {
+            missing,
+            ..CandleWork::default()
+        };
         let none = DataState::None;
         assert_eq!(states(&work), [DataState::Loading, none, none]);
         work.detail = Some("why".to_owned());

@@ -38,7 +38,9 @@ impl Demand {
     /// Keeps quotes fresh, and has missing ones fetched, whether or not a list has them.
     pub(crate) fn want(self, l1: &L1, pending: &Pending, now_mono_ms: u64) {
         let (known, missing) = self.first(DEMAND_MAX);
-        known.iter().for_each(|symbol| l1.touch(symbol.as_str(), now_mono_ms));
+        known
+            .iter()
+            .for_each(|symbol| l1.touch(symbol.as_str(), now_mono_ms));
         if let Err(busy) = pending.note_held(&missing) {
             tracing::debug!(%busy, "held symbols not queued for fresh quotes");
         }
@@ -49,8 +51,10 @@ impl Demand {
     fn first(mut self, max: usize) -> (Vec<Symbol>, Vec<Symbol>) {
         self.symbols.sort_by_key(|(asked, _)| *asked);
         self.symbols.truncate(max);
-        let (known, missing): (Vec<_>, Vec<_>) =
-            self.symbols.into_iter().partition(|(asked, _)| asked.is_some());
+        let (known, missing): (Vec<_>, Vec<_>) = self
+            .symbols
+            .into_iter()
+            .partition(|(asked, _)| asked.is_some());
         let bare = |symbols: Vec<(Option<Timestamp>, Symbol)>| {
             symbols.into_iter().map(|(_, symbol)| symbol).collect()
         };
@@ -66,9 +70,20 @@ mod tests {
 
     fn known(symbol: &Symbol, asked: &str) -> Peek {
         let asked: Timestamp = asked.parse().unwrap();
-        let quote = Quote { source: Source::Public, ..testing::quote(symbol.as_str(), "1", asked) };
-        let vouched = Vouched { mono_ms: 0, calls: 1 };
-        Peek::Known { quote, stale: false, vouched, fresh_until_mono_ms: 0 }
+        let quote = Quote {
+            source: Source::Public,
+            ..testing::quote(symbol.as_str(), "1", asked)
+        };
+        let vouched = Vouched {
+            mono_ms: 0,
+            calls: 1,
+        };
+        Peek::Known {
+            quote,
+            stale: false,
+            vouched,
+            fresh_until_mono_ms: 0,
+        }
     }
 
     #[test]

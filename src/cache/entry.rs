@@ -49,7 +49,10 @@ pub(super) struct Known {
 
 impl Known {
     pub(super) fn vouched(&self) -> Vouched {
-        Vouched { mono_ms: self.vouched_mono_ms.load(Relaxed), calls: self.calls }
+        Vouched {
+            mono_ms: self.vouched_mono_ms.load(Relaxed),
+            calls: self.calls,
+        }
     }
 }
 

@@ -14,7 +14,10 @@ use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64};
 use crate::base::{Source, settings};
 
 /// The limits until the scheduler sets others.
-const UNSET: Limits = Limits { period_ms: 1_000, grace_ms: 1_500 };
+const UNSET: Limits = Limits {
+    period_ms: 1_000,
+    grace_ms: 1_500,
+};
 
 /// The moment for which a source vouches for a price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +31,10 @@ pub struct Vouched {
 
 impl Vouched {
     /// No source has vouched in this run: the price was restored after a restart.
-    pub(crate) const NEVER: Self = Self { mono_ms: i64::MIN, calls: 1 };
+    pub(crate) const NEVER: Self = Self {
+        mono_ms: i64::MIN,
+        calls: 1,
+    };
 
     /// The value of `calls` for a symbol that is polled round-robin with all others in demand. It
     /// stands for the current length of the source's round.
@@ -99,8 +105,14 @@ struct AtomicLimits {
 
 impl AtomicLimits {
     fn of(limits: Limits) -> Self {
-        let Limits { period_ms, grace_ms } = limits;
-        Self { period_ms: period_ms.into(), grace_ms: grace_ms.into() }
+        let Limits {
+            period_ms,
+            grace_ms,
+        } = limits;
+        Self {
+            period_ms: period_ms.into(),
+            grace_ms: grace_ms.into(),
+        }
     }
 
     fn set(&self, limits: Limits) {
@@ -109,7 +121,10 @@ impl AtomicLimits {
     }
 
     fn get(&self) -> Limits {
-        Limits { period_ms: self.period_ms.load(Relaxed), grace_ms: self.grace_ms.load(Relaxed) }
+        Limits {
+            period_ms: self.period_ms.load(Relaxed),
+            grace_ms: self.grace_ms.load(Relaxed),
+        }
     }
 }
 
@@ -121,7 +136,10 @@ impl Default for Freshness {
             rests_since_mono_ms: AtomicI64::new(i64::MAX),
             round: AtomicU8::new(1),
         };
-        Self { sources: [unset(), unset()], spoken_until_mono_ms: AtomicI64::new(i64::MIN) }
+        Self {
+            sources: [unset(), unset()],
+            spoken_until_mono_ms: AtomicI64::new(i64::MIN),
+        }
     }
 }
 
@@ -143,7 +161,9 @@ impl Freshness {
 
     /// Marks the prices of `source` asked for at or after `since_mono_ms` as closing prices.
     pub(crate) fn set_closing(&self, source: Source, since_mono_ms: u64) {
-        self.of(source).rests_since_mono_ms.store(signed(since_mono_ms), Relaxed);
+        self.of(source)
+            .rests_since_mono_ms
+            .store(signed(since_mono_ms), Relaxed);
     }
 
     /// Marks the prices of `source` as moving. No earlier reply vouches for closing prices any
@@ -191,7 +211,10 @@ impl Freshness {
         });
         let until_ms = self.spoken_until_mono_ms.load(Relaxed);
         let spoken_for_ms = (until_ms != i64::MIN).then(|| until_ms.saturating_sub(now_ms));
-        FreshnessRules { sources, spoken_for_ms }
+        FreshnessRules {
+            sources,
+            spoken_for_ms,
+        }
     }
 
     /// Takes over another node's rules. `told_mono_ms` is when they were sent, by this node's
@@ -200,11 +223,14 @@ impl Freshness {
         for (source, rules) in Source::ALL.into_iter().zip(&rules.sources) {
             self.set_limits(source, rules.moving, rules.resting);
             self.set_round(source, rules.round);
-            let since_ms =
-                rules.rests_for_ms.map_or(i64::MAX, |ms| told_mono_ms.saturating_sub(ms));
+            let since_ms = rules
+                .rests_for_ms
+                .map_or(i64::MAX, |ms| told_mono_ms.saturating_sub(ms));
             self.of(source).rests_since_mono_ms.store(since_ms, Relaxed);
         }
-        let until_ms = rules.spoken_for_ms.map_or(i64::MIN, |ms| told_mono_ms.saturating_add(ms));
+        let until_ms = rules
+            .spoken_for_ms
+            .map_or(i64::MIN, |ms| told_mono_ms.saturating_add(ms));
         self.spoken_until_mono_ms.store(until_ms, Relaxed);
     }
 
@@ -214,12 +240,18 @@ impl Freshness {
 
     fn own_until_mono_ms(&self, source: Source, vouched: Vouched) -> i64 {
         let of = self.of(source);
-        let limits = if self.is_closing(source, vouched) { &of.resting } else { &of.moving };
+        let limits = if self.is_closing(source, vouched) {
+            &of.resting
+        } else {
+            &of.moving
+        };
         let calls = match vouched.calls {
             Vouched::IN_TURN => of.round.load(Relaxed),
             calls => calls,
         };
-        vouched.mono_ms.saturating_add(signed(limits.get().stale_after_ms(calls)))
+        vouched
+            .mono_ms
+            .saturating_add(signed(limits.get().stale_after_ms(calls)))
     }
 }
 
@@ -253,14 +285,30 @@ settings! {
 mod tests {
     use super::*;
 
-    const MOVING: Limits = Limits { period_ms: 1_050, grace_ms: 1_500 };
-    const RESTING: Limits = Limits { period_ms: 30_000, grace_ms: 1_500 };
+    const MOVING: Limits = Limits {
+        period_ms: 1_050,
+        grace_ms: 1_500,
+    };
+    const RESTING: Limits = Limits {
+        period_ms: 30_000,
+        grace_ms: 1_500,
+    };
 
     fn freshness() -> Freshness {
         let freshness = Freshness::default();
         freshness.set_limits(Source::BrokerA, MOVING, RESTING);
-        let slower = Limits { period_ms: 15_000, grace_ms: 7_000 };
-        freshness.set_limits(Source::Public, slower, Limits { period_ms: 60_000, ..slower });
+        let slower = Limits {
+            period_ms: 15_000,
+            grace_ms: 7_000,
+        };
+        freshness.set_limits(
+            Source::Public,
+            slower,
+            Limits {
+                period_ms: 60_000,
+                ..slower
+            },
+        );
         freshness
     }
 
@@ -271,10 +319,15 @@ mod tests {
     #[test]
     fn a_price_stays_fresh_over_one_missed_poll() {
         let freshness = freshness();
-        for (source, calls, stale_after_ms) in
-            [(Source::BrokerA, 1, 3_600), (Source::Public, 1, 37_000), (Source::Public, 3, 67_000)]
-        {
-            let vouched = Vouched { mono_ms: 1_000, calls };
+        for (source, calls, stale_after_ms) in [
+            (Source::BrokerA, 1, 3_600),
+            (Source::Public, 1, 37_000),
+            (Source::Public, 3, 67_000),
+        ] {
+            let vouched = Vouched {
+                mono_ms: 1_000,
+                calls,
+            };
             assert!(!freshness.is_stale(source, vouched, 1_000 + stale_after_ms));
             assert!(freshness.is_stale(source, vouched, 1_001 + stale_after_ms));
         }
@@ -284,7 +337,10 @@ mod tests {
     #[test]
     fn a_price_that_comes_in_turn_is_fresh_for_the_round_of_its_source() {
         let freshness = freshness();
-        let in_turn = Vouched { mono_ms: 0, calls: Vouched::IN_TURN };
+        let in_turn = Vouched {
+            mono_ms: 0,
+            calls: Vouched::IN_TURN,
+        };
         for (round, stale_after_ms) in [(1, 37_000), (4, 82_000), (1, 37_000)] {
             freshness.set_round(Source::Public, round);
             assert_eq!(freshness.until_mono_ms(Source::Public, in_turn), stale_after_ms);

@@ -71,7 +71,11 @@ struct ReadCounters {
 pub enum Hit<'v> {
     /// A quote: its JSON object up to `"stale":`, which [`Hit::write`] completes. `cold` means that
     /// it is stale and that no client asked for it lately, so nothing refreshes it.
-    Known { json: &'v [u8], stale: bool, cold: bool },
+    Known {
+        json: &'v [u8],
+        stale: bool,
+        cold: bool,
+    },
     /// Looked up lately, and no source knows it.
     Unknown,
 }
@@ -150,7 +154,11 @@ impl View<'_> {
                 if has_waited || !cold {
                     entry.touch(self.now_mono_ms);
                 }
-                Some(Hit::Known { json: &known.json, stale, cold })
+                Some(Hit::Known {
+                    json: &known.json,
+                    stale,
+                    cold,
+                })
             }
             State::Unknown { until_mono_ms } if self.now_mono_ms < *until_mono_ms => {
                 entry.touch(self.now_mono_ms);
@@ -164,7 +172,10 @@ impl View<'_> {
 impl L1 {
     /// An empty cache of at most `entries_max` entries (at least one), with no pinned symbols.
     pub fn new(entries_max: usize) -> Self {
-        let settings = CacheSettings { l1_entries_max: entries_max, ..CacheSettings::default() };
+        let settings = CacheSettings {
+            l1_entries_max: entries_max,
+            ..CacheSettings::default()
+        };
         Self::of(&settings, [])
     }
 
@@ -200,7 +211,11 @@ impl L1 {
     /// caller with look-ups before and after a suspension must not reuse that address.
     #[inline(never)]
     pub fn view(&self, now_mono_ms: u64) -> View<'_> {
-        View { l1: self, guard: self.map.guard(), now_mono_ms }
+        View {
+            l1: self,
+            guard: self.map.guard(),
+            now_mono_ms,
+        }
     }
 
     /// Adds one request's look-ups to the counters.
@@ -257,8 +272,16 @@ impl L1 {
         let symbol = quote.symbol.clone();
         let json = quotes::open_object(&quote);
         let Vouched { mono_ms, calls } = vouched;
-        let known = Known { quote, json, vouched_mono_ms: mono_ms.into(), calls };
-        let entry = Entry { state: State::Known(known), asked_s: AtomicU32::new(asked_s) };
+        let known = Known {
+            quote,
+            json,
+            vouched_mono_ms: mono_ms.into(),
+            calls,
+        };
+        let entry = Entry {
+            state: State::Known(known),
+            asked_s: AtomicU32::new(asked_s),
+        };
         self.put(symbol, entry, &guard);
         Kept::Taken
     }
@@ -285,7 +308,10 @@ impl L1 {
         let mut writer = self.writer.lock();
         let guard = self.map.guard();
         match self.map.get(&symbol, &guard) {
-            Some(Entry { state: State::Known(_), .. }) => return false,
+            Some(Entry {
+                state: State::Known(_),
+                ..
+            }) => return false,
             Some(_) => {}
             None => {
                 self.make_room(&mut writer, &guard, &symbol, now_mono_ms);
@@ -294,7 +320,10 @@ impl L1 {
         }
         // A client asked just now, otherwise the symbol would not have been looked up.
         let asked_s = AtomicU32::new(second(now_mono_ms));
-        let entry = Entry { state: State::Unknown { until_mono_ms }, asked_s };
+        let entry = Entry {
+            state: State::Unknown { until_mono_ms },
+            asked_s,
+        };
         self.put(symbol, entry, &guard);
         true
     }
@@ -309,7 +338,9 @@ impl L1 {
         let guard = self.map.guard();
         let mut asked: Vec<(u32, i64, &Symbol)> = Vec::new();
         for (symbol, entry) in self.map.iter(&guard) {
-            let State::Known(known) = &entry.state else { continue };
+            let State::Known(known) = &entry.state else {
+                continue;
+            };
             if entry.asked_since(since_s) {
                 let ago_s = now_s.saturating_sub(entry.asked_s.load(Relaxed));
                 asked.push((ago_s / alike_s.max(1), known.vouched().mono_ms, symbol));
@@ -317,14 +348,21 @@ impl L1 {
         }
         asked.sort_unstable();
         asked.truncate(max);
-        asked.into_iter().map(|(_, _, symbol)| symbol.clone()).collect()
+        asked
+            .into_iter()
+            .map(|(_, _, symbol)| symbol.clone())
+            .collect()
     }
 
     /// Whether [`insert`](Self::insert) would store the quote.
     #[inline(never)]
     pub(crate) fn takes(&self, quote: &Quote, vouched: Vouched, now_mono_ms: u64) -> bool {
         let guard = self.map.guard();
-        match self.map.get(&quote.symbol, &guard).map(|entry| &entry.state) {
+        match self
+            .map
+            .get(&quote.symbol, &guard)
+            .map(|entry| &entry.state)
+        {
             Some(State::Known(held)) => self.replaces(held, quote, vouched, now_mono_ms),
             Some(State::Unknown { .. }) | None => true,
         }
@@ -397,7 +435,8 @@ impl L1 {
     }
 
     fn is_stale(&self, known: &Known, now_mono_ms: u64) -> bool {
-        self.freshness.is_stale(known.quote.source, known.vouched(), now_mono_ms)
+        self.freshness
+            .is_stale(known.quote.source, known.vouched(), now_mono_ms)
     }
 
     /// Requests at or after this second, counted as by `second`, keep a quote fresh.
@@ -457,7 +496,8 @@ impl L1 {
             let at = self.victim(writer, guard, now_mono_ms);
             let evicted = writer.keys.swap_remove(at);
             if let Some(entry) = self.map.remove(&evicted, guard) {
-                self.bytes.fetch_sub(entry.bytes(evicted.as_str().len()), Relaxed);
+                self.bytes
+                    .fetch_sub(entry.bytes(evicted.as_str().len()), Relaxed);
                 writer.negatives -= usize::from(matches!(entry.state, State::Unknown { .. }));
             }
             self.evictions.fetch_add(1, Relaxed);
@@ -478,7 +518,9 @@ impl L1 {
         let mut least_at = 0;
         for _ in 0..EVICTION_SAMPLE {
             let at = writer.random.usize(..writer.keys.len());
-            let Some(entry) = self.map.get(&writer.keys[at], guard) else { return at };
+            let Some(entry) = self.map.get(&writer.keys[at], guard) else {
+                return at;
+            };
             let asked_s = entry.asked_s.load(Relaxed);
             let worth = match &entry.state {
                 State::Unknown { until_mono_ms } if *until_mono_ms <= now_mono_ms => (0, asked_s),

@@ -27,18 +27,27 @@ fn quote(source: Source, as_of_s: i64, price: &str) -> Quote {
 }
 
 fn named(name: &str) -> Quote {
-    Quote { symbol: symbol(name), ..quote(Source::BrokerA, 0, "101") }
+    Quote {
+        symbol: symbol(name),
+        ..quote(Source::BrokerA, 0, "101")
+    }
 }
 
 fn vouched(mono_ms: u64) -> Vouched {
-    Vouched { mono_ms: mono_ms as i64, calls: 1 }
+    Vouched {
+        mono_ms: mono_ms as i64,
+        calls: 1,
+    }
 }
 
 /// A cache in which broker A's quotes are stale after 3 s and the public provider's after 20 s.
 fn cache(entries_max: usize) -> L1 {
     let l1 = L1::new(entries_max);
     for (source, grace_ms) in [(Source::BrokerA, 3_000), (Source::Public, 20_000)] {
-        let limits = Limits { period_ms: 0, grace_ms };
+        let limits = Limits {
+            period_ms: 0,
+            grace_ms,
+        };
         l1.freshness().set_limits(source, limits, limits);
     }
     l1
@@ -116,7 +125,10 @@ fn a_quote_with_a_later_time_replaces_any_source() {
         assert_eq!(insert(&l1, new, 90_000), taken, "{source:?} {as_of_s}");
     }
     assert_eq!(l1.quote("NSE:INFY").unwrap().as_of, at(13));
-    let held = Quote { as_of: at(20), ..quote(Source::BrokerA, 0, "101") };
+    let held = Quote {
+        as_of: at(20),
+        ..quote(Source::BrokerA, 0, "101")
+    };
     l1.insert(held, Vouched::NEVER, 91_000);
     assert!(!insert(&l1, quote(Source::Public, 19, "102"), 91_000), "nor after a restart");
 }
@@ -128,10 +140,16 @@ fn at_equal_times_fresh_quotes_win_and_then_broker_a() {
     assert!(insert(&l1, quote(Source::BrokerA, 10, "102"), 2_000));
     assert!(!insert(&l1, quote(Source::Public, 10, "103"), 5_000));
     assert!(insert(&l1, quote(Source::Public, 10, "104"), 5_001), "broker A's is stale");
-    assert_eq!(l1.insert(quote(Source::BrokerA, 10, "105"), vouched(1_000), 5_002), Kept::Refused);
+    assert_eq!(
+        l1.insert(quote(Source::BrokerA, 10, "105"), vouched(1_000), 5_002),
+        Kept::Refused
+    );
     assert!(insert(&l1, quote(Source::BrokerA, 10, "106"), 6_000));
     assert!(insert(&l1, quote(Source::BrokerA, 10, "107"), 7_000), "asked later");
-    assert_eq!(l1.insert(quote(Source::BrokerA, 10, "108"), vouched(6_500), 7_500), Kept::Refused);
+    assert_eq!(
+        l1.insert(quote(Source::BrokerA, 10, "108"), vouched(6_500), 7_500),
+        Kept::Refused
+    );
     assert_eq!(price(&l1), "107");
 }
 
@@ -143,7 +161,10 @@ fn the_same_price_with_an_earlier_time_confirms_the_quote() {
     assert_eq!(l1.insert(earlier.clone(), vouched(3_000), 3_000), Kept::Confirmed);
     assert_eq!(stale(&l1, "NSE:INFY", 6_000), Some(false));
     assert_eq!(l1.quote("NSE:INFY").unwrap().as_of, at(10));
-    let other = Quote { last_price: json::parse_decimal("99").unwrap(), ..earlier };
+    let other = Quote {
+        last_price: json::parse_decimal("99").unwrap(),
+        ..earlier
+    };
     assert_eq!(l1.insert(other, vouched(6_000), 6_000), Kept::Refused);
     let delayed = quote(Source::Public, 8, "101");
     assert_eq!(l1.insert(delayed, vouched(6_000), 6_000), Kept::Refused, "another's word");
@@ -153,12 +174,25 @@ fn the_same_price_with_an_earlier_time_confirms_the_quote() {
 
 #[test]
 fn a_stale_quote_without_demand_is_cold_until_waited_for() {
-    let l1 = L1::of(&CacheSettings { demand_ttl_ms: 10_000, ..CacheSettings::default() }, []);
-    let limits = Limits { period_ms: 0, grace_ms: 3_000 };
+    let l1 = L1::of(
+        &CacheSettings {
+            demand_ttl_ms: 10_000,
+            ..CacheSettings::default()
+        },
+        [],
+    );
+    let limits = Limits {
+        period_ms: 0,
+        grace_ms: 3_000,
+    };
     l1.freshness().set_limits(Source::BrokerA, limits, limits);
     let cold = |now_mono_ms, has_waited| {
         let view = l1.view(now_mono_ms);
-        let hit = if has_waited { view.get("NSE:INFY") } else { view.ask("NSE:INFY") };
+        let hit = if has_waited {
+            view.get("NSE:INFY")
+        } else {
+            view.ask("NSE:INFY")
+        };
         matches!(hit, Some(Hit::Known { cold: true, .. }))
     };
     insert(&l1, named("NSE:INFY"), 1_000);
@@ -171,7 +205,10 @@ fn a_stale_quote_without_demand_is_cold_until_waited_for() {
 
 #[test]
 fn pinned_symbols_are_never_evicted() {
-    let settings = CacheSettings { l1_entries_max: 8, ..CacheSettings::default() };
+    let settings = CacheSettings {
+        l1_entries_max: 8,
+        ..CacheSettings::default()
+    };
     let l1 = L1::of(&settings, [symbol("NSE:NIFTY 50"), symbol("BSE:SENSEX")]);
     insert(&l1, named("NSE:NIFTY 50"), 0);
     for number in 0..100 {
@@ -194,7 +231,10 @@ fn negative_entries_expire_and_give_way_to_quotes() {
     assert_eq!(l1.view(1_000).get("NSE:INFY"), None);
     assert_eq!(l1.quote("NSE:INFY"), None);
     assert!(insert(&l1, named("NSE:INFY"), 500));
-    assert!(!l1.insert_unknown(symbol("NSE:INFY"), 600, 9_000), "a known price is not erased");
+    assert!(
+        !l1.insert_unknown(symbol("NSE:INFY"), 600, 9_000),
+        "a known price is not erased"
+    );
     assert_eq!(stale(&l1, "NSE:INFY", 700), Some(false));
     assert_eq!(l1.stats().size, 1);
 }
@@ -206,7 +246,13 @@ fn wanted_lists_symbols_asked_for_last_first() {
         (60_000, 1, &["NSE:B"]),
         (5_000, 10, &["NSE:B", "NSE:C"]),
     ] {
-        let l1 = L1::of(&CacheSettings { demand_ttl_ms, ..CacheSettings::default() }, []);
+        let l1 = L1::of(
+            &CacheSettings {
+                demand_ttl_ms,
+                ..CacheSettings::default()
+            },
+            [],
+        );
         for (name, mono_ms) in [("NSE:A", 300), ("NSE:B", 100), ("NSE:C", 200), ("NSE:D", 0)] {
             insert(&l1, named(name), mono_ms);
         }
@@ -216,7 +262,10 @@ fn wanted_lists_symbols_asked_for_last_first() {
         }
         assert_eq!(l1.view(20_000).get("NSE:E"), Some(Hit::Unknown));
         let names = || -> Vec<String> {
-            l1.wanted(21_000, 1, max).iter().map(ToString::to_string).collect()
+            l1.wanted(21_000, 1, max)
+                .iter()
+                .map(ToString::to_string)
+                .collect()
         };
         assert_eq!(names(), wanted);
         // A new quote of a symbol still counts as asked for.
@@ -267,7 +316,10 @@ fn the_byte_count_equals_the_entries_held() {
     }
     assert_eq!(l1.stats().size, 50);
     let guard = l1.map.guard();
-    let held = l1.map.iter(&guard).map(|(name, entry)| entry.bytes(name.as_str().len()));
+    let held = l1
+        .map
+        .iter(&guard)
+        .map(|(name, entry)| entry.bytes(name.as_str().len()));
     assert_eq!(l1.stats().bytes, held.sum::<usize>());
 }
 
@@ -280,7 +332,9 @@ fn invented_symbols_do_not_evict_quotes() {
     for i in 0..5_000 {
         l1.insert_unknown(symbol(&format!("NSE:X{i}")), 100_000, 1 << 40);
     }
-    let kept = (0..100).filter(|i| l1.quote(&format!("NSE:Q{i}")).is_some()).count();
+    let kept = (0..100)
+        .filter(|i| l1.quote(&format!("NSE:Q{i}")).is_some())
+        .count();
     assert!(kept >= 95, "{kept} of 100 quotes left");
     assert_eq!(l1.stats().size, 200);
 }
@@ -338,14 +392,19 @@ fn readers_see_whole_quotes_while_writers_replace_and_evict() {
 #[test]
 fn symbols_asked_for_within_the_same_time_come_in_turn() {
     let l1 = L1::new(10);
-    for (name, vouched_mono_ms, asked_mono_ms) in
-        [("NSE:A", 300, 20_000), ("NSE:B", 100, 10_000), ("NSE:C", 200, 15_000)]
-    {
+    for (name, vouched_mono_ms, asked_mono_ms) in [
+        ("NSE:A", 300, 20_000),
+        ("NSE:B", 100, 10_000),
+        ("NSE:C", 200, 15_000),
+    ] {
         insert(&l1, named(name), vouched_mono_ms);
         l1.touch(name, asked_mono_ms);
     }
     let names = |alike_s| -> Vec<String> {
-        l1.wanted(21_000, alike_s, 9).iter().map(ToString::to_string).collect()
+        l1.wanted(21_000, alike_s, 9)
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     };
     assert_eq!(names(1), ["NSE:A", "NSE:C", "NSE:B"]);
     assert_eq!(names(15), ["NSE:B", "NSE:C", "NSE:A"]);

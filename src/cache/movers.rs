@@ -53,7 +53,11 @@ impl Movers {
 
     /// Milliseconds until one of them is to be made anew.
     pub(crate) fn wait_ms(&self, now_mono_ms: u64) -> u64 {
-        self.0.iter().map(|each| each.wait_ms(now_mono_ms)).min().unwrap_or(u64::MAX)
+        self.0
+            .iter()
+            .map(|each| each.wait_ms(now_mono_ms))
+            .min()
+            .unwrap_or(u64::MAX)
     }
 }
 
@@ -96,7 +100,8 @@ impl Renewed {
         let renewed_mono_ms = now.mono_ms.saturating_add(RENEWED_MS);
         let stale_mono_ms = stands_until_mono_ms.saturating_add(1);
         self.made_mono_ms.store(now.mono_ms, Relaxed);
-        self.due_mono_ms.store(renewed_mono_ms.min(stale_mono_ms), Relaxed);
+        self.due_mono_ms
+            .store(renewed_mono_ms.min(stale_mono_ms), Relaxed);
     }
 
     /// Milliseconds until the document is to be made anew.
@@ -135,7 +140,13 @@ impl Moment<'_> {
             if is_wanted {
                 demand.note(symbol.clone(), &seen);
             }
-            let Peek::Known { quote, stale, fresh_until_mono_ms, .. } = seen else {
+            let Peek::Known {
+                quote,
+                stale,
+                fresh_until_mono_ms,
+                ..
+            } = seen
+            else {
                 listed.push((symbol, None));
                 continue;
             };
@@ -143,7 +154,9 @@ impl Moment<'_> {
                 listed.push((symbol, Some((quote.clone(), stale))));
             }
             let is_of_day = Some(clock::zoned(quote.as_of).date()) == self.day;
-            let Some(change_pct) = quote.change_pct().filter(|_| is_of_day) else { continue };
+            let Some(change_pct) = quote.change_pct().filter(|_| is_of_day) else {
+                continue;
+            };
             if stale {
                 old.push((change_pct, quote));
             } else {
@@ -159,12 +172,17 @@ impl Moment<'_> {
             moves = old;
         }
         moves.sort_by(|(one, of_one), (other, of_other)| {
-            one.cmp(other).then_with(|| of_one.symbol.cmp(&of_other.symbol))
+            one.cmp(other)
+                .then_with(|| of_one.symbol.cmp(&of_other.symbol))
         });
         let mut view = self.view(&moves, is_stale);
         if self.listing == Listing::All {
-            view.list =
-                Some(listed.iter().map(|(symbol, quote)| self.share(symbol, quote)).collect());
+            view.list = Some(
+                listed
+                    .iter()
+                    .map(|(symbol, quote)| self.share(symbol, quote))
+                    .collect(),
+            );
         }
         (values::to_vec(&view), stands_until_mono_ms)
     }
@@ -185,8 +203,17 @@ impl Moment<'_> {
             advances,
             declines,
             unchanged: moves.len() - advances - declines,
-            gainers: moves.iter().rev().take(advances.min(LISTED_MAX)).map(mover).collect(),
-            losers: moves.iter().take(declines.min(LISTED_MAX)).map(mover).collect(),
+            gainers: moves
+                .iter()
+                .rev()
+                .take(advances.min(LISTED_MAX))
+                .map(mover)
+                .collect(),
+            losers: moves
+                .iter()
+                .take(declines.min(LISTED_MAX))
+                .map(mover)
+                .collect(),
             list: None,
         }
     }
@@ -238,7 +265,10 @@ mod tests {
     impl Scene {
         fn new() -> Self {
             let clock = Clock::manual("2026-11-20T11:00:00+05:30".parse().unwrap());
-            let limits = Limits { period_ms: 1_000, grace_ms: 1_500 };
+            let limits = Limits {
+                period_ms: 1_000,
+                grace_ms: 1_500,
+            };
             let l1 = L1::new(10);
             l1.freshness().set_limits(Source::BrokerA, limits, limits);
             let kick: Arc<dyn Fn() + Send + Sync> = Arc::new(|| {});
@@ -258,8 +288,14 @@ mod tests {
             let as_of: jiff::Timestamp = "2026-11-20T11:00:00+05:30".parse().unwrap();
             let as_of = as_of + jiff::SignedDuration::from_millis(mono_ms as i64);
             let quote = testing::quote(symbol, &price.to_string(), as_of);
-            let quote = Quote { previous_close: Some(100.into()), ..quote };
-            let vouched = Vouched { mono_ms: mono_ms as i64, calls: 1 };
+            let quote = Quote {
+                previous_close: Some(100.into()),
+                ..quote
+            };
+            let vouched = Vouched {
+                mono_ms: mono_ms as i64,
+                calls: 1,
+            };
             self.l1.insert(quote, vouched, mono_ms);
         }
 
@@ -289,7 +325,10 @@ mod tests {
         /// What a request is answered with; `None` if it has to make its own.
         fn answer(&self) -> Option<(String, String)> {
             let published = self.movers.of(self.listing).asked_for().load();
-            let answer = published.as_ref()?.select(None, Preconditions::NONE).unwrap();
+            let answer = published
+                .as_ref()?
+                .select(None, Preconditions::NONE)
+                .unwrap();
             let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
             Some((text(answer.headers()), text(answer.body())))
         }
@@ -330,13 +369,23 @@ mod tests {
         assert!(scene.live("NSE:TCS", 3_501).ends_with("\"stale\":true}"));
         // A price of another day is none of this one.
         let day = Some(jiff::civil::date(2026, 11, 23));
-        let next = Moment { day, ..scene.moment(3_501) };
-        assert!(String::from_utf8(next.document(false).0).unwrap().contains("\"priced\":0,"));
+        let next = Moment {
+            day,
+            ..scene.moment(3_501)
+        };
+        assert!(
+            String::from_utf8(next.document(false).0)
+                .unwrap()
+                .contains("\"priced\":0,")
+        );
     }
 
     #[test]
     fn the_whole_list_has_each_share_with_its_sector_and_what_is_known_of_its_price() {
-        let scene = Scene { listing: Listing::All, ..Scene::new() };
+        let scene = Scene {
+            listing: Listing::All,
+            ..Scene::new()
+        };
         scene.price("NSE:INFY", 101, 3_900);
         scene.price("NSE:SBIN", 99, 0);
         assert!(scene.answer().is_none() && scene.turn(4_000));
@@ -356,7 +405,11 @@ mod tests {
     #[test]
     fn nobody_asks_for_a_minute_and_neither_it_nor_the_feeds_are_troubled() {
         let scene = Scene::new();
-        let room = CallCapacity { symbols: 10, unlisted: 0, held: 10 };
+        let room = CallCapacity {
+            symbols: 10,
+            unlisted: 0,
+            held: 10,
+        };
         let missing = || {
             let taken = scene.pending.take(room);
             taken.symbols().count()
@@ -372,7 +425,13 @@ mod tests {
         // That was a request, so the next turn has the document again.
         scene.price("NSE:ITC", 103, 61_100);
         assert!(scene.turn(61_200));
-        assert!(scene.answer().unwrap().1.contains(&scene.live("NSE:ITC", 61_200)));
+        assert!(
+            scene
+                .answer()
+                .unwrap()
+                .1
+                .contains(&scene.live("NSE:ITC", 61_200))
+        );
         assert_eq!(missing(), 3);
     }
 }

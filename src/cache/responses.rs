@@ -46,11 +46,22 @@ const POLICY: CachePolicy = CachePolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum View {
     /// Holdings of one broker or of both, with the change on a trading date.
-    Holdings { broker: Option<Broker>, day: Option<Date> },
+    Holdings {
+        broker: Option<Broker>,
+        day: Option<Date>,
+    },
     /// Positions of one of the broker's lists or of both, on a trading date.
-    Positions { kind: Option<PositionKind>, closed: bool, today: Date },
+    Positions {
+        kind: Option<PositionKind>,
+        closed: bool,
+        today: Date,
+    },
     /// The trend of the days up to a date, with the change on a trading date.
-    Pnl { days: u16, today: Date, day: Option<Date> },
+    Pnl {
+        days: u16,
+        today: Date,
+        day: Option<Date>,
+    },
 }
 
 /// Allows storing responses of a user until the user's next invalidation.
@@ -109,7 +120,10 @@ impl Responses {
         let hasher = RandomState::default();
         let shard = |number: usize| {
             let seed = std::hash::BuildHasher::hash_one(&hasher, number);
-            Mutex::new(Shard { random: fastrand::Rng::with_seed(seed), ..Shard::default() })
+            Mutex::new(Shard {
+                random: fastrand::Rng::with_seed(seed),
+                ..Shard::default()
+            })
         };
         Self {
             shards: (0..SHARDS).map(shard).collect(),
@@ -143,7 +157,11 @@ impl Responses {
     /// The user's response if it is stored. Counts a hit or a miss.
     pub(crate) fn find(&self, user: i64, view: View, now_mono_ms: u64) -> Option<Arc<Variants>> {
         let found = self.shard(user).lock().find(user, view, now_mono_ms);
-        let counter = if found.is_some() { &self.hits } else { &self.misses };
+        let counter = if found.is_some() {
+            &self.hits
+        } else {
+            &self.misses
+        };
         counter.fetch_add(1, Relaxed);
         found
     }
@@ -153,7 +171,11 @@ impl Responses {
     /// read after this call is of this version or a newer one.
     pub(crate) fn expect(&self, user: i64, version: i64) {
         let mut shard = self.shard(user).lock();
-        if shard.users.get(&user).is_none_or(|slot| slot.version != version) {
+        if shard
+            .users
+            .get(&user)
+            .is_none_or(|slot| slot.version != version)
+        {
             shard.remove(user);
             self.add(&mut shard, user, version);
         }
@@ -164,9 +186,15 @@ impl Responses {
     pub(crate) fn fill_token(&self, user: i64) -> FillToken {
         let mut shard = self.shard(user).lock();
         if let Some(slot) = shard.users.get(&user) {
-            return FillToken { user, number: slot.number };
+            return FillToken {
+                user,
+                number: slot.number,
+            };
         }
-        FillToken { user, number: self.add(&mut shard, user, 0) }
+        FillToken {
+            user,
+            number: self.add(&mut shard, user, 0),
+        }
     }
 
     /// Makes room for the responses of a user who has none, and returns its number.
@@ -177,7 +205,14 @@ impl Responses {
         let looked = shard.looks;
         shard.keys.push(user);
         shard.bytes += USER_BYTES;
-        let slot = Slot { number, version, at, looked, bytes: USER_BYTES, responses: Vec::new() };
+        let slot = Slot {
+            number,
+            version,
+            at,
+            looked,
+            bytes: USER_BYTES,
+            responses: Vec::new(),
+        };
         shard.users.insert(user, slot);
         number
     }
@@ -193,18 +228,29 @@ impl Responses {
     ) -> bool {
         let bytes = answer.bytes();
         let mut shard = self.shard(token.user).lock();
-        let stands = shard.users.get(&token.user).is_some_and(|slot| slot.number == token.number);
+        let stands = shard
+            .users
+            .get(&token.user)
+            .is_some_and(|slot| slot.number == token.number);
         if !stands || bytes + USER_BYTES > self.shard_bytes_max() {
             self.refused.fetch_add(1, Relaxed);
             return false;
         }
         self.make_room(&mut shard, bytes, token.user);
-        let Some(slot) = shard.users.get_mut(&token.user) else { return false };
+        let Some(slot) = shard.users.get_mut(&token.user) else {
+            return false;
+        };
         let same = slot.responses.iter().position(|kept| kept.view == view);
         let crowded = (slot.responses.len() >= VIEWS_PER_USER_MAX).then_some(0);
-        let freed = same.or(crowded).map_or(0, |at| slot.responses.remove(at).answer.bytes());
+        let freed = same
+            .or(crowded)
+            .map_or(0, |at| slot.responses.remove(at).answer.bytes());
         let until_mono_ms = now_mono_ms.saturating_add(LIFE_MS);
-        slot.responses.push(StoredResponse { view, answer: Arc::clone(answer), until_mono_ms });
+        slot.responses.push(StoredResponse {
+            view,
+            answer: Arc::clone(answer),
+            until_mono_ms,
+        });
         slot.bytes = slot.bytes + bytes - freed;
         shard.bytes = shard.bytes + bytes - freed;
         true
@@ -243,7 +289,9 @@ impl Responses {
         while shard.bytes + bytes > self.shard_bytes_max() {
             let Some(victim) = shard.victim(user) else {
                 // The user is alone in the shard: its oldest responses are dropped.
-                let Some(slot) = shard.users.get_mut(&user) else { return };
+                let Some(slot) = shard.users.get_mut(&user) else {
+                    return;
+                };
                 if slot.responses.is_empty() {
                     return;
                 }
@@ -268,7 +316,9 @@ impl Shard {
     }
 
     fn remove(&mut self, user: i64) {
-        let Some(slot) = self.users.remove(&user) else { return };
+        let Some(slot) = self.users.remove(&user) else {
+            return;
+        };
         self.bytes -= slot.bytes;
         self.keys.swap_remove(slot.at);
         if let Some(moved) = self.keys.get(slot.at)

@@ -9,14 +9,21 @@ use super::*;
 use crate::http::Preconditions;
 use crate::rt::threads::spawn;
 
-const ALL: View = View::Holdings { broker: None, day: None };
+const ALL: View = View::Holdings {
+    broker: None,
+    day: None,
+};
 
 fn answer(bytes: usize) -> Arc<Variants> {
     Responses::make(&b"1".repeat(bytes))
 }
 
 fn days(days: u16) -> View {
-    View::Pnl { days, today: "2026-11-20".parse().unwrap(), day: None }
+    View::Pnl {
+        days,
+        today: "2026-11-20".parse().unwrap(),
+        day: None,
+    }
 }
 
 #[test]
@@ -27,7 +34,18 @@ fn a_response_is_found_by_its_user_and_view_only() {
     assert!(responses.keep(&responses.fill_token(1), ALL, &kept, 0));
     assert!(Arc::ptr_eq(&responses.find(1, ALL, 0).unwrap(), &kept));
     assert!(responses.find(2, ALL, 0).is_none());
-    assert!(responses.find(1, View::Holdings { broker: Some(Broker::A), day: None }, 0).is_none());
+    assert!(
+        responses
+            .find(
+                1,
+                View::Holdings {
+                    broker: Some(Broker::A),
+                    day: None
+                },
+                0
+            )
+            .is_none()
+    );
     let stats = responses.stats();
     assert_eq!((stats.users, stats.hits, stats.misses), (1, 1, 3));
 }
@@ -145,7 +163,13 @@ fn a_response_is_private_and_compressed_if_that_helps() {
     assert!(head.contains("Vary: Accept-Encoding, Authorization, Cookie\r\n"), "{head}");
     assert!(head.contains("Content-Encoding: br\r\n") && !head.contains("Date: "), "{head}");
     let small = Responses::make(b"{}");
-    assert_eq!(small.select(Some(b"gzip, br"), Preconditions::NONE).unwrap().body(), b"{}");
+    assert_eq!(
+        small
+            .select(Some(b"gzip, br"), Preconditions::NONE)
+            .unwrap()
+            .body(),
+        b"{}"
+    );
     assert_eq!(small.json(), b"{}");
 }
 
@@ -188,7 +212,9 @@ fn no_response_older_than_an_acknowledged_change_is_found() {
         acknowledged.store(number, SeqCst);
     }
     over.store(true, SeqCst);
-    readers.into_iter().for_each(|reader| reader.join().unwrap());
+    readers
+        .into_iter()
+        .for_each(|reader| reader.join().unwrap());
 }
 
 proptest! {

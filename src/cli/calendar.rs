@@ -77,7 +77,11 @@ fn line(text: &mut String, line: impl std::fmt::Display) {
 fn write_today(text: &mut String, calendar: &MarketCalendar, now: Timestamp) {
     let today = clock::zoned(now).date();
     let status = calendar.status(now);
-    let known = if status.calendar_known { "" } else { ", which the calendar does not know" };
+    let known = if status.calendar_known {
+        ""
+    } else {
+        ", which the calendar does not know"
+    };
     line(text, format_args!("Today {today}{known}: {}", kind(calendar, today)));
     line(text, format_args!("Phase now: {}", status.phase.as_str()));
     let mut next = status.next_transition_at;
@@ -93,7 +97,9 @@ fn write_today(text: &mut String, calendar: &MarketCalendar, now: Timestamp) {
 fn write_regimes(text: &mut String, calendar: &MarketCalendar) {
     line(text, "\nTrading hours (IST)");
     for (from, regime) in &calendar.entries().regimes {
-        let until = regime.known_until.map(|until| format!(", known until {until}"));
+        let until = regime
+            .known_until
+            .map(|until| format!(", known until {until}"));
         line(text, format_args!("  from {from}{}", until.unwrap_or_default()));
         line(text, format_args!("    {}", hours(&regime.hours)));
         line(text, format_args!("    {}", source(&regime.provenance)));
@@ -111,7 +117,9 @@ fn write_year(text: &mut String, calendar: &MarketCalendar, year: i16) {
     }
     let of_year = |date: &Date| date.year() == year;
     for (date, entry) in entries.days.iter().filter(|(date, _)| of_year(date)) {
-        let Entry::Holiday(holiday) = entry else { continue };
+        let Entry::Holiday(holiday) = entry else {
+            continue;
+        };
         let day = date.strftime("%Y-%m-%d %a");
         let confidence = holiday.provenance.confidence.as_str();
         line(text, format_args!("  {day}  {} ({confidence})", holiday.name));
@@ -120,7 +128,11 @@ fn write_year(text: &mut String, calendar: &MarketCalendar, year: i16) {
     for (date, entry) in entries.days.iter().filter(|(date, _)| of_year(date)) {
         match entry {
             Entry::Session(session) => {
-                let doubt = if session.hours_confirmed { "" } else { ", HOURS NOT CONFIRMED" };
+                let doubt = if session.hours_confirmed {
+                    ""
+                } else {
+                    ", HOURS NOT CONFIRMED"
+                };
                 line(text, format_args!("  {date}  {}{doubt}", session.name));
                 for part in &session.parts {
                     line(text, format_args!("    {}", hours(part)));
@@ -132,7 +144,11 @@ fn write_year(text: &mut String, calendar: &MarketCalendar, year: i16) {
         }
     }
     line(text, format_args!("\nSettlement holidays of {year} (they change no price)"));
-    for (date, holiday) in entries.settlement_holidays.iter().filter(|(date, _)| of_year(date)) {
+    for (date, holiday) in entries
+        .settlement_holidays
+        .iter()
+        .filter(|(date, _)| of_year(date))
+    {
         let from = source(&holiday.provenance);
         line(text, format_args!("  {date}  {}; {from}", holiday.name));
     }
@@ -159,13 +175,21 @@ fn source(provenance: &Provenance) -> String {
 
 fn hours(hours: &Hours) -> String {
     let mut parts = Vec::new();
-    parts.extend(hours.pre_open.map(|pre_open| format!("pre-open {}", span(pre_open))));
+    parts.extend(
+        hours
+            .pre_open
+            .map(|pre_open| format!("pre-open {}", span(pre_open))),
+    );
     parts.push(format!("continuous {}", span(hours.continuous)));
     if let Some(auction) = hours.closing {
         let earliest = time(auction.earliest_end_s);
         parts.push(format!("closing {} (price from {earliest})", span(auction.span)));
     }
-    parts.extend(hours.post_close.map(|post_close| format!("post-close {}", span(post_close))));
+    parts.extend(
+        hours
+            .post_close
+            .map(|post_close| format!("post-close {}", span(post_close))),
+    );
     parts.join(", ")
 }
 
@@ -208,8 +232,16 @@ struct Change {
 
 /// What `checked` changes against `in_force`, a line for each run of dates.
 fn differences(in_force: &MarketCalendar, checked: &MarketCalendar) -> String {
-    let years = || in_force.entries().years.keys().chain(checked.entries().years.keys());
-    let (Some(first), Some(last)) = (years().min(), years().max()) else { return String::new() };
+    let years = || {
+        in_force
+            .entries()
+            .years
+            .keys()
+            .chain(checked.entries().years.keys())
+    };
+    let (Some(first), Some(last)) = (years().min(), years().max()) else {
+        return String::new();
+    };
     let end = Date::constant(*last, 12, 31);
     let dates = Date::constant(*first, 1, 1).series(Span::new().days(1));
     let mut changes: Vec<Change> = Vec::new();
@@ -224,7 +256,12 @@ fn differences(in_force: &MarketCalendar, checked: &MarketCalendar) -> String {
         }
         match changes.last_mut() {
             Some(run) if is_adjacent && run.before == before && run.after == after => run.to = date,
-            _ => changes.push(Change { from: date, to: date, before, after }),
+            _ => changes.push(Change {
+                from: date,
+                to: date,
+                before,
+                after,
+            }),
         }
         is_adjacent = true;
     }
@@ -232,8 +269,18 @@ fn differences(in_force: &MarketCalendar, checked: &MarketCalendar) -> String {
     if changes.is_empty() {
         text.push_str("It changes no date of the calendar in force.\n");
     }
-    for Change { from, to, before, after } in changes {
-        let dates = if from == to { from.to_string() } else { format!("{from} to {to}") };
+    for Change {
+        from,
+        to,
+        before,
+        after,
+    } in changes
+    {
+        let dates = if from == to {
+            from.to_string()
+        } else {
+            format!("{from} to {to}")
+        };
         line(&mut text, format_args!("{dates}\n  now:  {before}\n  then: {after}"));
     }
     text

@@ -50,7 +50,9 @@ impl Target {
         if let Some(path) = url.strip_prefix("unix:") {
             return Ok(Self::Unix(path.into()));
         }
-        let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+        let rest = url
+            .strip_prefix("http://")
+            .or_else(|| url.strip_prefix("https://"));
         match rest {
             Some(rest) if !rest.is_empty() && !url.contains(['?', '#', '@', ' ']) => {
                 Ok(Self::Http(url.to_owned()))
@@ -63,8 +65,9 @@ impl Target {
         if let Some(path) = listen.strip_prefix("unix:") {
             return Ok(Self::Unix(path.into()));
         }
-        let address: SocketAddr =
-            listen.parse().map_err(|_| format!("{listen} is no address; give --url"))?;
+        let address: SocketAddr = listen
+            .parse()
+            .map_err(|_| format!("{listen} is no address; give --url"))?;
         if address.port() == 0 {
             return Err("with port 0 only the service knows its port; give --url".into());
         }
@@ -132,11 +135,19 @@ fn over_http(url: &str, json: Option<&[u8]>, timeout: Duration) -> io::Result<An
         ureq::Error::Timeout(_) => io::Error::new(io::ErrorKind::TimedOut, error),
         other => other.into_io(),
     })?;
-    let date = response.headers().get("date").and_then(|value: &HeaderValue| value.to_str().ok());
-    let mut answer =
-        Answer { status: response.status().as_u16(), date: date.and_then(http_date), body: vec![] };
+    let date = response
+        .headers()
+        .get("date")
+        .and_then(|value: &HeaderValue| value.to_str().ok());
+    let mut answer = Answer {
+        status: response.status().as_u16(),
+        date: date.and_then(http_date),
+        body: vec![],
+    };
     let reader = response.body_mut().as_reader();
-    reader.take(ANSWER_BYTES_MAX).read_to_end(&mut answer.body)?;
+    reader
+        .take(ANSWER_BYTES_MAX)
+        .read_to_end(&mut answer.body)?;
     Ok(answer)
 }
 
@@ -169,18 +180,29 @@ fn over_stream(
 fn parsed(bytes: &[u8]) -> Option<Answer> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut headers);
-    let httparse::Status::Complete(head_bytes) = response.parse(bytes).ok()? else { return None };
+    let httparse::Status::Complete(head_bytes) = response.parse(bytes).ok()? else {
+        return None;
+    };
     let text = |name: &str| {
-        let header = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
+        let header = response
+            .headers
+            .iter()
+            .find(|header| header.name.eq_ignore_ascii_case(name));
         header.and_then(|header| std::str::from_utf8(header.value).ok())
     };
     let length: usize = text("content-length")?.parse().ok()?;
     let body = bytes[head_bytes..].get(..length)?.to_vec();
-    Some(Answer { status: response.code?, date: text("date").and_then(http_date), body })
+    Some(Answer {
+        status: response.code?,
+        date: text("date").and_then(http_date),
+        body,
+    })
 }
 
 fn http_date(text: &str) -> Option<Timestamp> {
-    jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()
+    jiff::fmt::rfc2822::DateTimeParser::new()
+        .parse_timestamp(text)
+        .ok()
 }
 
 #[cfg(test)]

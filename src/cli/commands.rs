@@ -70,7 +70,11 @@ fn dispatch(args: impl IntoIterator<Item = OsString>, commands: &Commands) -> Do
     let matches = command().try_get_matches_from(args).map_err(|error| {
         // clap also reports --help as an error, which it prints on standard output.
         let _ = error.print();
-        if error.use_stderr() { Exit::Usage } else { Exit::Ok }
+        if error.use_stderr() {
+            Exit::Usage
+        } else {
+            Exit::Ok
+        }
     })?;
     match matches.subcommand() {
         Some(("serve", typed)) => start_service(typed, commands.serve),
@@ -119,7 +123,9 @@ fn start(
     serve: impl FnOnce(&Config, &Reread<'_>) -> Result<(), Failed>,
 ) -> Done {
     let flags = typed(matches);
-    let Loaded { config, warnings, .. } = read(&flags).map_err(|faults| report_faults(&faults))?;
+    let Loaded {
+        config, warnings, ..
+    } = read(&flags).map_err(|faults| report_faults(&faults))?;
     log::start(&config.log.filter, config.log.format)
         .map_err(|error| refuse(&error.to_string(), Exit::Internal))?;
     panic::install();
@@ -162,10 +168,17 @@ fn ask_servers(config: &Config) -> (String, Vec<String>) {
         false => refused.extend(causes),
     };
     if let Some(checked) = check_server(&config.store) {
-        let cause = checked.err().map(|error| format!("BHAV_STORE_URL: {error}"));
+        let cause = checked
+            .err()
+            .map(|error| format!("BHAV_STORE_URL: {error}"));
         note("BHAV_STORE_URL", cause.into_iter().collect());
     }
-    let ValkeySettings { url, password, ca_file, namespace } = &config.valkey;
+    let ValkeySettings {
+        url,
+        password,
+        ca_file,
+        namespace,
+    } = &config.valkey;
     if let Some(url) = url.clone() {
         let causes = match Server::new(url, password.clone(), ca_file.as_deref()) {
             Ok(server) => server.check(namespace.as_ref()),
@@ -305,6 +318,10 @@ mod tests {
     fn a_command_is_required_and_secrets_have_no_flag() {
         assert!(command().try_get_matches_from(["bhav"]).is_err());
         assert!(command().try_get_matches_from(["bhav", "config"]).is_err());
-        assert!(command().try_get_matches_from(["bhav", "serve", "--jwt-secret", "x"]).is_err());
+        assert!(
+            command()
+                .try_get_matches_from(["bhav", "serve", "--jwt-secret", "x"])
+                .is_err()
+        );
     }
 }

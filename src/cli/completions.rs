@@ -20,7 +20,11 @@ pub(crate) fn completions_command() -> Command {
     let shells = [Shell::Bash, Shell::Zsh, Shell::Fish];
     Command::new("completions")
         .about("Print completions for a shell")
-        .arg(shell.value_parser(clap::builder::EnumValueParser::<Shell>::new()).help("The shell"))
+        .arg(
+            shell
+                .value_parser(clap::builder::EnumValueParser::<Shell>::new())
+                .help("The shell"),
+        )
         .after_help(format!("Packaged for {}.", shells.map(|shell| shell.to_string()).join(", ")))
 }
 
@@ -29,7 +33,11 @@ pub(crate) fn man_command() -> Command {
     let folder = Arg::new("folder").value_name("DIR").required(true);
     Command::new("man")
         .about("Write the manual pages, one per command")
-        .arg(folder.value_parser(value_parser!(PathBuf)).help("An existing folder"))
+        .arg(
+            folder
+                .value_parser(value_parser!(PathBuf))
+                .help("An existing folder"),
+        )
 }
 
 /// `bhav completions`.
@@ -47,7 +55,12 @@ fn write_pages(mut program: Command, folder: &Path) -> io::Result<()> {
     program.build();
     let mut left = vec![program];
     while let Some(command) = left.pop() {
-        left.extend(command.get_subcommands().filter(|below| !below.is_hide_set()).cloned());
+        left.extend(
+            command
+                .get_subcommands()
+                .filter(|below| !below.is_hide_set())
+                .cloned(),
+        );
         let page = Man::new(command);
         let mut text = Vec::new();
         page.render(&mut text)?;
@@ -82,7 +95,9 @@ fn with_lines_kept(page: &str) -> String {
 
 /// `bhav man`.
 pub(crate) fn man(matches: &ArgMatches, program: Command) -> ExitCode {
-    let folder = matches.get_one::<PathBuf>("folder").map_or(Path::new("."), PathBuf::as_path);
+    let folder = matches
+        .get_one::<PathBuf>("folder")
+        .map_or(Path::new("."), PathBuf::as_path);
     match write_pages(program, folder) {
         Ok(()) => Exit::Ok.into(),
         Err(error) => refuse(&format!("{}: {error}", folder.display()), Exit::StateDir),

@@ -90,7 +90,10 @@ pub(crate) fn restore_command() -> Command {
 /// The definition of the command `migrate`.
 pub(crate) fn migrate_command() -> Command {
     let status = flag("status", "Only show which migrations the next start would run");
-    let to = Arg::new("to").long("to").value_name("URL").conflicts_with("status");
+    let to = Arg::new("to")
+        .long("to")
+        .value_name("URL")
+        .conflicts_with("status");
     with_service(
         Command::new("migrate")
             .about("Show pending migrations of the database, or copy it to a server")
@@ -128,7 +131,9 @@ fn renew_identity(matches: &ArgMatches, config: &Config) -> Done {
     let mut users =
         UserDirectory::open(&config.state_dir, &config.store).map_err(refused(Exit::StateDir))?;
     expect_consent(matches, "End every login?")?;
-    users.renew_identity(matches.get_flag("copied")).map_err(refused(Exit::Unavailable))?;
+    users
+        .renew_identity(matches.get_flag("copied"))
+        .map_err(refused(Exit::Unavailable))?;
     Ok(print(
         "the database has a new identity; everybody logs in again, at a running service \
          within 5 seconds\n",
@@ -278,8 +283,11 @@ fn migrate(matches: &ArgMatches, config: &Config) -> Done {
     }
     expect_file(config, "a start migrates it")?;
     let path = config.state_dir.join(FILE_NAME);
-    let FileReport { version, known, pending } =
-        maintenance::inspect(&path).map_err(refused(Exit::StateDir))?;
+    let FileReport {
+        version,
+        known,
+        pending,
+    } = maintenance::inspect(&path).map_err(refused(Exit::StateDir))?;
     let mut text = format!("{}: schema {version}; this program's is {known}\n", path.display());
     match pending.as_slice() {
         [] => text.push_str("nothing to do\n"),
@@ -343,7 +351,9 @@ fn rotate_key(state: &Path, stamp: &str) -> std::io::Result<String> {
 
 /// The time for file names, in IST: `20261120-110000`.
 fn stamp(clock: &Clock) -> String {
-    clock::zoned(clock.now()).strftime("%Y%m%d-%H%M%S").to_string()
+    clock::zoned(clock.now())
+        .strftime("%Y%m%d-%H%M%S")
+        .to_string()
 }
 
 fn backup_name(stamp: &str) -> String {
@@ -352,19 +362,29 @@ fn backup_name(stamp: &str) -> String {
 
 /// Whether a file has the name of a backup. Only such files are ever removed.
 fn is_backup(name: &str) -> bool {
-    let stamp = name.strip_prefix("bhav-").and_then(|rest| rest.strip_suffix(".sqlite"));
-    stamp.and_then(|stamp| stamp.split_once('-')).is_some_and(|(date, time)| {
-        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-        date.len() == 8 && time.len() == 6 && digits(date) && digits(time)
-    })
+    let stamp = name
+        .strip_prefix("bhav-")
+        .and_then(|rest| rest.strip_suffix(".sqlite"));
+    stamp
+        .and_then(|stamp| stamp.split_once('-'))
+        .is_some_and(|(date, time)| {
+            let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+            date.len() == 8 && time.len() == 6 && digits(date) && digits(time)
+        })
 }
 
 /// Removes the leftovers of interrupted backups in the directory, but not the file of a running
 /// one. Ignores files that cannot be removed.
 fn remove_unfinished(directory: &Path) {
-    let Ok(entries) = fs::read_dir(directory) else { return };
+    let Ok(entries) = fs::read_dir(directory) else {
+        return;
+    };
     for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         let is_ours = name.strip_suffix(".unfinished").is_some_and(is_backup);
         if is_ours && store::remove_unfinished(&path).unwrap_or(false) {
             say(&format!("removed {}, left by a backup that was ended\n", path.display()));

@@ -24,7 +24,9 @@ Users make and revoke keys of their own on the account page or by /api/keys.";
 
 /// The definition of the command.
 pub(super) fn command() -> Command {
-    let user = Arg::new("user").value_name("ID|EMAIL").help("Whose keys; all without it");
+    let user = Arg::new("user")
+        .value_name("ID|EMAIL")
+        .help("Whose keys; all without it");
     let id = Arg::new("id").value_name("ID").required(true);
     let id = id.help("The key's id, as listed; a whole key is taken too");
     let list = Command::new("list").about("List API keys: id, owner, scopes, times, state");
@@ -88,7 +90,12 @@ fn line(text: &mut String, listed: &ListedKey, now_ms: i64) {
 
 fn revoke(directory: &mut UserDirectory, matches: &ArgMatches, config: &Config) -> Done {
     let given = matches.get_one::<String>("id").map_or("", String::as_str);
-    let id = given.strip_prefix("bhav_").unwrap_or(given).split('_').next().unwrap_or_default();
+    let id = given
+        .strip_prefix("bhav_")
+        .unwrap_or(given)
+        .split('_')
+        .next()
+        .unwrap_or_default();
     if number(id.as_bytes()).is_none() {
         let why = "this is no id of an API key: 11 letters and digits, as bhav key list shows them";
         return Ok(refuse(why, Exit::Usage));

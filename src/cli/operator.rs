@@ -35,12 +35,18 @@ pub(super) type Done = Result<ExitCode, ExitCode>;
 /// A command that is nothing without one of its subcommands.
 pub(super) fn group(name: &'static str, about: &'static str) -> Command {
     let group = Command::new(name).about(about);
-    group.subcommand_required(true).arg_required_else_help(true).disable_help_subcommand(true)
+    group
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
 }
 
 /// A flag without a value.
 pub(super) fn flag(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+    Arg::new(name)
+        .long(name)
+        .action(ArgAction::SetTrue)
+        .help(help)
 }
 
 /// `command` with the flags that select the service.
@@ -81,7 +87,11 @@ impl Sources {
             None if env.path(env_file::NAME).is_some() => (env.with_file()?, None),
             None => with_package_file(env, Path::new(ENV_FILE))?,
         };
-        Ok(Self { flags: typed(matches), env, missing })
+        Ok(Self {
+            flags: typed(matches),
+            env,
+            missing,
+        })
     }
 
     fn load(&self) -> Result<Loaded, Vec<Fault>> {
@@ -131,7 +141,9 @@ pub(super) fn report_faults(faults: &[Fault]) -> ExitCode {
 /// # Errors
 /// The exit code; the reason has been printed.
 pub(super) fn shown(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
-    Sources::of(matches).and_then(|sources| sources.load()).map_err(|faults| report_faults(&faults))
+    Sources::of(matches)
+        .and_then(|sources| sources.load())
+        .map_err(|faults| report_faults(&faults))
 }
 
 /// The settings of the selected service, after checking the files that they name.
@@ -148,7 +160,9 @@ pub(super) fn checked(matches: &ArgMatches) -> Result<Loaded, ExitCode> {
         Err(faults) => (None, faults),
     };
     faults.extend(named_file_faults(&sources.flags, &sources.env, &faults));
-    loaded.filter(|_| faults.is_empty()).ok_or_else(|| report_faults(&faults))
+    loaded
+        .filter(|_| faults.is_empty())
+        .ok_or_else(|| report_faults(&faults))
 }
 
 /// The settings for a command about the service's state directory.
@@ -262,7 +276,9 @@ pub(super) fn refuse(why: &str, exit: Exit) -> ExitCode {
 
 /// Text from outside with control characters replaced, so that it cannot manipulate the terminal.
 pub(super) fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
 }
 
 // ---- Named files

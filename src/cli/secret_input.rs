@@ -37,7 +37,13 @@ pub(super) fn ask(invite: impl FnOnce()) -> Result<Zeroizing<String>, String> {
     invite();
     let input = Input::read(stdin(), |bytes| bytes.contains(&b'\n'))
         .map_err(|error| format!("standard input: {error}"))?;
-    text(input.bytes().split(|byte| *byte == b'\n').next().unwrap_or_default())
+    text(
+        input
+            .bytes()
+            .split(|byte| *byte == b'\n')
+            .next()
+            .unwrap_or_default(),
+    )
 }
 
 /// Reads a file of one line, or standard input if `path` is [`STDIN`]. Warns about a file that
@@ -65,7 +71,10 @@ pub(crate) fn from_file(path: &Path) -> Result<Zeroizing<String>, String> {
 }
 
 fn warn_if_open(file: &File, path: &Path) {
-    if file.metadata().is_ok_and(|about| about.is_file() && about.mode() & 0o077 != 0) {
+    if file
+        .metadata()
+        .is_ok_and(|about| about.is_file() && about.mode() & 0o077 != 0)
+    {
         let path = path.display();
         say(&format!("bhav: warning: others may read {path}; chmod 600 it\n"));
     }
@@ -83,7 +92,10 @@ impl Input {
     /// Reads to the end or until `done`. Does not use the standard library's buffered input, which
     /// would keep a copy.
     fn read(from: BorrowedFd<'_>, done: impl Fn(&[u8]) -> bool) -> rustix::io::Result<Self> {
-        let mut input = Self { buffer: Zeroizing::new(vec![0; BYTES_MAX + 1]), filled: 0 };
+        let mut input = Self {
+            buffer: Zeroizing::new(vec![0; BYTES_MAX + 1]),
+            filled: 0,
+        };
         while input.filled < input.buffer.len() && !done(input.bytes()) {
             match read(from, &mut input.buffer[input.filled..]) {
                 Ok(0) => break,

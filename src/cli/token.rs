@@ -32,7 +32,10 @@ script, write it to standard input: --code shows it to every user of this machin
 
 /// The definition of the command.
 pub(super) fn command() -> Command {
-    let broker = Arg::new("broker").value_name("BROKER").required(true).value_parser(["a", "b"]);
+    let broker = Arg::new("broker")
+        .value_name("BROKER")
+        .required(true)
+        .value_parser(["a", "b"]);
     let code = Arg::new("code").long("code").value_name("CODE");
     with_running_service(
         Command::new("token")
@@ -58,7 +61,9 @@ struct Outcome {
 /// Asks for the code and sends it to the service.
 pub(super) fn run(matches: &ArgMatches) -> Done {
     let (config, target) = service(matches)?;
-    let letter = matches.get_one::<String>("broker").map_or("a", String::as_str);
+    let letter = matches
+        .get_one::<String>("broker")
+        .map_or("a", String::as_str);
     let broker = Broker::parse(letter).unwrap_or(Broker::A);
     let own = config.own_app(broker);
     let pasted = match matches.get_one::<String>("code") {
@@ -121,7 +126,10 @@ fn told(broker: Broker, answer: &Answer) -> ExitCode {
     let outcome: Outcome = sonic_rs::from_slice(&answer.body).unwrap_or_default();
     let name = broker.name();
     if answer.status == 200 && outcome.valid {
-        let until = outcome.expires_at.and_then(|text| text.parse().ok()).map(clock::zoned);
+        let until = outcome
+            .expires_at
+            .and_then(|text| text.parse().ok())
+            .map(clock::zoned);
         let until = until.map(|at| at.strftime(" until %Y-%m-%d %H:%M IST").to_string());
         return print(&format!("{name}: the token is valid{}\n", until.unwrap_or_default()));
     }
@@ -151,7 +159,10 @@ fn told(broker: Broker, answer: &Answer) -> ExitCode {
             ),
             Exit::Usage,
         ),
-        "" => ("another program answers there; check --url or BHAV_LISTEN".to_owned(), Exit::Usage),
+        "" => (
+            "another program answers there; check --url or BHAV_LISTEN".to_owned(),
+            Exit::Usage,
+        ),
         _ => (plain(&outcome.detail), Exit::Unavailable),
     };
     refuse(&format!("{name}: {why}"), exit)
@@ -181,16 +192,23 @@ pub(super) fn code(broker: Broker, pasted: &str) -> Option<Zeroizing<String>> {
     let found = match pasted.split_once('?') {
         Some((_, query)) => {
             let query = query.split('#').next().unwrap_or_default();
-            query.split('&').filter_map(|pair| pair.split_once('=')).find_map(|(name, value)| {
-                let is_it = code_names(broker).iter().any(|known| name.eq_ignore_ascii_case(known));
-                is_it.then_some(value)
-            })?
+            query
+                .split('&')
+                .filter_map(|pair| pair.split_once('='))
+                .find_map(|(name, value)| {
+                    let is_it = code_names(broker)
+                        .iter()
+                        .any(|known| name.eq_ignore_ascii_case(known));
+                    is_it.then_some(value)
+                })?
         }
         None => pasted,
     };
     // Codes of both brokers are letters and digits, so an address without a code is refused here.
     let good = !found.is_empty()
-        && found.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte));
+        && found
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte));
     good.then(|| Zeroizing::new(found.to_owned()))
 }
 

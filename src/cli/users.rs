@@ -49,8 +49,12 @@ other users of the machine could see. 8 to 256 characters, none of the most comm
 pub(super) fn command() -> Command {
     let one = |name: &'static str, about: &'static str| {
         let user = Arg::new("user").value_name("ID|EMAIL").required(true);
-        with_service(Command::new(name).about(about).arg(user.help("Whose account")))
-            .after_help(exit::HELP)
+        with_service(
+            Command::new(name)
+                .about(about)
+                .arg(user.help("Whose account")),
+        )
+        .after_help(exit::HELP)
     };
     group("user", "List, create, disable and erase accounts, and set passwords")
         .after_help(NOTES)
@@ -87,7 +91,9 @@ fn add_command() -> Command {
 }
 
 fn password_file() -> Arg {
-    let file = Arg::new("password-file").long("password-file").value_name("FILE");
+    let file = Arg::new("password-file")
+        .long("password-file")
+        .value_name("FILE");
     file.value_parser(value_parser!(PathBuf))
         .help("Read the password from this file instead of asking; - is standard input")
 }
@@ -158,7 +164,11 @@ pub(super) fn print_table<T>(
 }
 
 fn line(text: &mut String, user: &UserSummary) {
-    let state = if user.disabled_ms.is_some() { "disabled" } else { "open" };
+    let state = if user.disabled_ms.is_some() {
+        "disabled"
+    } else {
+        "open"
+    };
     let synced = user.synced_ms.map_or_else(|| "never".to_owned(), minute);
     let _ = writeln!(
         text,
@@ -178,12 +188,16 @@ pub(super) fn minute(ms: i64) -> String {
 }
 
 fn add(directory: &mut UserDirectory, matches: &ArgMatches, config: &Config) -> Done {
-    let given = matches.get_one::<String>("email").map_or("", String::as_str);
+    let given = matches
+        .get_one::<String>("email")
+        .map_or("", String::as_str);
     let email = match Email::parse(given) {
         Ok(email) => email,
         Err(why) => return Ok(refuse(&why.to_string(), Exit::Usage)),
     };
-    let name = matches.get_one::<String>("name").map(|given| visible::name(given));
+    let name = matches
+        .get_one::<String>("name")
+        .map(|given| visible::name(given));
     let name = name.filter(|name| !name.is_empty());
     let is_long = |name: &String| name.chars().count() > NAME_CHARS_MAX;
     if name.as_ref().is_some_and(is_long) {
@@ -193,15 +207,27 @@ fn add(directory: &mut UserDirectory, matches: &ArgMatches, config: &Config) -> 
     if let Some(unseen) = name.as_deref().and_then(visible::unseen_in_name) {
         return Ok(refuse(&format!("--name: {unseen}; a name has none of these"), Exit::Usage));
     }
-    let Email { normal: email, spellings } = email;
+    let Email {
+        normal: email,
+        spellings,
+    } = email;
     let taken =
         format!("there is this account already; bhav user passwd {email} sets its password");
     // Saves asking for a password; the insert below decides whether the address is taken.
-    if directory.find_spelled(&spellings).map_err(|error| failed(&error))?.is_some() {
+    if directory
+        .find_spelled(&spellings)
+        .map_err(|error| failed(&error))?
+        .is_some()
+    {
         return Ok(refuse(&taken, Exit::Usage));
     }
     let password_hash = new_hash(matches, config)?;
-    let new = NewUser { email, name, password_hash, created_ms: clock_of(config).now_ms() };
+    let new = NewUser {
+        email,
+        name,
+        password_hash,
+        created_ms: clock_of(config).now_ms(),
+    };
     match directory.add(&new).map_err(|error| failed(&error))? {
         Some(user) => {
             let id = user.id.0;
@@ -216,14 +242,20 @@ fn passwd(directory: &mut UserDirectory, matches: &ArgMatches, config: &Config) 
     let user = find_user(directory, matches)?;
     let hash = new_hash(matches, config)?;
     let keys = matches.get_flag("keys");
-    let set = directory.set_password(user.id, &hash, keys).map_err(|error| failed(&error))?;
+    let set = directory
+        .set_password(user.id, &hash, keys)
+        .map_err(|error| failed(&error))?;
     let number = set.ok_or_else(no_such_user)?;
     let closed = match user.disabled_ms {
         Some(_) => "; the account stays disabled",
         None => "",
     };
     let code = print(&format!("{} has a new password{closed}\n", describe(&user)));
-    let what = if keys { "older tokens and API keys" } else { "older tokens" };
+    let what = if keys {
+        "older tokens and API keys"
+    } else {
+        "older tokens"
+    };
     await_notice(directory, number, config, code, &format!("their {what}"))
 }
 
@@ -255,7 +287,11 @@ fn new_hash(matches: &ArgMatches, config: &Config) -> Result<String, ExitCode> {
 fn asked_twice() -> Result<Zeroizing<String>, String> {
     let first = ask(|| say("New password (not shown): "))?;
     let second = ask(|| say("The same again: "))?;
-    if *first == *second { Ok(first) } else { Err("the two differ".to_owned()) }
+    if *first == *second {
+        Ok(first)
+    } else {
+        Err("the two differ".to_owned())
+    }
 }
 
 /// Checks the password's length, with the same limits as registration.
@@ -275,7 +311,9 @@ pub(super) fn find_user(
 ) -> Result<UserSummary, ExitCode> {
     let given = matches.get_one::<String>("user").map_or("", String::as_str);
     let found = directory.find_spelled(&Email::given(given).spellings);
-    found.map_err(|error| failed(&error))?.ok_or_else(no_such_user)
+    found
+        .map_err(|error| failed(&error))?
+        .ok_or_else(no_such_user)
 }
 
 fn no_such_user() -> ExitCode {
@@ -304,7 +342,10 @@ fn change(
             (UserChange::Delete, "is erased with everything stored for them")
         }
     };
-    let Some(number) = directory.change(user.id, change).map_err(|error| failed(&error))? else {
+    let Some(number) = directory
+        .change(user.id, change)
+        .map_err(|error| failed(&error))?
+    else {
         return Ok(print(&format!("{who} {done} already\n")));
     };
     let code = print(&format!("{who} {done}\n"));

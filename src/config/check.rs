@@ -86,7 +86,13 @@ pub(crate) fn missing_key(config: &Config) -> Option<Fault> {
     }
     let problem = format!("is not set, and BHAV_STORE_URL needs it: {}", NoSharedKey::REASON);
     let cure = NoSharedKey::CURE.to_owned();
-    Some(Fault { name: "JWT_SECRET".into(), value: None, origin: None, problem, cure })
+    Some(Fault {
+        name: "JWT_SECRET".into(),
+        value: None,
+        origin: None,
+        problem,
+        cure,
+    })
 }
 
 /// The service cannot start as one of several nodes without a shared key.
@@ -101,7 +107,13 @@ impl NoSharedKey {
 }
 
 fn fault(name: &str, value: String, problem: String, cure: String) -> Fault {
-    Fault { name: name.into(), value: Some(value), origin: None, problem, cure }
+    Fault {
+        name: name.into(),
+        value: Some(value),
+        origin: None,
+        problem,
+        cure,
+    }
 }
 
 fn unusable_file(path: &Path) -> Option<(String, String)> {
@@ -115,9 +127,18 @@ fn unusable_file(path: &Path) -> Option<(String, String)> {
 
 /// Adds warnings about settings that are allowed and dangerous.
 pub(super) fn warn(loaded: &mut Loaded, env: &Environment) {
-    let Loaded { config, origins, warnings } = loaded;
+    let Loaded {
+        config,
+        origins,
+        warnings,
+    } = loaded;
     warnings.extend(listening_outside(config));
-    if config.http.trusted_proxies.iter().any(Network::is_everything) {
+    if config
+        .http
+        .trusted_proxies
+        .iter()
+        .any(Network::is_everything)
+    {
         warnings.push(
             "BHAV_TRUSTED_PROXIES names every address: each client can claim to be any other, and \
              limits by client address hold nobody; name the proxies' own network"
@@ -205,7 +226,11 @@ pub(crate) struct Exposed {
 pub(crate) fn exposed(config: &Config) -> Vec<Exposed> {
     let mut found = Vec::new();
     let mut clear_text = |setting, warning| {
-        found.push(Exposed { setting, reason: ExposedReason::ClearText, warning });
+        found.push(Exposed {
+            setting,
+            reason: ExposedReason::ClearText,
+            warning,
+        });
     };
     let urls = [
         ("BHAV_BROKERA_URL", &config.broker_a.url),
@@ -213,7 +238,11 @@ pub(crate) fn exposed(config: &Config) -> Vec<Exposed> {
         ("BHAV_BROKERB_URL", &config.broker_b.url),
     ];
     for (name, url) in urls {
-        let scheme = if url.starts_with("ws") { "wss://" } else { "https://" };
+        let scheme = if url.starts_with("ws") {
+            "wss://"
+        } else {
+            "https://"
+        };
         if is_plain_and_remote(url) {
             clear_text(name, format!("{name}={url} sends tokens unencrypted; use {scheme}"));
         }
@@ -225,8 +254,12 @@ pub(crate) fn exposed(config: &Config) -> Vec<Exposed> {
         );
         clear_text("BHAV_STORE_URL", warning);
     }
-    let Some(url) = &config.valkey.url else { return found };
-    let Place::Tcp { host, tls, .. } = &url.place else { return found };
+    let Some(url) = &config.valkey.url else {
+        return found;
+    };
+    let Place::Tcp { host, tls, .. } = &url.place else {
+        return found;
+    };
     if is_this_machine(host) {
         return found;
     }
@@ -244,7 +277,11 @@ pub(crate) fn exposed(config: &Config) -> Vec<Exposed> {
         );
         let setting = "BHAV_CACHE_PASSWORD";
         let reason = ExposedReason::NoPassword;
-        found.push(Exposed { setting, reason, warning });
+        found.push(Exposed {
+            setting,
+            reason,
+            warning,
+        });
     }
     found
 }
@@ -257,7 +294,10 @@ fn is_plain_and_remote(url: &str) -> bool {
 }
 
 fn is_this_machine(host: &str) -> bool {
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    host == "localhost"
+        || host
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|ip| ip.is_loopback())
 }
 
 /// Whether an unknown variable was probably meant for bhav. Only a warning, because other programs
@@ -354,7 +394,10 @@ mod tests {
         let open = |url| vec![("BHAV_CACHE_URL", url)];
         for (settings, expected) in [
             (store("postgres://bhav@10.0.0.5/bhav?sslmode=disable"), &["clear_text"][..]),
-            (store("postgres://bhav@127.0.0.1,10.0.0.5/bhav?sslmode=disable"), &["clear_text"]),
+            (
+                store("postgres://bhav@127.0.0.1,10.0.0.5/bhav?sslmode=disable"),
+                &["clear_text"],
+            ),
             (store("postgres://bhav@127.0.0.1/bhav?sslmode=disable"), &[]),
             (store("postgres:///bhav?host=/run/postgresql"), &[]),
             (store("postgres://bhav@10.0.0.5/bhav?sslmode=verify-full"), &[]),
@@ -372,7 +415,10 @@ mod tests {
         ] {
             let loaded = load_env(&settings).unwrap();
             let found = exposed(&loaded.config);
-            let reasons: Vec<_> = found.iter().map(|exposed| exposed.reason.as_str()).collect();
+            let reasons: Vec<_> = found
+                .iter()
+                .map(|exposed| exposed.reason.as_str())
+                .collect();
             assert_eq!(reasons, expected, "{settings:?}");
             let warned = |exposed: &Exposed| loaded.warnings.contains(&exposed.warning);
             assert!(found.iter().all(warned), "{:?}", loaded.warnings);

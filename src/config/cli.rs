@@ -53,7 +53,12 @@ impl Scope {
 
 /// `command` with one flag for each setting of `scope`.
 pub(crate) fn with_flags(command: Command, scope: Scope) -> Command {
-    command.args(SETTINGS.iter().filter(|s| scope.takes(s)).map(|setting| flag(setting, scope)))
+    command.args(
+        SETTINGS
+            .iter()
+            .filter(|s| scope.takes(s))
+            .map(|setting| flag(setting, scope)),
+    )
 }
 
 fn flag(setting: &'static Setting, scope: Scope) -> Arg {
@@ -82,7 +87,10 @@ fn flag(setting: &'static Setting, scope: Scope) -> Arg {
 
 /// The allowed words of a setting whose unit lists them: `open, first or closed`.
 fn words(unit: &'static str) -> Option<Vec<&'static str>> {
-    let words: Vec<_> = unit.split(" or ").flat_map(|words| words.split(", ")).collect();
+    let words: Vec<_> = unit
+        .split(" or ")
+        .flat_map(|words| words.split(", "))
+        .collect();
     let plain = |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase());
     (words.len() > 1 && words.iter().all(plain)).then_some(words)
 }
@@ -170,7 +178,9 @@ mod tests {
     #[test]
     fn the_sim_command_has_the_short_flag_listen() {
         let command = with_flags(Command::new("sim"), Scope::Simulator);
-        let matches = command.try_get_matches_from(["sim", "--listen", "127.0.0.1:9"]).unwrap();
+        let matches = command
+            .try_get_matches_from(["sim", "--listen", "127.0.0.1:9"])
+            .unwrap();
         assert_eq!(typed(&matches)["BHAV_SIM_LISTEN"], "127.0.0.1:9");
     }
 

@@ -134,7 +134,11 @@ pub struct Loaded {
 impl Loaded {
     /// Settings without a word of where they come from.
     pub fn of(config: Config) -> Self {
-        Self { config, origins: BTreeMap::new(), warnings: Vec::new() }
+        Self {
+            config,
+            origins: BTreeMap::new(),
+            warnings: Vec::new(),
+        }
     }
 }
 

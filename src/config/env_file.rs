@@ -49,13 +49,22 @@ pub(crate) fn read(path: &Path) -> Result<EnvFile, Vec<Fault>> {
         let place = Some(path.display().to_string());
         let problem = why.problem;
         let cure = why.cure;
-        vec![Fault { name: NAME.into(), value: place, origin: None, problem, cure }]
+        vec![Fault {
+            name: NAME.into(),
+            value: place,
+            origin: None,
+            problem,
+            cure,
+        }]
     })?;
     parse(text.strip_prefix('\u{feff}').unwrap_or(text), path)
 }
 
 fn parse(text: &str, path: &Path) -> Result<EnvFile, Vec<Fault>> {
-    let mut file = EnvFile { path: path.to_owned(), entries: BTreeMap::new() };
+    let mut file = EnvFile {
+        path: path.to_owned(),
+        entries: BTreeMap::new(),
+    };
     let mut faults = Vec::new();
     for (line, text) in (1..).zip(text.lines()) {
         let text = text.trim();
@@ -75,7 +84,11 @@ fn parse(text: &str, path: &Path) -> Result<EnvFile, Vec<Fault>> {
             Err(problem) => faults.push(fault(path, format!("line {line}: {problem}"))),
         }
     }
-    if faults.is_empty() { Ok(file) } else { Err(faults) }
+    if faults.is_empty() {
+        Ok(file)
+    } else {
+        Err(faults)
+    }
 }
 
 /// Parses one line. Errors never quote the value, which may be a secret.
@@ -93,18 +106,32 @@ fn entry(text: &str, line: usize) -> Result<(&str, Entry), &'static str> {
     if !is_name(name) {
         return Err("is no NAME=value: names are letters, digits and _");
     }
-    Ok((name, Entry { value: unquoted(value.trim())?, line }))
+    Ok((
+        name,
+        Entry {
+            value: unquoted(value.trim())?,
+            line,
+        },
+    ))
 }
 
 fn unquoted(value: &str) -> Result<Zeroizing<String>, &'static str> {
-    let Some(quote) = value.chars().next().filter(|first| matches!(first, '"' | '\'')) else {
+    let Some(quote) = value
+        .chars()
+        .next()
+        .filter(|first| matches!(first, '"' | '\''))
+    else {
         if value.ends_with('\\') {
             return Err("continues on the next line, which is not supported: write one line");
         }
         return Ok(Zeroizing::new(value.to_owned()));
     };
-    let inner = value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
-    let inner = inner.filter(|_| value.len() >= 2).ok_or("has no closing quote")?;
+    let inner = value
+        .strip_prefix(quote)
+        .and_then(|rest| rest.strip_suffix(quote));
+    let inner = inner
+        .filter(|_| value.len() >= 2)
+        .ok_or("has no closing quote")?;
     let mut plain = Zeroizing::new(String::with_capacity(inner.len()));
     let mut letters = inner.chars();
     while let Some(letter) = letters.next() {
@@ -143,8 +170,11 @@ mod tests {
         let text = "# a\n; b\n\nA=1\n B = two words \nC=\"say \\\"x\\\" \\\\ # no comment\"\n\
                     D='a\"b'\nE=\nF=a=b#c\n";
         let file = parsed(text).unwrap();
-        let values: Vec<_> =
-            file.entries.iter().map(|(name, entry)| (&**name, &**entry.value)).collect();
+        let values: Vec<_> = file
+            .entries
+            .iter()
+            .map(|(name, entry)| (&**name, &**entry.value))
+            .collect();
         let expected = [
             ("A", "1"),
             ("B", "two words"),
@@ -180,13 +210,20 @@ mod tests {
         assert!(read(&path).is_err());
         std::fs::write(&path, b"A=\xff").unwrap();
         assert!(read(&path).is_err());
-        let wide: Vec<u8> = "\u{feff}A=1\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let wide: Vec<u8> = "\u{feff}A=1\r\n"
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect();
         std::fs::write(&path, wide).unwrap();
         assert!(read(&path).unwrap_err()[0].to_string().contains("UTF-16"));
         std::fs::write(&path, "\u{feff}A=1\r\nB='2'\r\n").unwrap();
         let file = read(&path).unwrap();
         assert_eq!((&**file.entries["A"].value, &**file.entries["B"].value), ("1", "2"));
         std::fs::write(&path, "#".repeat(BYTES_MAX + 1)).unwrap();
-        assert!(read(&path).unwrap_err()[0].to_string().contains("more than"));
+        assert!(
+            read(&path).unwrap_err()[0]
+                .to_string()
+                .contains("more than")
+        );
     }
 }

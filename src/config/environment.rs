@@ -26,7 +26,10 @@ impl Environment {
     /// one.
     pub(crate) fn of_process() -> Self {
         let named = |(name, value): (OsString, _)| Some((name.into_string().ok()?, value));
-        Self { own: std::env::vars_os().filter_map(named).collect(), file: EnvFile::default() }
+        Self {
+            own: std::env::vars_os().filter_map(named).collect(),
+            file: EnvFile::default(),
+        }
     }
 
     /// Adds the settings file that `BHAV_ENV_FILE` names, if it names one.
@@ -51,8 +54,14 @@ impl Environment {
 
     #[cfg(test)]
     pub(crate) fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let own = pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        Self { own, file: EnvFile::default() }
+        let own = pairs
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
+        Self {
+            own,
+            file: EnvFile::default(),
+        }
     }
 
     /// The text of a variable; `None` if not set or empty, `Err` if it is not UTF-8.
@@ -91,7 +100,10 @@ impl Environment {
     }
 
     fn entry(&self, name: &str) -> Option<&Entry> {
-        self.file.entries.get(name).filter(|entry| !entry.value.is_empty())
+        self.file
+            .entries
+            .get(name)
+            .filter(|entry| !entry.value.is_empty())
     }
 
     /// Names of the variables in the settings file.

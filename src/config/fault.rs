@@ -30,7 +30,13 @@ impl Fault {
 
     pub(super) fn of_secret(name: &str, problem: String, cure: &str) -> Self {
         let value = Some("***".into());
-        Self { name: name.into(), value, origin: None, problem, cure: cure.into() }
+        Self {
+            name: name.into(),
+            value,
+            origin: None,
+            problem,
+            cure: cure.into(),
+        }
     }
 }
 

@@ -92,7 +92,9 @@ fn read_setting(
     };
     let Bare { text, was_quoted } = outside::bare(text, Kind::Setting);
     if was_quoted {
-        loaded.warnings.push(outside::quoted_warning(setting.name, &origin));
+        loaded
+            .warnings
+            .push(outside::quoted_warning(setting.name, &origin));
     }
     if text.is_empty() {
         return Ok(());
@@ -106,10 +108,18 @@ fn read_setting(
         let value = without_user(text).chars().take(SHOWN_CHARS_MAX).collect();
         let cure = format!("{cure} ({})", setting.unit);
         let origin = Some(origin.to_string());
-        Fault { name: setting.name.into(), value: Some(value), origin, problem, cure }
+        Fault {
+            name: setting.name.into(),
+            value: Some(value),
+            origin,
+            problem,
+            cure,
+        }
     })?;
     if text.contains(" #") {
-        loaded.warnings.push(outside::comment_warning(setting.name, &origin));
+        loaded
+            .warnings
+            .push(outside::comment_warning(setting.name, &origin));
     }
     loaded.origins.insert(setting.name, origin);
     Ok(())
@@ -164,7 +174,9 @@ const SHARED_LIKENESS_MIN: f64 = 0.8;
 pub(super) fn unknown_names(env: &Environment) -> Vec<Fault> {
     let ours = env.names().filter(|name| looks_like_ours(name));
     let unknown = |name: &&str| !is_known(name) && !REMOVED.contains(name);
-    let in_file = env.names_in_file().filter(|name| !env.names().any(|own| own == *name));
+    let in_file = env
+        .names_in_file()
+        .filter(|name| !env.names().any(|own| own == *name));
     let stray = ours.filter(|name| *name != env_file::NAME).filter(unknown);
     stray
         .chain(in_file.filter(unknown))
@@ -187,8 +199,12 @@ fn looks_like_ours(name: &str) -> bool {
         return OWN_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     };
     let rest = rest.strip_suffix(FILE_SUFFIX).unwrap_or(rest);
-    let known = SECRETS.iter().filter_map(|secret| secret.name.strip_prefix(SHARED_PREFIX));
-    known.map(|known| strsim::jaro(rest, known)).any(|likeness| likeness >= SHARED_LIKENESS_MIN)
+    let known = SECRETS
+        .iter()
+        .filter_map(|secret| secret.name.strip_prefix(SHARED_PREFIX));
+    known
+        .map(|known| strsim::jaro(rest, known))
+        .any(|likeness| likeness >= SHARED_LIKENESS_MIN)
 }
 
 /// The known name most similar to `name`. It gets the suffix `_FILE` if it is a secret's and `name`
@@ -204,8 +220,9 @@ pub(crate) fn likeliest(name: &str) -> Option<String> {
         let known = setting.name.strip_prefix("BHAV_").unwrap_or(setting.name);
         (strsim::jaro(bare, known), setting.name, "")
     });
-    let secrets =
-        SECRETS.iter().map(|secret| (strsim::jaro(bare_of_file, secret.name), secret.name, suffix));
+    let secrets = SECRETS
+        .iter()
+        .map(|secret| (strsim::jaro(bare_of_file, secret.name), secret.name, suffix));
     settings
         .chain(secrets)
         .filter(|(likeness, ..)| *likeness >= LIKENESS_MIN)
@@ -257,7 +274,10 @@ mod tests {
         let text = "# BHAV_X=1\n;BHAV_Y=2\n\nBHAV_LISTEN=127.0.0.1:2\nBHAV_EDGE_THREADS = 3\n\
                     BHAV_STATE_DIR=\"a dir\"\nBHAV_LOG='warn'";
         std::fs::write(&path, text).unwrap();
-        let pairs = [("BHAV_LISTEN", "127.0.0.1:1"), ("BHAV_ENV_FILE", path.to_str().unwrap())];
+        let pairs = [
+            ("BHAV_LISTEN", "127.0.0.1:1"),
+            ("BHAV_ENV_FILE", path.to_str().unwrap()),
+        ];
         let env = Environment::from_pairs(pairs).with_file().unwrap();
         let loaded = load(&Flags::new(), &env).unwrap();
         assert_eq!(loaded.config.http.listen, "127.0.0.1:1");
@@ -278,8 +298,14 @@ mod tests {
         let path = directory.path().join("bhav.env");
         let lines = REMOVED.map(|name| format!("{name}=7\n")).concat() + "BHAV_EDGE_THREADS=3\n";
         std::fs::write(&path, lines).unwrap();
-        let env = Environment::from_pairs([(REMOVED[0], "1")]).with_file_at(&path).unwrap();
-        let Loaded { config, origins, warnings } = load(&Flags::new(), &env).unwrap();
+        let env = Environment::from_pairs([(REMOVED[0], "1")])
+            .with_file_at(&path)
+            .unwrap();
+        let Loaded {
+            config,
+            origins,
+            warnings,
+        } = load(&Flags::new(), &env).unwrap();
         assert_eq!((config.http.edge_threads, origins.len()), (3, 1));
         let line = |at| format!("{} line {at}", path.display());
         let in_file = (2..=REMOVED.len()).map(line);
@@ -301,8 +327,12 @@ mod tests {
         .unwrap_err();
         let text: Vec<String> = faults.iter().map(ToString::to_string).collect();
         let text = text.join("\n");
-        for part in ["BHAV_MAX_CONNECTIONS=0", "ftp://x", "did you mean BHAV_LISTEN?", "BODY_BYTES"]
-        {
+        for part in [
+            "BHAV_MAX_CONNECTIONS=0",
+            "ftp://x",
+            "did you mean BHAV_LISTEN?",
+            "BODY_BYTES",
+        ] {
             assert!(text.contains(part), "{part} is missing from:\n{text}");
         }
         assert_eq!(faults.len(), 4, "{text}");

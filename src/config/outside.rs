@@ -71,8 +71,14 @@ pub(crate) fn bare(text: &str, kind: Kind) -> Bare<'_> {
         (!inner.contains(quote)).then_some(inner)
     });
     match within {
-        Some(inner) => Bare { text: trimmed(inner), was_quoted: true },
-        None => Bare { text, was_quoted: false },
+        Some(inner) => Bare {
+            text: trimmed(inner),
+            was_quoted: true,
+        },
+        None => Bare {
+            text,
+            was_quoted: false,
+        },
     }
 }
 
@@ -82,7 +88,12 @@ fn trim_blanks(text: &str) -> &str {
 
 /// Why a bare text becomes neither setting nor secret. Neither part of the answer repeats the text.
 pub(crate) fn refusal(text: &str, kind: Kind) -> Option<Refused> {
-    let refused = |problem: String, cure: &str| Some(Refused { problem, cure: cure.to_owned() });
+    let refused = |problem: String, cure: &str| {
+        Some(Refused {
+            problem,
+            cure: cure.to_owned(),
+        })
+    };
     let bytes_max = match kind {
         Kind::Setting => SETTING_BYTES_MAX,
         Kind::Key | Kind::Passphrase => SECRET_BYTES_MAX,
@@ -130,10 +141,15 @@ pub(crate) fn refusal(text: &str, kind: Kind) -> Option<Refused> {
 /// Whether a text is a variable's name in the form that shells and Kubernetes replace.
 fn is_placeholder(text: &str, kind: Kind) -> bool {
     let is_named = |inner: &str| {
-        !inner.is_empty() && inner.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        !inner.is_empty()
+            && inner
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
     let is_whole = [("${", "}"), ("$(", ")")].into_iter().any(|(open, close)| {
-        text.strip_prefix(open).and_then(|rest| rest.strip_suffix(close)).is_some_and(is_named)
+        text.strip_prefix(open)
+            .and_then(|rest| rest.strip_suffix(close))
+            .is_some_and(is_named)
     });
     is_whole || kind == Kind::Setting && (text.contains("${") || text.contains("$("))
 }
@@ -146,7 +162,10 @@ pub(crate) fn decoded(bytes: &[u8]) -> Result<&str, Refused> {
     let wide = "is UTF-16 text, as Windows writes it";
     let refused = |problem: String| {
         let cure = "save it as UTF-8: iconv -f UTF-16 -t UTF-8 OLD > NEW";
-        Refused { problem, cure: cure.to_owned() }
+        Refused {
+            problem,
+            cure: cure.to_owned(),
+        }
     };
     let is_wide = |first: usize| bytes.iter().skip(first).step_by(2).all(|byte| *byte == 0);
     let has_mark = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
@@ -161,7 +180,10 @@ pub(crate) fn decoded(bytes: &[u8]) -> Result<&str, Refused> {
 
 fn lower_first(text: &str) -> String {
     let mut letters = text.chars();
-    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+    letters
+        .next()
+        .map(|first| first.to_lowercase().chain(letters).collect())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -190,7 +212,10 @@ mod tests {
             ("'key\"", "'key\"", false),
         ] {
             for kind in KINDS {
-                let expected = Bare { text: inner, was_quoted };
+                let expected = Bare {
+                    text: inner,
+                    was_quoted,
+                };
                 assert_eq!(bare(text, kind), expected, "{text:?} {kind:?}");
             }
         }
@@ -223,7 +248,9 @@ mod tests {
         ] {
             for kind in KINDS {
                 let refused = refusal(text, kind);
-                let found = refused.as_ref().is_some_and(|why| why.problem.contains(part));
+                let found = refused
+                    .as_ref()
+                    .is_some_and(|why| why.problem.contains(part));
                 assert_eq!(found, kinds.contains(&kind), "{text:?} {kind:?}: {refused:?}");
             }
         }
@@ -245,10 +272,17 @@ mod tests {
     fn a_file_of_windows_is_named() {
         let wide = |text: &str, mark: bool| -> Vec<u8> {
             let mark = mark.then_some(0xfeff).into_iter();
-            mark.chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect()
+            mark.chain(text.encode_utf16())
+                .flat_map(u16::to_le_bytes)
+                .collect()
         };
         let big: Vec<u8> = "key1".encode_utf16().flat_map(u16::to_be_bytes).collect();
-        for bytes in [wide("key", true), wide("key1", false), big, b"\xfe\xff\0k".to_vec()] {
+        for bytes in [
+            wide("key", true),
+            wide("key1", false),
+            big,
+            b"\xfe\xff\0k".to_vec(),
+        ] {
             assert!(decoded(&bytes).unwrap_err().problem.contains("UTF-16"), "{bytes:?}");
         }
         assert_eq!(decoded(b"ab\xff").unwrap_err().problem, "is not UTF-8: byte 3 is wrong");

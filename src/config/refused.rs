@@ -22,26 +22,37 @@ pub(super) fn explained(text: &str, unit: &str, refused: Refused) -> Refused {
     if text.contains(" #") {
         let problem = format!("{}, and what looks like a comment is part of it", refused.problem);
         let cure = "put the comment on a line of its own".to_owned();
-        return Refused { problem, cure: format!("{cure}; {}", refused.cure) };
+        return Refused {
+            problem,
+            cure: format!("{cure}; {}", refused.cure),
+        };
     }
     let is_number = refused.problem == NOT_WHOLE;
     let is_part = |letter: char| letter.is_ascii_digit() || "_,' ".contains(letter);
     let (number, rest) = text.split_at(text.find(|letter| !is_part(letter)).unwrap_or(text.len()));
     let digits: String = number.chars().filter(char::is_ascii_digit).collect();
-    let Ok(count) = digits.parse::<u64>() else { return refused };
+    let Ok(count) = digits.parse::<u64>() else {
+        return refused;
+    };
     let word = rest.trim();
     if !is_number || !word.chars().all(char::is_alphabetic) {
         return refused;
     }
     if word.is_empty() {
         let problem = "has separators between its digits".to_owned();
-        return Refused { problem, cure: format!("give {digits}") };
+        return Refused {
+            problem,
+            cure: format!("give {digits}"),
+        };
     }
     let cure = match converted(count, &word.to_lowercase(), unit) {
         Some(count) => format!("give {count}, which is {text}"),
         None => "give the number alone".to_owned(),
     };
-    Refused { problem: "has a word after the number; the unit is fixed".to_owned(), cure }
+    Refused {
+        problem: "has a word after the number; the unit is fixed".to_owned(),
+        cure,
+    }
 }
 
 /// The count in the setting's unit.
@@ -95,12 +106,18 @@ mod tests {
             ("0x10", "ms", NOT_WHOLE, "give any"),
             ("ten", "ms", NOT_WHOLE, "give any"),
         ] {
-            let refused = Refused { problem: NOT_WHOLE.into(), cure: "give any".into() };
+            let refused = Refused {
+                problem: NOT_WHOLE.into(),
+                cure: "give any".into(),
+            };
             let found = explained(text, unit, refused);
             assert!(found.problem.contains(problem), "{text}: {found:?}");
             assert!(found.cure.contains(cure), "{text}: {found:?}");
         }
-        let other = Refused { problem: "is no URL".into(), cure: "give one".into() };
+        let other = Refused {
+            problem: "is no URL".into(),
+            cure: "give one".into(),
+        };
         assert_eq!(explained("10s", "ms", other.clone()), other);
     }
 }

@@ -83,7 +83,9 @@ pub const SECRETS: &[Secret] = &[
 /// Reads every secret that is given; adds faults and warnings to those of the caller.
 pub(crate) fn read_all(env: &Environment, loaded: &mut Loaded, faults: &mut Vec<Fault>) {
     for secret in SECRETS {
-        let Some((origin, text)) = read(secret, env, &mut loaded.warnings) else { continue };
+        let Some((origin, text)) = read(secret, env, &mut loaded.warnings) else {
+            continue;
+        };
         let blame = |fault| blamed(fault, secret.name, &origin, env);
         match text {
             Ok(text) => {
@@ -116,13 +118,15 @@ fn weak_key(name: &str, text: &str) -> Option<Fault> {
         "JWT_PREVIOUS_SECRETS" => text.split(',').collect(),
         _ => return None,
     };
-    keys.iter().any(|key| key.trim().len() < JWT_SECRET_BYTES_MIN).then(|| {
-        let problem = format!(
-            "has a key shorter than {JWT_SECRET_BYTES_MIN} bytes, which can be found by brute \
+    keys.iter()
+        .any(|key| key.trim().len() < JWT_SECRET_BYTES_MIN)
+        .then(|| {
+            let problem = format!(
+                "has a key shorter than {JWT_SECRET_BYTES_MIN} bytes, which can be found by brute \
              force and used to forge tokens"
-        );
-        Fault::of_secret(name, problem, "generate one with `openssl rand -base64 48`")
-    })
+            );
+            Fault::of_secret(name, problem, "generate one with `openssl rand -base64 48`")
+        })
 }
 
 /// The text of a secret, and whether quotation marks were taken off.
@@ -183,7 +187,10 @@ fn is_something(text: &Result<&str, NotText>) -> bool {
 /// the variable that names the file, and the origin of that variable.
 fn blamed(fault: Fault, name: &str, origin: &Origin, env: &Environment) -> Fault {
     let Origin::File(path) = origin else {
-        return Fault { origin: Some(origin.to_string()), ..fault };
+        return Fault {
+            origin: Some(origin.to_string()),
+            ..fault
+        };
     };
     let variable = format!("{name}{FILE_SUFFIX}");
     Fault {
@@ -216,8 +223,9 @@ fn read_file(secret: &Secret, path: &Path) -> Result<Given, Fault> {
     };
     // Room for what is taken off.
     let bytes_max = SECRET_BYTES_MAX + 16;
-    let bytes =
-        File::open(path).and_then(|file| state_lock::read(file, bytes_max)).map_err(unreadable)?;
+    let bytes = File::open(path)
+        .and_then(|file| state_lock::read(file, bytes_max))
+        .map_err(unreadable)?;
     match outside::decoded(&bytes) {
         Ok(text) => usable(secret, text),
         Err(Refused { problem, cure }) => Err(Fault::of_secret(name, problem, &cure)),
@@ -232,7 +240,10 @@ fn usable(secret: &Secret, text: &str) -> Result<Given, Fault> {
         return Err(Fault::of_secret(secret.name, problem, "give the secret, or unset the name"));
     }
     match outside::refusal(text, secret.kind) {
-        None => Ok(Given { text: SecretString::from(text), was_quoted }),
+        None => Ok(Given {
+            text: SecretString::from(text),
+            was_quoted,
+        }),
         Some(Refused { problem, cure }) => Err(Fault::of_secret(secret.name, problem, &cure)),
     }
 }
@@ -325,8 +336,11 @@ mod tests {
     fn a_variable_overrides_a_credential() {
         let directory = directory_with("BROKERA_ACCESS_TOKEN", b"old");
         let path = directory.path().to_str().unwrap();
-        let loaded =
-            load_env(&[("CREDENTIALS_DIRECTORY", path), ("BROKERA_ACCESS_TOKEN", "new")]).unwrap();
+        let loaded = load_env(&[
+            ("CREDENTIALS_DIRECTORY", path),
+            ("BROKERA_ACCESS_TOKEN", "new"),
+        ])
+        .unwrap();
         assert_eq!(loaded.config.broker_a.access_token.unwrap().expose_secret(), "new");
     }
 

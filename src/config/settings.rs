@@ -570,7 +570,9 @@ mod tests {
         assert_eq!(own.clone().filter(|field| is_section(field)).count(), SECTIONS.len());
         let of_config = own.filter(|field| !is_section(field)).map(str::to_owned);
         let of_sections = SECTIONS.iter().flat_map(|(section, fields)| {
-            let settings = fields.iter().filter(|(_, kind)| !kind.contains("SecretString"));
+            let settings = fields
+                .iter()
+                .filter(|(_, kind)| !kind.contains("SecretString"));
             settings.map(move |(field, _)| format!("{section}.{field}"))
         });
         of_config.chain(of_sections).collect()
@@ -629,7 +631,10 @@ mod template_tests {
     /// `NAME=value` of each setting line, the leading `#` removed.
     fn uncommented() -> Vec<(&'static str, &'static str)> {
         FILE.lines()
-            .filter_map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with([' ', '#'])))
+            .filter_map(|line| {
+                line.strip_prefix('#')
+                    .filter(|rest| !rest.starts_with([' ', '#']))
+            })
             .filter_map(|line| line.split_once('='))
             .collect()
     }
@@ -646,7 +651,10 @@ mod template_tests {
         let defaults = Config::default();
         for setting in SETTINGS {
             assert_eq!((setting.show)(&loaded.config), (setting.show)(&defaults));
-            let lines = pairs.iter().filter(|(name, _)| *name == setting.name).count();
+            let lines = pairs
+                .iter()
+                .filter(|(name, _)| *name == setting.name)
+                .count();
             assert_eq!(lines, 1, "{} stands {lines} times in the file", setting.name);
         }
         for secret in SECRETS {

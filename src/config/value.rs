@@ -20,7 +20,10 @@ use crate::ops::log::LogFormat;
 use crate::store::settings::StoreUrl;
 
 fn refused<T>(problem: impl Into<String>, cure: impl Into<String>) -> Result<T, Refused> {
-    Err(Refused { problem: problem.into(), cure: cure.into() })
+    Err(Refused {
+        problem: problem.into(),
+        cure: cure.into(),
+    })
 }
 
 /// A whole number within `range`.
@@ -165,7 +168,10 @@ pub(crate) fn root_url(text: &str) -> Result<String, Refused> {
 pub(crate) fn origins(text: &str) -> Result<Vec<String>, Refused> {
     let origin = |item: &str| {
         let origin = origin(item);
-        origin.map_err(|why| Refused { problem: of_entry(text, item, &why.problem), ..why })
+        origin.map_err(|why| Refused {
+            problem: of_entry(text, item, &why.problem),
+            ..why
+        })
     };
     Ok(distinct(items(text).map(origin).collect::<Result<_, _>>()?))
 }
@@ -191,7 +197,9 @@ fn origin(item: &str) -> Result<String, Refused> {
         let cure = format!("give https://{item}, or http://{item} if there is no TLS");
         return refused("has no scheme", cure);
     }
-    let Ok(url) = Url::parse(item) else { return refused("is no origin", CURE) };
+    let Ok(url) = Url::parse(item) else {
+        return refused("is no origin", CURE);
+    };
     let origin = url.origin().ascii_serialization();
     if !matches!(url.scheme(), "http" | "https") {
         return refused("is neither http:// nor https://", CURE);
@@ -213,7 +221,10 @@ fn origin(item: &str) -> Result<String, Refused> {
 pub(crate) fn networks(text: &str) -> Result<Vec<Network>, Refused> {
     let network = |item: &str| {
         let parsed = item.parse::<Network>();
-        parsed.map_err(|bad| Refused { problem: of_entry(text, item, &bad), cure: bad.cure() })
+        parsed.map_err(|bad| Refused {
+            problem: of_entry(text, item, &bad),
+            cure: bad.cure(),
+        })
     };
     Ok(distinct(items(text).map(network).collect::<Result<_, _>>()?))
 }
@@ -238,7 +249,9 @@ fn distinct<T: PartialEq>(entries: Vec<T>) -> Vec<T> {
 }
 
 fn items(text: &str) -> impl Iterator<Item = &str> {
-    text.split(',').map(str::trim).filter(|item| !item.is_empty())
+    text.split(',')
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
 }
 
 /// A path.
@@ -265,7 +278,10 @@ fn unreplaced(path: &str) -> Option<Refused> {
     if !begin.is_empty() {
         cure = format!("{cure}; ./{begin} begins one that has such a name");
     }
-    Some(Refused { problem: problem.into(), cure })
+    Some(Refused {
+        problem: problem.into(),
+        cure,
+    })
 }
 
 /// A path that may be absent.
@@ -276,7 +292,10 @@ pub(crate) fn path_if_any(text: &str) -> Result<Option<PathBuf>, Refused> {
 /// The URL of a database server.
 pub(crate) fn store_url(text: &str) -> Result<Option<StoreUrl>, Refused> {
     let parsed = StoreUrl::parse(text);
-    parsed.map(Some).map_err(|bad| Refused { problem: bad.problem, cure: bad.cure.to_owned() })
+    parsed.map(Some).map_err(|bad| Refused {
+        problem: bad.problem,
+        cure: bad.cure.to_owned(),
+    })
 }
 
 /// An instant with its offset, within the years that a market calendar can have.
@@ -414,7 +433,10 @@ mod tests {
     #[test]
     fn an_origin_becomes_what_browsers_send() {
         for (text, expected) in [
-            ("https://A.example, http://localhost:3000", "https://a.example,http://localhost:3000"),
+            (
+                "https://A.example, http://localhost:3000",
+                "https://a.example,http://localhost:3000",
+            ),
             ("https://dash.example.com:443", "https://dash.example.com"),
             ("http://dash.example.com:80/", "http://dash.example.com"),
             ("http://dash.example.com:443", "http://dash.example.com:443"),
@@ -469,8 +491,14 @@ mod tests {
         for good in ["127.0.0.1:0", "[::1]:8080", "unix:/run/bhav.sock"] {
             assert_eq!(listen(good).unwrap(), good);
         }
-        for bad in ["localhost:80", "8080", "127.0.0.1", "unix:", "127.0.0.1:70000", "224.0.0.1:80"]
-        {
+        for bad in [
+            "localhost:80",
+            "8080",
+            "127.0.0.1",
+            "unix:",
+            "127.0.0.1:70000",
+            "224.0.0.1:80",
+        ] {
             assert!(listen(bad).is_err(), "{bad} was accepted");
         }
         for off in ["off", "OFF", "false", "no"] {

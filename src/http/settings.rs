@@ -108,7 +108,13 @@ impl HttpSettings {
             _ => None,
         };
         // The table limits them all.
-        (address, PlaceLimits { all: usize::MAX, of_a_network: max })
+        (
+            address,
+            PlaceLimits {
+                all: usize::MAX,
+                of_a_network: max,
+            },
+        )
     }
 
     /// Limits of streams, and the address that one of a client at `address` counts for. Programs of
@@ -122,7 +128,10 @@ impl HttpSettings {
         };
         let cap = self.connections_max;
         let all = self.streams_max.min(cap - cap / 10);
-        let limits = PlaceLimits { all, of_a_network: self.streams_per_address_max };
+        let limits = PlaceLimits {
+            all,
+            of_a_network: self.streams_per_address_max,
+        };
         (address.filter(is_limited), limits)
     }
 }

@@ -109,7 +109,10 @@ pub(crate) struct Agreement {
 
 impl Agreement {
     pub(crate) fn count(&self, status: Status) -> usize {
-        self.lines.iter().filter(|line| line.status == status).count()
+        self.lines
+            .iter()
+            .filter(|line| line.status == status)
+            .count()
     }
 
     /// Whether a report says the same of a sale of this year; `None` if none speaks of it.
@@ -117,7 +120,10 @@ impl Agreement {
         let by_security = Group::of_security(&sale.account, &sale.security);
         let of_security = self.by_group.get(&by_security);
         let status = |part: &PartGain| {
-            self.by_group.get(&Group::of_gain(sale, part)).or(of_security).copied()
+            self.by_group
+                .get(&Group::of_gain(sale, part))
+                .or(of_security)
+                .copied()
         };
         let found: Vec<Option<Status>> = sale.parts.iter().map(status).collect();
         let sold = (sale.account.clone(), sale.security.clone(), sale.sold);
@@ -153,30 +159,51 @@ pub(crate) fn agreement(
         let whole = Group::of_security(&sale.account, &sale.security);
         for part in &sale.parts {
             let by_lot = || Group::of_gain(sale, part);
-            let group = if sums.contains_key(&whole) { whole.clone() } else { by_lot() };
+            let group = if sums.contains_key(&whole) {
+                whole.clone()
+            } else {
+                by_lot()
+            };
             groups.entry(group).or_default().parts.push((sale, part));
         }
     }
     for (group, lines) in sums {
         groups.entry(group).or_default().lines = lines;
     }
-    summed(groups.into_iter().map(|(group, members)| members.compare(group)).collect())
+    summed(
+        groups
+            .into_iter()
+            .map(|(group, members)| members.compare(group))
+            .collect(),
+    )
 }
 
 fn summed(lines: Vec<AgreementLine>) -> Agreement {
     let sum = |is_agreed: bool| {
-        let of = lines.iter().filter(|line| (line.status == Status::Agreed) == is_agreed);
+        let of = lines
+            .iter()
+            .filter(|line| (line.status == Status::Agreed) == is_agreed);
         of.filter_map(AgreementLine::gain).collect::<Sum>().total()
     };
-    let alone = lines.iter().filter(|line| line.status == Status::OnlyReport);
+    let alone = lines
+        .iter()
+        .filter(|line| line.status == Status::OnlyReport);
     let reported_alone = alone.filter_map(|line| {
-        let Group { account, security, sold, .. } = line.group.clone();
+        let Group {
+            account,
+            security,
+            sold,
+            ..
+        } = line.group.clone();
         Some((account, security, sold?))
     });
     Agreement {
         amount_agreed: sum(true),
         amount_open: sum(false),
-        by_group: lines.iter().map(|line| (line.group.clone(), line.status)).collect(),
+        by_group: lines
+            .iter()
+            .map(|line| (line.group.clone(), line.status))
+            .collect(),
         reported_alone: reported_alone.collect(),
         lines,
     }
@@ -192,12 +219,16 @@ fn without_dates<'a>(
     lines: &'a [Reported<'a>],
     dated: &BTreeMap<Group, Members<'_>>,
 ) -> BTreeMap<Group, Vec<&'a Reported<'a>>> {
-    let with_dates: BTreeSet<(&AccountName, &Security)> =
-        dated.keys().map(|group| (&group.account, &group.security)).collect();
+    let with_dates: BTreeSet<(&AccountName, &Security)> = dated
+        .keys()
+        .map(|group| (&group.account, &group.security))
+        .collect();
     let mut sums: BTreeMap<Group, Vec<&Reported<'_>>> = BTreeMap::new();
     for of in lines.iter().filter(|of| of.group().is_none()) {
         if !with_dates.contains(&(of.account, &of.security)) {
-            sums.entry(Group::of_security(of.account, &of.security)).or_default().push(of);
+            sums.entry(Group::of_security(of.account, &of.security))
+                .or_default()
+                .push(of);
         }
     }
     if sums.is_empty() {
@@ -227,7 +258,9 @@ fn sold_by_year(ledger: &Ledger) -> HashMap<(&AccountName, &Security), Sold> {
     let mut sums: HashMap<(&AccountName, &Security), Sold> = HashMap::new();
     for sale in &ledger.sales {
         let position = &ledger.positions[sale.position as usize];
-        let of_position = sums.entry((&position.account, &position.security)).or_default();
+        let of_position = sums
+            .entry((&position.account, &position.security))
+            .or_default();
         let of_year = of_position.entry(FinancialYear::of(sale.sold)).or_default();
         of_year.0 += sale.quantity;
         of_year.1 = of_year.1.plus(&sale.proceeds);
@@ -314,16 +347,32 @@ impl Members<'_> {
                 if considered && self.deducts_expenses_beside_value() {
                     notes.push(Note::PurchaseExpenses);
                 }
-                if what.is_empty() { Status::Agreed } else { Status::Differs }
+                if what.is_empty() {
+                    Status::Agreed
+                } else {
+                    Status::Differs
+                }
             }
             (Some(_), None) => Status::OnlyReport,
             _ => Status::OnlyLedger,
         };
-        let of_line = self.lines.first().map(|of| Arc::from(of.line.symbol.as_str()));
+        let of_line = self
+            .lines
+            .first()
+            .map(|of| Arc::from(of.line.symbol.as_str()));
         let of_sale = self.parts.first().and_then(|(sale, _)| sale.symbol.clone());
         let symbol = of_sale.or(of_line);
         let isin = group.security.isin();
-        AgreementLine { group, isin, symbol, status, what, notes, report, ledger }
+        AgreementLine {
+            group,
+            isin,
+            symbol,
+            status,
+            what,
+            notes,
+            report,
+            ledger,
+        }
     }
 
     fn lines(&self) -> impl Iterator<Item = &ReportLine> {
@@ -344,7 +393,13 @@ impl Members<'_> {
 
     fn reported(&self, considered: bool) -> Option<Figures> {
         let section = self.lines().next()?.section.as_str();
-        let cost = |line: &ReportLine| if considered { line.cost_considered } else { line.cost };
+        let cost = |line: &ReportLine| {
+            if considered {
+                line.cost_considered
+            } else {
+                line.cost
+            }
+        };
         Some(Figures {
             quantity: self.lines().map(|line| line.quantity).sum(),
             cost: known_sum(self.lines().map(|line| cost(line).map(Amount::from))),
@@ -356,7 +411,11 @@ impl Members<'_> {
 
     fn of_ledger(&self, considered: bool) -> Option<Figures> {
         let section = self.parts().next()?.class.as_str();
-        let cost = if considered { considered_cost } else { bare_cost };
+        let cost = if considered {
+            considered_cost
+        } else {
+            bare_cost
+        };
         Some(Figures {
             quantity: self.parts().map(|part| part.quantity).sum(),
             cost: known_sum(self.parts().map(cost)),
@@ -410,7 +469,9 @@ impl Members<'_> {
                 what.push(What::Fmv);
             }
         }
-        let kinds = self.lines().filter_map(|line| Kind::of_section(line.section));
+        let kinds = self
+            .lines()
+            .filter_map(|line| Kind::of_section(line.section));
         let of_ledger = self.parts().next().map(Kind::of_part);
         if kinds.into_iter().any(|kind| Some(kind) != of_ledger) {
             what.push(What::Class);
@@ -431,15 +492,23 @@ impl Members<'_> {
         });
         let first = reported.next()?;
         // One that says both is wrong in any case.
-        let said = if reported.any(|other| other != first) { !computed } else { first };
+        let said = if reported.any(|other| other != first) {
+            !computed
+        } else {
+            first
+        };
         Some((said, computed))
     }
 
     fn deducts_expenses_beside_value(&self) -> bool {
-        let has_expenses =
-            |line: &ReportLine| line.purchase_expenses.is_some_and(|expenses| !expenses.is_zero());
+        let has_expenses = |line: &ReportLine| {
+            line.purchase_expenses
+                .is_some_and(|expenses| !expenses.is_zero())
+        };
         self.lines().any(has_expenses)
-            && self.parts().any(|part| considered_cost(part) != bare_cost(part))
+            && self
+                .parts()
+                .any(|part| considered_cost(part) != bare_cost(part))
     }
 }
 

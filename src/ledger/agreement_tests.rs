@@ -46,7 +46,12 @@ fn shown(agreement: &Agreement) -> Vec<String> {
 fn words(line: &AgreementLine) -> String {
     let what = line.what.iter().map(|what| what.as_str());
     let notes = line.notes.iter().map(|note| note.as_str());
-    [line.status.as_str()].into_iter().chain(what).chain(notes).collect::<Vec<_>>().join(" ")
+    [line.status.as_str()]
+        .into_iter()
+        .chain(what)
+        .chain(notes)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn head(agreement: &Agreement) -> [String; 6] {
@@ -54,7 +59,14 @@ fn head(agreement: &Agreement) -> [String; 6] {
     let [agreed, differs, only_report, only_ledger] = counts;
     let amounts = [&agreement.amount_agreed, &agreement.amount_open].map(rupees);
     let [amount_agreed, amount_open] = amounts;
-    [agreed, differs, only_report, only_ledger, amount_agreed, amount_open]
+    [
+        agreed,
+        differs,
+        only_report,
+        only_ledger,
+        amount_agreed,
+        amount_open,
+    ]
 }
 
 impl Story<'_> {
@@ -72,12 +84,18 @@ impl Story<'_> {
 
 /// Ten shares bought and sold, beside one line of a report.
 fn ten(bought: &str, sold: &str, said: &[&str], format: FileFormat, line: &str) -> Agreement {
-    let lines =
-        [format!("a {bought} buy 10 X 50 {X} #1"), format!("a {sold} sell 10 X 150 {X} #2")];
+    let lines = [
+        format!("a {bought} buy 10 X 50 {X} #1"),
+        format!("a {sold} sell 10 X 150 {X} #2"),
+    ];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let reports = vec![report("a", format, &[line])];
     let year = FinancialYear::of(date(sold)).to_string();
-    Story { reports, ..story(&lines, said) }.agreement(&year)
+    Story {
+        reports,
+        ..story(&lines, said)
+    }
+    .agreement(&year)
 }
 
 fn sample(name: &str) -> File {
@@ -102,7 +120,11 @@ fn samples(books: &[&str]) -> (Trades, Vec<AccountReport>) {
         .collect();
     let told = Told::default();
     let securities = Default::default();
-    let known = Known { securities: &securities, choices: &Choices::new(), isins: &told };
+    let known = Known {
+        securities: &securities,
+        choices: &Choices::new(),
+        isins: &told,
+    };
     let zip = read("zerodha-taxpnl-2024_2025.zip");
     let report = AccountReport {
         account: name.clone(),
@@ -198,13 +220,21 @@ fn a_difference_of_each_kind_is_found_and_named() {
         (old, &[fmv], "long X # {B} {S} 10 500 1500 fmv=900.02", "differs fmv"),
         (old, &[fmv], "long X # {B} {S} 10 500 1500", "differs fmv"),
         (old, &[], "long X # {B} {S} 10 500 1500 fmv=900", "differs fmv"),
-        (new, &[], "short X # {B} {S} 9 450 1350 fmv=9", "differs quantity cost proceeds term fmv"),
+        (
+            new,
+            &[],
+            "short X # {B} {S} 9 450 1350 fmv=9",
+            "differs quantity cost proceeds term fmv",
+        ),
         (new, &[], "intraday X # {B} {S} 10 500 1500", "only_report, only_ledger"),
         (new, &[], "long X # 2023-03-02 {S} 10 500 1500", "only_report, only_ledger"),
         (new, &[], "long X # {B} 2024-12-18 10 500 1500", "only_ledger, only_report"),
         (new, &[], "long Y INE0EXB01019 {B} {S} 10 500 1500", "only_report, only_ledger"),
     ] {
-        let line = line.replace("{B}", bought).replace("{S}", sold).replace('#', X);
+        let line = line
+            .replace("{B}", bought)
+            .replace("{S}", sold)
+            .replace('#', X);
         let found = ten(bought, sold, said, ZERODHA, &line);
         let mut words: Vec<String> = found.lines.iter().map(words).collect();
         if words.len() == 2 && !line.contains("2024-12-18") {
@@ -223,17 +253,25 @@ fn the_tolerance_grows_with_the_lines_of_the_report() {
     ];
     let line = "long X INE0EXA01011 2023-03-01 2024-12-17";
     let words = |costs: [&str; 2]| {
-        let lines =
-            [format!("{line} 10 {} 1500", costs[0]), format!("{line} 20 {} 3020", costs[1])];
+        let lines = [
+            format!("{line} 10 {} 1500", costs[0]),
+            format!("{line} 20 {} 3020", costs[1]),
+        ];
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-        Story { reports: vec![report("a", ZERODHA, &lines)], ..story(&trades, &[]) }
-            .words("2024-25")
+        Story {
+            reports: vec![report("a", ZERODHA, &lines)],
+            ..story(&trades, &[])
+        }
+        .words("2024-25")
     };
     assert_eq!(words(["500.01", "1000.01"]), "agreed");
     assert_eq!(words(["500.01", "1000.02"]), "differs cost");
     // Of one line for both sales it is a paisa.
     let one = format!("{line} 30 1500.02 4520");
-    let found = Story { reports: vec![report("a", ZERODHA, &[&one])], ..story(&trades, &[]) };
+    let found = Story {
+        reports: vec![report("a", ZERODHA, &[&one])],
+        ..story(&trades, &[])
+    };
     assert_eq!(found.words("2024-25"), "differs cost");
 }
 
@@ -278,7 +316,11 @@ fn broker_b_is_compared_by_the_considered_cost_without_charges() {
         income: Vec::new(),
     }];
     let fmv = r#"{"kind":"fmv","isin":"INE0EXA01011","price":97}"#;
-    let found = Story { reports, ..story(&trades, &[fmv]) }.agreement("2024-25");
+    let found = Story {
+        reports,
+        ..story(&trades, &[fmv])
+    }
+    .agreement("2024-25");
     assert_eq!(
         shown(&found),
         [
@@ -300,7 +342,11 @@ fn expenses(price: &str, line: &str) -> String {
     let trades: Vec<&str> = trades.iter().map(String::as_str).collect();
     let fmv = r#"{"kind":"fmv","isin":"INE0EXA01011","price":51}"#;
     let line = format!("long X {X} 2017-03-01 2024-12-17 10 500 {line}");
-    Story { reports: vec![report("b", ICICI, &[&line])], ..story(&trades, &[fmv]) }.words("2024-25")
+    Story {
+        reports: vec![report("b", ICICI, &[&line])],
+        ..story(&trades, &[fmv])
+    }
+    .words("2024-25")
 }
 
 #[test]
@@ -327,7 +373,11 @@ fn lines_without_dates_agree_by_the_sums_of_their_security() {
     ];
     let of = |lines: &[&str], year: &str| {
         let reports = vec![report("b", ICICI, lines)];
-        let found = Story { reports, ..story(&trades, &[]) }.agreement(year);
+        let found = Story {
+            reports,
+            ..story(&trades, &[])
+        }
+        .agreement(year);
         found.lines.iter().map(words).collect::<Vec<_>>().join(", ")
     };
     let long = "long X INE0EXA01011 - - 10 - 1000 considered=500";
@@ -350,28 +400,60 @@ fn lines_without_dates_agree_by_the_sums_of_their_security() {
 fn an_old_and_a_new_isin_and_a_symbol_alone_are_one_security() {
     let split = r#"{"kind":"split","isin":"INE0EXA01011","new_isin":"INE0EXA01029",
         "ex_date":"2024-01-10","numerator":5,"denominator":1}"#;
-    let trades =
-        ["a 2023-03-01 buy 10 X 50 INE0EXA01011 #1", "a 2024-12-17 sell 50 X 30 INE0EXA01029 #2"];
+    let trades = [
+        "a 2023-03-01 buy 10 X 50 INE0EXA01011 #1",
+        "a 2024-12-17 sell 50 X 30 INE0EXA01029 #2",
+    ];
     for isin in ["INE0EXA01011", "INE0EXA01029", "-"] {
         let line = format!("long X {isin} 2023-03-01 2024-12-17 50 500 1500");
         let reports = vec![report("a", ZERODHA, &[&line])];
-        assert_eq!(Story { reports, ..story(&trades, &[split]) }.words("2024-25"), "agreed");
+        assert_eq!(
+            Story {
+                reports,
+                ..story(&trades, &[split])
+            }
+            .words("2024-25"),
+            "agreed"
+        );
     }
-    let unknown = ["a 2023-03-01 buy 10 X 50 #1", "a 2024-12-17 sell 10 X 150 #2"];
+    let unknown = [
+        "a 2023-03-01 buy 10 X 50 #1",
+        "a 2024-12-17 sell 10 X 150 #2",
+    ];
     let line = format!("long X {X} 2023-03-01 2024-12-17 10 500 1500");
     let reports = vec![report("a", ZERODHA, &[&line])];
-    assert_eq!(Story { reports, ..story(&unknown, &[]) }.words("2024-25"), "agreed");
+    assert_eq!(
+        Story {
+            reports,
+            ..story(&unknown, &[])
+        }
+        .words("2024-25"),
+        "agreed"
+    );
 }
 
 #[test]
 fn reports_of_one_time_meet_and_do_not_add_up() {
-    let trades =
-        ["a 2023-03-01 buy 20 X 50 INE0EXA01011 #1", "a 2024-12-17 sell 20 X 150 INE0EXA01011 #2"];
+    let trades = [
+        "a 2023-03-01 buy 20 X 50 INE0EXA01011 #1",
+        "a 2024-12-17 sell 20 X 150 INE0EXA01011 #2",
+    ];
     let line = format!("long X {X} 2023-03-01 2024-12-17 10 500 1500");
     let twice = report("a", ZERODHA, &[&line, &line]);
     let once = report("a", ZERODHA, &[&line]);
-    for reports in [vec![twice.clone()], vec![once.clone(), twice.clone()], vec![twice, once]] {
-        assert_eq!(Story { reports, ..story(&trades, &[]) }.words("2024-25"), "agreed");
+    for reports in [
+        vec![twice.clone()],
+        vec![once.clone(), twice.clone()],
+        vec![twice, once],
+    ] {
+        assert_eq!(
+            Story {
+                reports,
+                ..story(&trades, &[])
+            }
+            .words("2024-25"),
+            "agreed"
+        );
     }
 }
 
@@ -397,11 +479,17 @@ fn a_sale_is_agreed_if_all_of_it_is() {
         (&[first, second, uncovered], [Some(true), Some(false)]),
     ] {
         let reports = vec![report("a", ZERODHA, lines)];
-        let story = Story { reports, ..story(&trades, &[]) };
+        let story = Story {
+            reports,
+            ..story(&trades, &[])
+        };
         let found = story.with_sources(|sources| {
             let found = agreement(sources, &story.reports, fy("2024-25"), None);
             let sales = sales(sources, fy("2024-25"), &|_| true);
-            sales.iter().map(|sale| found.of_sale(sale)).collect::<Vec<_>>()
+            sales
+                .iter()
+                .map(|sale| found.of_sale(sale))
+                .collect::<Vec<_>>()
         });
         assert_eq!(found, expected, "{lines:?}");
     }

@@ -33,7 +33,10 @@ enum Form {
 }
 
 impl Amount {
-    pub(crate) const ZERO: Self = Self(Form::Digits { mantissa: 0, scale: 0 });
+    pub(crate) const ZERO: Self = Self(Form::Digits {
+        mantissa: 0,
+        scale: 0,
+    });
 
     pub(crate) fn product(left: Decimal, right: Decimal) -> Self {
         Self::from(left).times(&Self::from(right))
@@ -42,8 +45,14 @@ impl Amount {
     pub(crate) fn plus(&self, other: &Self) -> Self {
         match (&self.0, &other.0) {
             (
-                Form::Digits { mantissa: left, scale: left_scale },
-                Form::Digits { mantissa: right, scale: right_scale },
+                Form::Digits {
+                    mantissa: left,
+                    scale: left_scale,
+                },
+                Form::Digits {
+                    mantissa: right,
+                    scale: right_scale,
+                },
             ) => {
                 let scale = *left_scale.max(right_scale);
                 let sum = at_scale(*left, *left_scale, scale)
@@ -64,9 +73,10 @@ impl Amount {
 
     pub(crate) fn negated(&self) -> Self {
         match &self.0 {
-            Form::Digits { mantissa, scale } => {
-                Self(Form::Digits { mantissa: -mantissa, scale: *scale })
-            }
+            Form::Digits { mantissa, scale } => Self(Form::Digits {
+                mantissa: -mantissa,
+                scale: *scale,
+            }),
             Form::Fraction(fraction) => Self(Form::Fraction(Box::new(-**fraction))),
             Form::Large(fraction) => Self(Form::Large(Box::new(-(**fraction).clone()))),
         }
@@ -74,8 +84,14 @@ impl Amount {
 
     pub(crate) fn times(&self, other: &Self) -> Self {
         if let (
-            Form::Digits { mantissa: left, scale: left_scale },
-            Form::Digits { mantissa: right, scale: right_scale },
+            Form::Digits {
+                mantissa: left,
+                scale: left_scale,
+            },
+            Form::Digits {
+                mantissa: right,
+                scale: right_scale,
+            },
         ) = (&self.0, &other.0)
             && let Some(mantissa) = i128::checked_mul(*left, *right)
         {
@@ -99,7 +115,10 @@ impl Amount {
     pub(crate) fn over(&self, other: &Self) -> Self {
         if let (
             Form::Digits { mantissa, scale },
-            Form::Digits { mantissa: divisor, scale: divisor_scale },
+            Form::Digits {
+                mantissa: divisor,
+                scale: divisor_scale,
+            },
         ) = (&self.0, &other.0)
             && *divisor != 0
         {
@@ -132,7 +151,11 @@ impl Amount {
     }
 
     pub(crate) fn abs(&self) -> Self {
-        if self.is_negative() { self.negated() } else { self.clone() }
+        if self.is_negative() {
+            self.negated()
+        } else {
+            self.clone()
+        }
     }
 
     /// Rounded to paise, half away from zero. `None` if it does not fit a decimal.
@@ -162,8 +185,12 @@ impl Amount {
 
     /// The amount as a decimal of at most so many places; `None` if it has more.
     pub(crate) fn exact(&self, places: u32) -> Option<Decimal> {
-        let Form::Digits { mantissa, scale } = &self.0 else { return None };
-        let decimal = Decimal::try_from_i128_with_scale(*mantissa, *scale).ok()?.normalize();
+        let Form::Digits { mantissa, scale } = &self.0 else {
+            return None;
+        };
+        let decimal = Decimal::try_from_i128_with_scale(*mantissa, *scale)
+            .ok()?
+            .normalize();
         (decimal.scale() <= places).then_some(decimal)
     }
 
@@ -249,7 +276,10 @@ fn at_scale(mantissa: i128, scale: u32, wanted: u32) -> Option<i128> {
 impl From<Decimal> for Amount {
     fn from(value: Decimal) -> Self {
         let value = value.normalize();
-        Self(Form::Digits { mantissa: value.mantissa(), scale: value.scale() })
+        Self(Form::Digits {
+            mantissa: value.mantissa(),
+            scale: value.scale(),
+        })
     }
 }
 

@@ -59,7 +59,12 @@ impl<'a, R: Read + Seek> Archive<'a, R> {
         let name = self.zip.name_for_index(at)?.ok()?;
         let is_file = !name.ends_with('/') && !name.starts_with("__MACOSX/");
         let last = name.rsplit('/').next().unwrap_or(&name);
-        is_file.then(|| last.chars().filter(|letter| !letter.is_control()).take(120).collect())
+        is_file.then(|| {
+            last.chars()
+                .filter(|letter| !letter.is_control())
+                .take(120)
+                .collect()
+        })
     }
 
     pub(crate) fn open(&mut self, at: usize) -> Result<Member<'_, R>, FileError> {
@@ -84,14 +89,21 @@ fn few_entries<R: Read + Seek>(from: &mut R) -> Result<(), FileError> {
     let mut read = || -> io::Result<()> {
         let length = from.seek(SeekFrom::End(0))?;
         from.seek(SeekFrom::Start(length.saturating_sub(DIRECTORY_END_MAX)))?;
-        from.by_ref().take(DIRECTORY_END_MAX).read_to_end(&mut tail)?;
+        from.by_ref()
+            .take(DIRECTORY_END_MAX)
+            .read_to_end(&mut tail)?;
         from.seek(SeekFrom::Start(0))?;
         Ok(())
     };
     read().map_err(|error| FileError::Io(error.to_string()))?;
     for at in memchr::memmem::find_iter(&tail, DIRECTORY_END) {
-        let claimed = tail.get(at + ENTRIES_AT..at + ENTRIES_AT + 2).unwrap_or_default();
-        let claimed = claimed.iter().rev().fold(0, |sum, byte| sum << 8 | usize::from(*byte));
+        let claimed = tail
+            .get(at + ENTRIES_AT..at + ENTRIES_AT + 2)
+            .unwrap_or_default();
+        let claimed = claimed
+            .iter()
+            .rev()
+            .fold(0, |sum, byte| sum << 8 | usize::from(*byte));
         if claimed > ENTRIES_MAX {
             return Err(FileError::not_understood(Cause::TooManyEntries));
         }

@@ -34,7 +34,13 @@ pub(crate) fn parts(orders: &[Execution<'_>], executions: &[Execution<'_>]) -> V
                 |at: &usize| order.order_id.is_some() && executions[*at].order_id == order.order_id;
             left.iter().copied().filter(same).collect()
         },
-        &|order, left| left.iter().copied().find(|at| matches(order, &[*at])).into_iter().collect(),
+        &|order, left| {
+            left.iter()
+                .copied()
+                .find(|at| matches(order, &[*at]))
+                .into_iter()
+                .collect()
+        },
         &|_, left| left.to_vec(),
         &|order, left| subset(order, left, executions),
     ];
@@ -51,7 +57,9 @@ pub(crate) fn parts(orders: &[Execution<'_>], executions: &[Execution<'_>]) -> V
         }
     }
     // What cannot be told apart may still be the same together.
-    let open: Vec<usize> = (0..orders.len()).filter(|at| parts[*at].is_empty()).collect();
+    let open: Vec<usize> = (0..orders.len())
+        .filter(|at| parts[*at].is_empty())
+        .collect();
     if !left.is_empty() && is_same(&picked(orders, &open), &picked(executions, &left)) {
         for at in open {
             parts[at].clone_from(&left);
@@ -73,9 +81,11 @@ fn is_same(orders: &[Execution<'_>], executions: &[Execution<'_>]) -> bool {
             Some((quantity.checked_add(one.quantity)?, value.checked_add(more)?))
         })
     };
-    sums(orders).zip(sums(executions)).is_some_and(|(orders, executions)| {
-        orders.0 == executions.0 && (orders.1 - executions.1).abs() <= Decimal::ONE
-    })
+    sums(orders)
+        .zip(sums(executions))
+        .is_some_and(|(orders, executions)| {
+            orders.0 == executions.0 && (orders.1 - executions.1).abs() <= Decimal::ONE
+        })
 }
 
 /// The first part of a few executions that is the order.
@@ -86,7 +96,10 @@ fn subset(order: &Execution<'_>, left: &[usize], executions: &[Execution<'_>]) -
     (1_u32..1 << left.len())
         .map(|chosen| {
             let is_chosen = |place: &usize| chosen >> place & 1 == 1;
-            (0..left.len()).filter(is_chosen).map(|place| left[place]).collect::<Vec<usize>>()
+            (0..left.len())
+                .filter(is_chosen)
+                .map(|place| left[place])
+                .collect::<Vec<usize>>()
         })
         .find(|part| is_same(std::slice::from_ref(order), &picked(executions, part)))
         .unwrap_or_default()
@@ -97,13 +110,19 @@ mod tests {
     use super::*;
 
     fn execution(quantity: i64, price: &str, order_id: Option<&'static str>) -> Execution<'static> {
-        Execution { order_id, quantity: quantity.into(), price: price.parse().unwrap() }
+        Execution {
+            order_id,
+            quantity: quantity.into(),
+            price: price.parse().unwrap(),
+        }
     }
 
     /// The parts of orders among executions without order ids.
     fn found(orders: &[(i64, &str)], executions: &[(i64, &str)]) -> Vec<Vec<usize>> {
         let plain = |all: &[(i64, &str)]| -> Vec<Execution<'static>> {
-            all.iter().map(|(quantity, price)| execution(*quantity, price, None)).collect()
+            all.iter()
+                .map(|(quantity, price)| execution(*quantity, price, None))
+                .collect()
         };
         parts(&plain(orders), &plain(executions))
     }
@@ -131,8 +150,14 @@ mod tests {
 
     #[test]
     fn the_order_id_decides_before_figures_do() {
-        let executions = [execution(5, "100", Some("1")), execution(5, "100", Some("2"))];
-        let orders = [execution(5, "100", Some("2")), execution(5, "100", Some("1"))];
+        let executions = [
+            execution(5, "100", Some("1")),
+            execution(5, "100", Some("2")),
+        ];
+        let orders = [
+            execution(5, "100", Some("2")),
+            execution(5, "100", Some("1")),
+        ];
         assert_eq!(parts(&orders, &executions), [vec![1], vec![0]]);
     }
 }

@@ -28,10 +28,20 @@ pub(crate) struct Bonus {
 
 impl Bonus {
     pub(crate) fn of(at: u32, correction: &Correction) -> Option<(Isin, Self)> {
-        let Correction::Action(action) = correction else { return None };
-        let Change::Bonus { record_date, .. } = action.change else { return None };
+        let Correction::Action(action) = correction else {
+            return None;
+        };
+        let Change::Bonus { record_date, .. } = action.change else {
+            return None;
+        };
         let record_date = record_date.unwrap_or(action.ex_date);
-        Some((action.isin, Self { correction: at, record_date }))
+        Some((
+            action.isin,
+            Self {
+                correction: at,
+                record_date,
+            },
+        ))
     }
 
     /// Whether the dates of a lot and of its sale are those of the section.
@@ -55,13 +65,22 @@ pub(crate) fn ignored_losses(
     let mut losses: BTreeMap<(String, Security), Amount> = BTreeMap::new();
     for sale in sales {
         let position = &positions[sale.position as usize];
-        for part in sale.parts.iter().filter(|part| !part.beside_bonus.is_empty()) {
+        for part in sale
+            .parts
+            .iter()
+            .filter(|part| !part.beside_bonus.is_empty())
+        {
             let seller = owner(&position.account);
             let charges = part.charges.clone().unwrap_or_default();
             let gain = part.proceeds.minus(&charges).minus(&part.lot.cost);
-            let holds = part.beside_bonus.iter().any(|(_, account)| owner(account) == seller);
+            let holds = part
+                .beside_bonus
+                .iter()
+                .any(|(_, account)| owner(account) == seller);
             if holds && gain.is_negative() {
-                let sum = losses.entry((seller, position.security.clone())).or_default();
+                let sum = losses
+                    .entry((seller, position.security.clone()))
+                    .or_default();
                 *sum = sum.plus(&gain.negated());
             }
         }

@@ -74,12 +74,18 @@ pub(crate) fn decimal(text: &str) -> Result<Decimal, NumberFault> {
 }
 
 fn digit(byte: u8) -> Result<i128, NumberFault> {
-    if byte.is_ascii_digit() { Ok(i128::from(byte - b'0')) } else { Err(NumberFault::Unreadable) }
+    if byte.is_ascii_digit() {
+        Ok(i128::from(byte - b'0'))
+    } else {
+        Err(NumberFault::Unreadable)
+    }
 }
 
 /// `1,234`, `12,34,567` and `1234`, but neither `12,5` nor `,5`.
 fn grouped_well(whole: &str) -> bool {
-    let Some((first, rest)) = whole.split_once(',') else { return true };
+    let Some((first, rest)) = whole.split_once(',') else {
+        return true;
+    };
     let last = rest.rsplit(',').next().unwrap_or_default();
     let is_group = |group: &str| matches!(group.len(), 2 | 3);
     (1..=3).contains(&first.len()) && rest.split(',').all(is_group) && last.len() == 3
@@ -120,7 +126,11 @@ fn above_zero(
     if number <= Decimal::ZERO {
         return Err(not_positive);
     }
-    if number > Decimal::from(LARGEST) { Err(too_large) } else { Ok(number) }
+    if number > Decimal::from(LARGEST) {
+        Err(too_large)
+    } else {
+        Ok(number)
+    }
 }
 
 pub(crate) fn quantity(row: &TableRow, column: Option<u32>) -> Result<Decimal, RefusedReason> {
@@ -148,7 +158,9 @@ pub(crate) fn amount(
     row: &TableRow,
     column: Option<u32>,
 ) -> Result<Option<Decimal>, RefusedReason> {
-    let Some(text) = stated(row, column)? else { return Ok(None) };
+    let Some(text) = stated(row, column)? else {
+        return Ok(None);
+    };
     let read = match decimal(text) {
         Ok(number) => Some(number),
         Err(NumberFault::TooPrecise) => text.replace(',', "").parse().ok(),
@@ -158,9 +170,12 @@ pub(crate) fn amount(
     let read = read.filter(|number| number.abs() <= Decimal::from(LARGEST));
     let rounded = |number: Decimal| {
         let places = RoundingStrategy::MidpointAwayFromZero;
-        number.round_dp_with_strategy(AMOUNT_PLACES, places).normalize()
+        number
+            .round_dp_with_strategy(AMOUNT_PLACES, places)
+            .normalize()
     };
-    read.map(|number| Some(rounded(number))).ok_or(RefusedReason::AmountUnreadable)
+    read.map(|number| Some(rounded(number)))
+        .ok_or(RefusedReason::AmountUnreadable)
 }
 
 /// A day that a trade can have.
@@ -173,7 +188,11 @@ pub(crate) fn date(
     if date.year() < EARLIEST_YEAR {
         return Err(RefusedReason::DateTooEarly);
     }
-    if date > today { Err(RefusedReason::DateInFuture) } else { Ok(date) }
+    if date > today {
+        Err(RefusedReason::DateInFuture)
+    } else {
+        Ok(date)
+    }
 }
 
 /// A day of any time, or nothing.
@@ -182,7 +201,9 @@ pub(crate) fn any_date(row: &TableRow, column: Option<u32>) -> Result<Option<Dat
         let (date, _) = serial(cell.text, row.from_1904).ok_or(RefusedReason::DateImpossible)?;
         return Ok(Some(date));
     }
-    let Some(text) = stated(row, column)? else { return Ok(None) };
+    let Some(text) = stated(row, column)? else {
+        return Ok(None);
+    };
     written_date(text).map(|(date, _)| Some(date))
 }
 
@@ -192,12 +213,16 @@ pub(crate) fn time(row: &TableRow, column: Option<u32>) -> Result<Option<Time>, 
         let (_, time) = serial(cell.text, row.from_1904).ok_or(RefusedReason::TimeUnreadable)?;
         return Ok(Some(time));
     }
-    let Some(text) = stated(row, column)? else { return Ok(None) };
+    let Some(text) = stated(row, column)? else {
+        return Ok(None);
+    };
     let rest = written_date(text).map_or(text, |(_, rest)| rest);
     if rest.is_empty() {
         return Ok(None);
     }
-    written_time(rest).map(Some).ok_or(RefusedReason::TimeUnreadable)
+    written_time(rest)
+        .map(Some)
+        .ok_or(RefusedReason::TimeUnreadable)
 }
 
 /// A workbook's day, counted from the end of 1899 or from 1904, with the time as its fraction.
@@ -209,7 +234,9 @@ fn serial(text: &str, from_1904: bool) -> Option<(Date, Time)> {
     let seconds = (number * SECONDS_A_DAY).round() as i64;
     let days = seconds / 86_400 + if from_1904 { FROM_1904_DAYS } else { 0 };
     let start = Date::constant(1899, 12, 30);
-    let date = start.checked_add(jiff::Span::new().try_days(days).ok()?).ok()?;
+    let date = start
+        .checked_add(jiff::Span::new().try_days(days).ok()?)
+        .ok()?;
     let second = i32::try_from(seconds % 86_400).ok()?;
     let part = |value: i32| i8::try_from(value).ok();
     let time = Time::new(part(second / 3600)?, part(second / 60 % 60)?, part(second % 60)?, 0);
@@ -252,7 +279,8 @@ fn written_date(text: &str) -> Result<(Date, &str), RefusedReason> {
     };
     let small = |part: i16| i8::try_from(part).map_err(|_| RefusedReason::DateImpossible);
     let date = Date::new(year, small(month)?, small(day)?);
-    date.map(|date| (date, rest)).map_err(|_| RefusedReason::DateImpossible)
+    date.map(|date| (date, rest))
+        .map_err(|_| RefusedReason::DateImpossible)
 }
 
 /// One to four digits.
@@ -262,9 +290,12 @@ fn number(text: &str) -> Option<i16> {
 }
 
 fn month_of(name: &str) -> Option<i16> {
-    const MONTHS: [&str; 12] =
-        ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
-    let at = MONTHS.iter().position(|month| name.eq_ignore_ascii_case(month))?;
+    const MONTHS: [&str; 12] = [
+        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+    ];
+    let at = MONTHS
+        .iter()
+        .position(|month| name.eq_ignore_ascii_case(month))?;
     i16::try_from(at + 1).ok()
 }
 
@@ -283,7 +314,11 @@ fn written_time(text: &str) -> Option<Time> {
     let hour = parts.next()??;
     let minute = parts.next()??;
     let second = parts.next().unwrap_or(Some(0))?;
-    if parts.next().is_some() { None } else { Time::new(hour, minute, second, 0).ok() }
+    if parts.next().is_some() {
+        None
+    } else {
+        Time::new(hour, minute, second, 0).ok()
+    }
 }
 
 fn number_like(text: &str) -> bool {
@@ -294,7 +329,9 @@ fn number_like(text: &str) -> bool {
 pub(crate) fn symbol(row: &TableRow, column: Option<u32>) -> Result<String, RefusedReason> {
     let symbol = text(row, column)?.ok_or(RefusedReason::SymbolMissing)?;
     let is_short = symbol.len() <= NAME_BYTES_MAX && !symbol.contains(char::is_control);
-    is_short.then(|| symbol.to_owned()).ok_or(RefusedReason::SymbolTooLong)
+    is_short
+        .then(|| symbol.to_owned())
+        .ok_or(RefusedReason::SymbolTooLong)
 }
 
 /// A word that decides nothing, such as a series. One that is too long is left out.
@@ -305,19 +342,27 @@ pub(crate) fn word(row: &TableRow, column: Option<u32>) -> Result<Option<String>
 
 /// An id. A number beyond the digits that a workbook keeps has lost some, and is none.
 pub(crate) fn id(row: &TableRow, column: Option<u32>) -> Result<Option<String>, RefusedReason> {
-    let Some(id) = stated(row, column)? else { return Ok(None) };
-    let is_number = row.at(column).is_some_and(|cell| cell.kind == CellKind::Number);
+    let Some(id) = stated(row, column)? else {
+        return Ok(None);
+    };
+    let is_number = row
+        .at(column)
+        .is_some_and(|cell| cell.kind == CellKind::Number);
     let is_exact = id.len() <= EXACT_DIGITS && id.bytes().all(|byte| byte.is_ascii_digit());
     if is_number && !is_exact || is_scientific(id) {
         return Ok(None);
     }
     let is_short = id.len() <= NAME_BYTES_MAX && !id.contains(char::is_control);
-    is_short.then(|| Some(id.to_owned())).ok_or(RefusedReason::IdTooLong)
+    is_short
+        .then(|| Some(id.to_owned()))
+        .ok_or(RefusedReason::IdTooLong)
 }
 
 /// `1.3E+15`, as a spreadsheet writes a long number into text.
 fn is_scientific(text: &str) -> bool {
-    let Some((number, power)) = text.split_once(['e', 'E']) else { return false };
+    let Some((number, power)) = text.split_once(['e', 'E']) else {
+        return false;
+    };
     let has_point = number.contains('.') || power.starts_with('+');
     has_point && number.parse::<f64>().is_ok() && power.parse::<i32>().is_ok()
 }

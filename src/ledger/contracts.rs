@@ -11,8 +11,9 @@ use crate::ledger::positions::{Lot, LotSource, Part, PartKind, Sale};
 use crate::ledger::row::Side;
 use crate::ledger::trades::Trade;
 
-const MONTHS: [&str; 12] =
-    ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
+const MONTHS: [&str; 12] = [
+    "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC",
+];
 /// The months of weekly contracts: `NIFTY2491225100CE` is of September 2024.
 const WEEKLY_MONTHS: &[u8; 12] = b"123456789OND";
 
@@ -91,15 +92,19 @@ impl Contracts {
         }
         let first = parts.first()?;
         let charges = first.charges.clone();
-        let charges = parts[1..].iter().fold(charges, |sum, part| match (sum, &part.charges) {
-            (Some(sum), Some(charges)) => Some(sum.plus(charges)),
-            (sum, charges) => sum.or_else(|| charges.clone()),
-        });
+        let charges = parts[1..]
+            .iter()
+            .fold(charges, |sum, part| match (sum, &part.charges) {
+                (Some(sum), Some(charges)) => Some(sum.plus(charges)),
+                (sum, charges) => sum.or_else(|| charges.clone()),
+            });
         Some(Sale {
             position,
             sold: trade.date,
             quantity: parts.iter().map(|part| part.lot.quantity).sum(),
-            proceeds: parts.iter().fold(Amount::ZERO, |sum, part| sum.plus(&part.proceeds)),
+            proceeds: parts
+                .iter()
+                .fold(Amount::ZERO, |sum, part| sum.plus(&part.proceeds)),
             charges,
             trade: Some(at),
             uncovered: Decimal::ZERO,
@@ -116,7 +121,11 @@ impl Contracts {
 fn part(opened: OpenContract, closed: OpenContract) -> Part {
     let opened_on = opened.opened;
     let opening_trade = opened.trade;
-    let (bought, sold) = if opened.side == Side::Buy { (opened, closed) } else { (closed, opened) };
+    let (bought, sold) = if opened.side == Side::Buy {
+        (opened, closed)
+    } else {
+        (closed, opened)
+    };
     let charges = bought.charges.as_ref();
     let lot = Lot {
         acquired_on: opened_on,
@@ -149,7 +158,10 @@ fn month_end(symbol: &str) -> Option<Date> {
         last_of_month(year, month)
     });
     named.or_else(|| {
-        let first_digit = bytes.iter().position(u8::is_ascii_digit).filter(|at| *at > 0)?;
+        let first_digit = bytes
+            .iter()
+            .position(u8::is_ascii_digit)
+            .filter(|at| *at > 0)?;
         let year = two_digits(bytes.get(first_digit..first_digit + 2)?)?;
         let letter = bytes.get(first_digit + 2)?;
         let month = WEEKLY_MONTHS.iter().position(|month| month == letter)?;
@@ -166,7 +178,9 @@ fn two_digits(digits: &[u8]) -> Option<i16> {
 
 fn last_of_month(year: i16, month_from_0: usize) -> Option<Date> {
     let month = i8::try_from(month_from_0 + 1).ok()?;
-    Date::new(2000 + year, month, 1).ok().map(Date::last_of_month)
+    Date::new(2000 + year, month, 1)
+        .ok()
+        .map(Date::last_of_month)
 }
 
 #[cfg(test)]
@@ -212,7 +226,12 @@ mod tests {
             (Side::Buy, 25.into(), Some(date("2024-09-30")))
         );
         assert_eq!(open.charges, Some(Amount::from(Decimal::TEN)));
-        assert!(found.positions.iter().all(|position| position.uncovered.is_zero()));
+        assert!(
+            found
+                .positions
+                .iter()
+                .all(|position| position.uncovered.is_zero())
+        );
     }
 
     #[test]

@@ -236,11 +236,17 @@ impl Correction {
             | Kind::FractionCash
             | Kind::How
             | Kind::Symbol => of_account(kind, &mut members)?,
-            Kind::Class => {
-                Self::Class { isin: members.isin("isin")?, class: members.word("class")? }
-            }
-            Kind::Fmv => Self::Fmv { isin: members.isin("isin")?, price: members.figure("price")? },
-            Kind::FmvIndexed => Self::FmvIndexed { isin: members.isin("isin")? },
+            Kind::Class => Self::Class {
+                isin: members.isin("isin")?,
+                class: members.word("class")?,
+            },
+            Kind::Fmv => Self::Fmv {
+                isin: members.isin("isin")?,
+                price: members.figure("price")?,
+            },
+            Kind::FmvIndexed => Self::FmvIndexed {
+                isin: members.isin("isin")?,
+            },
             Kind::Unproved => unproved(&mut members)?,
         };
         members.end()?;
@@ -358,12 +364,19 @@ impl Correction {
     /// Writes what stands behind account, security and date.
     fn write_rest(&self, object: &mut Object) {
         match self {
-            Self::Rights { quantity, price, .. } | Self::Buyback { quantity, price, .. } => {
+            Self::Rights {
+                quantity, price, ..
+            }
+            | Self::Buyback {
+                quantity, price, ..
+            } => {
                 object.number("quantity", *quantity).number("price", *price);
             }
             Self::OpeningLot(lot) => {
                 object.optional(lot.entered, |object, entered| object.date("entered", entered));
-                object.number("quantity", lot.quantity).number("cost", lot.cost);
+                object
+                    .number("quantity", lot.quantity)
+                    .number("cost", lot.cost);
                 object.optional(lot.how, |object, how| object.text("how", how.as_str()));
             }
             Self::Transfer { quantity, .. } => {
@@ -427,10 +440,18 @@ fn action(kind: Kind, members: &mut Members<'_>) -> Result<Action, String> {
     if change.new_isin() == Some(isin) {
         return Err("new_isin is the same as isin".into());
     }
-    if change.allotment_date().is_some_and(|allotted| allotted < ex_date) {
+    if change
+        .allotment_date()
+        .is_some_and(|allotted| allotted < ex_date)
+    {
         return Err("allotment_date is before ex_date".into());
     }
-    Ok(Action { account, isin, ex_date, change })
+    Ok(Action {
+        account,
+        isin,
+        ex_date,
+        change,
+    })
 }
 
 impl Change {
@@ -481,16 +502,30 @@ fn of_account(kind: Kind, members: &mut Members<'_>) -> Result<Correction, Strin
     let account = members.account("account")?;
     if kind == Kind::Symbol {
         let symbol = members.text("symbol", SYMBOL_BYTES_MAX)?;
-        return Ok(Correction::Symbol { account, symbol, isin: members.isin("isin")? });
+        return Ok(Correction::Symbol {
+            account,
+            symbol,
+            isin: members.isin("isin")?,
+        });
     }
     let isin = members.isin("isin")?;
     let date = members.date("date")?;
     if kind == Kind::FractionCash {
         let cash = members.amount("cash")?;
-        return Ok(Correction::FractionCash { account, isin, date, cash });
+        return Ok(Correction::FractionCash {
+            account,
+            isin,
+            date,
+            cash,
+        });
     }
     if kind == Kind::How {
-        return Ok(Correction::How { account, isin, date, how: members.word("how")? });
+        return Ok(Correction::How {
+            account,
+            isin,
+            date,
+            how: members.word("how")?,
+        });
     }
     let quantity = members.figure("quantity")?;
     if kind == Kind::Transfer {
@@ -498,12 +533,30 @@ fn of_account(kind: Kind, members: &mut Members<'_>) -> Result<Correction, Strin
         if to.as_ref() == Some(&account) {
             return Err("to is the same as account".into());
         }
-        return Ok(Correction::Transfer { account, to, isin, date, quantity });
+        return Ok(Correction::Transfer {
+            account,
+            to,
+            isin,
+            date,
+            quantity,
+        });
     }
     let price = members.figure("price")?;
     Ok(match kind {
-        Kind::Rights => Correction::Rights { account, isin, date, quantity, price },
-        _ => Correction::Buyback { account, isin, date, quantity, price },
+        Kind::Rights => Correction::Rights {
+            account,
+            isin,
+            date,
+            quantity,
+            price,
+        },
+        _ => Correction::Buyback {
+            account,
+            isin,
+            date,
+            quantity,
+            price,
+        },
     })
 }
 
@@ -560,7 +613,8 @@ impl<'a> Members<'a> {
     /// Takes a member out, so that at the end only unknown ones are left.
     fn take(&mut self, name: &str) -> Result<&'a str, String> {
         let at = self.0.iter().position(|(known, _)| known == name);
-        at.map(|at| self.0.remove(at).1.trim()).ok_or_else(|| format!("{name} is missing"))
+        at.map(|at| self.0.remove(at).1.trim())
+            .ok_or_else(|| format!("{name} is missing"))
     }
 
     /// A member that may be absent or null.
@@ -569,7 +623,9 @@ impl<'a> Members<'a> {
         name: &str,
         read: impl FnOnce(&mut Self, &str) -> Result<T, String>,
     ) -> Result<Option<T>, String> {
-        let Some(at) = self.0.iter().position(|(known, _)| known == name) else { return Ok(None) };
+        let Some(at) = self.0.iter().position(|(known, _)| known == name) else {
+            return Ok(None);
+        };
         if self.0[at].1.trim() == "null" {
             self.0.remove(at);
             return Ok(None);
@@ -626,7 +682,9 @@ impl<'a> Members<'a> {
             // The usual parser rounds digits away that do not fit.
             Decimal::from_str_exact(raw).ok()
         };
-        let number = number.ok_or_else(|| format!("{name} is not a number"))?.normalize();
+        let number = number
+            .ok_or_else(|| format!("{name} is not a number"))?
+            .normalize();
         if number.scale() > DECIMALS_MAX {
             return Err(format!("{name} has more than {DECIMALS_MAX} decimals"));
         }
@@ -870,7 +928,11 @@ mod tests {
         }
         assert_eq!(parsed("[]"), Err("a correction is one JSON object".into()));
         assert_eq!(parsed("{}"), Err("kind is missing".into()));
-        assert!(parsed(r#"{"kind":"dividend"}"#).unwrap_err().starts_with("kind is one of split,"));
+        assert!(
+            parsed(r#"{"kind":"dividend"}"#)
+                .unwrap_err()
+                .starts_with("kind is one of split,")
+        );
         let long = format!("1.{}1", "0".repeat(40));
         let json = written()[7].replacen("100}", &format!("{long}}}"), 1);
         assert!(parsed(&json).is_err(), "digits that do not fit are not rounded away");

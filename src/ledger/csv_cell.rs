@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use rust_decimal::Decimal;
 
 /// What a spreadsheet may take for the beginning of a formula, in full width too.
-const BEGIN_FORMULAS: [char; 10] =
-    ['=', '+', '-', '@', '\t', '\r', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
+const BEGIN_FORMULAS: [char; 10] = [
+    '=', '+', '-', '@', '\t', '\r', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
+];
 
 /// The cell of a text. One that begins as a formula does, and is no number, gets an apostrophe
 /// before it.
@@ -16,5 +17,9 @@ pub(crate) fn csv_cell(text: &str) -> Cow<'_, str> {
     if text.contains(['"', ',', '\n', '\r']) {
         return Cow::Owned(format!("\"{guard}{}\"", text.replace('"', "\"\"")));
     }
-    if is_formula { Cow::Owned(format!("{guard}{text}")) } else { Cow::Borrowed(text) }
+    if is_formula {
+        Cow::Owned(format!("{guard}{text}"))
+    } else {
+        Cow::Borrowed(text)
+    }
 }

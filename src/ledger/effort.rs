@@ -36,15 +36,23 @@ impl Effort {
     pub(crate) fn of(corrections: &[(String, Correction)], securities: &Securities) -> Self {
         let mut actions: HashMap<Isin, usize> = HashMap::new();
         for (_, correction) in corrections {
-            let Correction::Action(action) = correction else { continue };
+            let Correction::Action(action) = correction else {
+                continue;
+            };
             let from = securities.newest(action.isin);
             let to = action.change.new_isin().map(|isin| securities.newest(isin));
-            for isin in [Some(from), to.filter(|to| *to != from)].into_iter().flatten() {
+            for isin in [Some(from), to.filter(|to| *to != from)]
+                .into_iter()
+                .flatten()
+            {
                 *actions.entry(isin).or_default() += 1;
             }
         }
         let most = actions.into_values().max().unwrap_or_default();
-        Self { lot_changes: 0, has_many_actions: most > ACTIONS_OF_ONE_SECURITY_MAX }
+        Self {
+            lot_changes: 0,
+            has_many_actions: most > ACTIONS_OF_ONE_SECURITY_MAX,
+        }
     }
 
     /// Counts the change of a lot.
@@ -110,7 +118,9 @@ mod tests {
         let rest = format!(r#"{EVEN},"cost_percent":33.33"#);
         let between = |at: usize| if at.is_multiple_of(2) { [1, 2] } else { [2, 1] };
         let said = |count: usize| -> Vec<String> {
-            (0..count).map(|at| action("demerger", at, between(at), &rest)).collect()
+            (0..count)
+                .map(|at| action("demerger", at, between(at), &rest))
+                .collect()
         };
         assert_eq!(replayed(&said(20)).too_complex, None);
         assert_eq!(replayed(&said(60)).too_complex, Some(TooComplex::ManyLots));
@@ -119,8 +129,9 @@ mod tests {
 
     #[test]
     fn a_long_chain_of_mergers_in_any_order_is_computed() {
-        let mut said: Vec<String> =
-            (0..2_000).map(|at| action("merger", at, [at + 1, at + 2], EVEN)).collect();
+        let mut said: Vec<String> = (0..2_000)
+            .map(|at| action("merger", at, [at + 1, at + 2], EVEN))
+            .collect();
         for _ in 0..2 {
             let ledger = replayed(&said);
             assert_eq!((ledger.too_complex, ledger.positions.len()), (None, 2_001));

@@ -70,9 +70,10 @@ pub(crate) fn read_file<R: Read + Seek>(
     let limits = Limits::new(out_of_time);
     let mut reading = Reading::new(&limits, account, today);
     match reading.read(from) {
-        Err(FileError::NotUnderstood { cause, .. }) => {
-            Err(FileError::NotUnderstood { cause, seen: reading.seen })
-        }
+        Err(FileError::NotUnderstood { cause, .. }) => Err(FileError::NotUnderstood {
+            cause,
+            seen: reading.seen,
+        }),
         Err(error) => Err(error),
         Ok(()) => reading.finish(),
     }
@@ -86,7 +87,8 @@ pub(crate) fn read_file<R: Read + Seek>(
 pub fn count_lines(bytes: &[u8]) -> Result<usize, String> {
     let account = AccountName::parse("a").ok_or("no account")?;
     let read = read_file(Cursor::new(bytes), &account, LAST_DAY, &|| false);
-    read.map(|file| file.row_count).map_err(|error| error.to_string())
+    read.map(|file| file.row_count)
+        .map_err(|error| error.to_string())
 }
 
 /// A day after every trade.
@@ -179,7 +181,8 @@ impl<'a> Reading<'a> {
 
     fn read<R: Read + Seek>(&mut self, mut from: R) -> Result<(), FileError> {
         let start = start_of(&mut from)?;
-        from.seek(SeekFrom::Start(0)).map_err(|error| FileError::Io(error.to_string()))?;
+        from.seek(SeekFrom::Start(0))
+            .map_err(|error| FileError::Io(error.to_string()))?;
         if start.starts_with(ZIP_START) || start.starts_with(EMPTY_ZIP_START) {
             let limits = self.limits;
             let mut archive = Archive::new(from, limits)?;
@@ -224,7 +227,9 @@ impl<'a> Reading<'a> {
     ) -> Result<(), FileError> {
         let mut workbook = None;
         for at in 0..archive.len() {
-            let Some(name) = archive.shown_name(at) else { continue };
+            let Some(name) = archive.shown_name(at) else {
+                continue;
+            };
             let mut member = archive.open(at)?;
             let start = start_of(&mut member)?;
             if start.starts_with(ZIP_START) || start.starts_with(EMPTY_ZIP_START) {
@@ -244,7 +249,9 @@ impl<'a> Reading<'a> {
             }
             self.end_table();
         }
-        let Some(workbook) = workbook else { return Ok(()) };
+        let Some(workbook) = workbook else {
+            return Ok(());
+        };
         self.is_nested = true;
         self.sums.known_before = self.sums.read.keys().copied().collect();
         let limits = self.limits;
@@ -403,7 +410,10 @@ impl<'a> Reading<'a> {
             TradeLine::OtherFund(trade, isin) => {
                 self.rows.push(Row { line, ..trade });
                 if self.other_funds.insert(isin) {
-                    let correction = Correction::Class { isin, class: ClassWord::Other };
+                    let correction = Correction::Class {
+                        isin,
+                        class: ClassWord::Other,
+                    };
                     self.proposals.push(Proposal { line, correction });
                 }
             }
@@ -448,7 +458,11 @@ impl<'a> Reading<'a> {
     fn total(&mut self, line: u32, row: &TableRow, stated: Option<Decimal>) {
         let label = row.cells().next().map(|cell| cell.text).unwrap_or_default();
         let is_grand = plain(label) == "grandtotal";
-        let sum = if is_grand { self.sums.whole } else { self.sums.part };
+        let sum = if is_grand {
+            self.sums.whole
+        } else {
+            self.sums.part
+        };
         match stated {
             Some(stated) if agrees(stated, sum) => self.sums.agreeing.push(line),
             Some(stated) => self.note(format!(
@@ -466,9 +480,18 @@ impl<'a> Reading<'a> {
     /// Says how the sums of the report's sections compare with its own.
     fn note_sums(&mut self) {
         if !self.sums.agreeing.is_empty() {
-            let lines: Vec<String> =
-                self.sums.agreeing.iter().take(SEEN_ROWS).map(u32::to_string).collect();
-            let more = if self.sums.agreeing.len() > SEEN_ROWS { " and others" } else { "" };
+            let lines: Vec<String> = self
+                .sums
+                .agreeing
+                .iter()
+                .take(SEEN_ROWS)
+                .map(u32::to_string)
+                .collect();
+            let more = if self.sums.agreeing.len() > SEEN_ROWS {
+                " and others"
+            } else {
+                ""
+            };
             self.note(format!(
                 "totals that agree with the lines above them, and are no rows: lines {}{more}",
                 lines.join(", ")
@@ -494,8 +517,15 @@ impl<'a> Reading<'a> {
 
     fn finish(mut self) -> Result<ReadFile, FileError> {
         let Some(format) = self.format else {
-            let cause = if self.seen.is_empty() { Cause::Empty } else { Cause::NoHeader };
-            return Err(FileError::NotUnderstood { cause, seen: self.seen });
+            let cause = if self.seen.is_empty() {
+                Cause::Empty
+            } else {
+                Cause::NoHeader
+            };
+            return Err(FileError::NotUnderstood {
+                cause,
+                seen: self.seen,
+            });
         };
         if format.kind() == FileKind::TaxReport {
             self.note_sums();
@@ -526,7 +556,10 @@ impl<'a> Reading<'a> {
             Side::Sell => -quantity,
         };
         for free in &self.free {
-            moves.entry(free.isin).or_default().push((free.date, signed(free.side, free.quantity)));
+            moves
+                .entry(free.isin)
+                .or_default()
+                .push((free.date, signed(free.side, free.quantity)));
         }
         for row in &self.rows {
             if let Some(of_isin) = row.isin.and_then(|isin| moves.get_mut(&isin)) {
@@ -544,9 +577,14 @@ impl<'a> Reading<'a> {
         for free in std::mem::take(&mut self.free) {
             let of_isin = moves.get(&free.isin).map(Vec::as_slice).unwrap_or_default();
             let before = of_isin.partition_point(|(date, _)| *date < free.date);
-            let held = before.checked_sub(1).map_or(Decimal::ZERO, |at| of_isin[at].1);
+            let held = before
+                .checked_sub(1)
+                .map_or(Decimal::ZERO, |at| of_isin[at].1);
             let correction = free.proposes(held, self.account);
-            self.proposals.push(Proposal { line: free.line, correction });
+            self.proposals.push(Proposal {
+                line: free.line,
+                correction,
+            });
         }
     }
 }
@@ -577,7 +615,8 @@ fn start_of<R: Read>(from: &mut R) -> Result<Vec<u8>, FileError> {
     let mut start = Vec::new();
     let wanted = COMPOUND_START.len() as u64;
     let read = from.take(wanted).read_to_end(&mut start);
-    read.map(|_| start).map_err(|error| FileError::below(&error, Cause::BrokenZip))
+    read.map(|_| start)
+        .map_err(|error| FileError::below(&error, Cause::BrokenZip))
 }
 
 /// A whole member that begins with `start`.
@@ -601,7 +640,11 @@ fn client_above(row: &TableRow) -> Option<ClientId> {
         "account" | "accountno" | "accountnumber" => ClientIdKind::AccountB,
         _ => return None,
     };
-    let id = if own.trim().is_empty() { cells.next()?.text } else { own.trim() };
+    let id = if own.trim().is_empty() {
+        cells.next()?.text
+    } else {
+        own.trim()
+    };
     ClientId::of(kind, id)
 }
 
@@ -612,5 +655,8 @@ fn shown(row: &TableRow) -> String {
 }
 
 fn clean(text: &str) -> String {
-    text.chars().filter(|letter| !letter.is_control()).take(SEEN_LETTERS).collect()
+    text.chars()
+        .filter(|letter| !letter.is_control())
+        .take(SEEN_LETTERS)
+        .collect()
 }

@@ -68,6 +68,9 @@ impl ClientId {
         let well_formed = (1..=CLIENT_ID_BYTES_MAX).contains(&id.len())
             && id.bytes().all(allowed)
             && id.bytes().any(|byte| byte.is_ascii_alphanumeric());
-        well_formed.then(|| Self { kind, id: id.to_ascii_uppercase() })
+        well_formed.then(|| Self {
+            kind,
+            id: id.to_ascii_uppercase(),
+        })
     }
 }

@@ -27,7 +27,10 @@ fn header_row() -> String {
 fn what_is_no_file_of_trades_is_shown_with_its_first_rows() {
     let text = "name,price\n\u{7}ALPHA,\"1,2\"\n";
     let seen = vec!["name | price".to_owned(), "ALPHA | 1,2".to_owned()];
-    let expected = Err(FileError::NotUnderstood { cause: Cause::NoHeader, seen });
+    let expected = Err(FileError::NotUnderstood {
+        cause: Cause::NoHeader,
+        seen,
+    });
     assert_eq!(read(text), expected);
     assert_eq!(cause(""), Cause::Empty);
     assert_eq!(cause("\n\r\n"), Cause::Empty);
@@ -41,7 +44,10 @@ fn what_is_no_file_of_trades_is_shown_with_its_first_rows() {
 
 #[test]
 fn text_that_is_no_utf_8_text_is_not_understood() {
-    let utf_16: Vec<u8> = tradebook(&[LINE]).encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let utf_16: Vec<u8> = tradebook(&[LINE])
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
     assert_eq!(cause([b"\xff\xfe".as_slice(), &utf_16].concat()), Cause::Utf16);
     assert_eq!(cause(&utf_16), Cause::ZeroBytes);
     assert_eq!(cause(tradebook(&[LINE, "a\0b"])), Cause::ZeroBytes);
@@ -50,7 +56,13 @@ fn text_that_is_no_utf_8_text_is_not_understood() {
 #[test]
 fn lines_and_cells_have_their_limits() {
     let line = |bytes: usize| format!("{}\n", "a".repeat(bytes));
-    assert_eq!(read(tradebook(&[LINE, &line(64 << 10)])).unwrap().refused.len(), 1);
+    assert_eq!(
+        read(tradebook(&[LINE, &line(64 << 10)]))
+            .unwrap()
+            .refused
+            .len(),
+        1
+    );
     assert_eq!(cause(tradebook(&[LINE, &line((64 << 10) + 1)])), Cause::LongLine);
     assert_eq!(cause(tradebook(&[LINE, &"a".repeat(1 << 20)])), Cause::LongLine);
     assert_eq!(read(tradebook(&[&",".repeat(999)])).unwrap().row_count, 0);
@@ -168,8 +180,10 @@ fn a_zip_within_a_zip_is_not_understood_unless_it_is_a_workbook() {
 fn a_zip_has_two_hundred_members_at_most() {
     let names: Vec<String> = (0..201).map(|at| format!("{at}.csv")).collect();
     let text = tradebook(&[LINE]);
-    let members: Vec<(&str, &[u8])> =
-        names.iter().map(|name| (name.as_str(), text.as_bytes())).collect();
+    let members: Vec<(&str, &[u8])> = names
+        .iter()
+        .map(|name| (name.as_str(), text.as_bytes()))
+        .collect();
     assert_eq!(cause(zip(&members)), Cause::TooManyEntries);
     assert_eq!(read(zip(&members[..200])).unwrap().rows.len(), 200);
     // Said of more than there are, so that no record of each is kept to find that out.
@@ -195,7 +209,13 @@ fn damaged_and_encrypted_files_are_told_apart() {
     assert_eq!(read(locked), Err(FileError::Encrypted));
     let compound = |part: &str| {
         let name: Vec<u8> = part.encode_utf16().flat_map(u16::to_le_bytes).collect();
-        [b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".as_slice(), &[0; 70_000], &name, &[0; 9]].concat()
+        [
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".as_slice(),
+            &[0; 70_000],
+            &name,
+            &[0; 9],
+        ]
+        .concat()
     };
     assert_eq!(read(compound("EncryptedPackage")), Err(FileError::Encrypted));
     assert_eq!(cause(compound("Workbook")), Cause::OldWorkbook);
@@ -207,7 +227,9 @@ fn names_that_look_like_paths_are_names() {
     let text = tradebook(&[LINE]);
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
     for name in ["../../etc/passwd", "/abs.csv", "C:\\x.csv"] {
-        writer.start_file(name, SimpleFileOptions::default()).unwrap();
+        writer
+            .start_file(name, SimpleFileOptions::default())
+            .unwrap();
         writer.write_all(text.as_bytes()).unwrap();
     }
     let file = read(writer.finish().unwrap().into_inner()).unwrap();

@@ -71,8 +71,10 @@ pub(super) fn workbook(sheets: &[(&str, &str)], parts: &[(&str, &[u8])]) -> Vec<
         members.retain(|(other, _)| other != name);
         members.push(((*name).into(), bytes.to_vec()));
     }
-    let members: Vec<(&str, &[u8])> =
-        members.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
+    let members: Vec<(&str, &[u8])> = members
+        .iter()
+        .map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+        .collect();
     zip_by(&members, CompressionMethod::Stored)
 }
 

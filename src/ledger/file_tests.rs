@@ -65,7 +65,10 @@ fn short(row: &Row) -> String {
 
 /// The reasons of refused lines.
 fn reasons(file: &ReadFile) -> Vec<(u32, &'static str)> {
-    file.refused.iter().map(|refused| (refused.line, refused.reason.as_str())).collect()
+    file.refused
+        .iter()
+        .map(|refused| (refused.line, refused.reason.as_str()))
+        .collect()
 }
 
 /// The first line with other cells in place of some.
@@ -124,8 +127,14 @@ fn the_shared_tradebook_has_nineteen_rows() {
 fn the_shared_workbook_has_the_rows_of_the_shared_text() {
     let workbook = sample("zerodha-tradebook-console-a9.xlsx");
     let text = sample("zerodha-tradebook-eq.csv");
-    let moved: Vec<Row> =
-        text.rows.into_iter().map(|row| Row { line: row.line + 8, ..row }).collect();
+    let moved: Vec<Row> = text
+        .rows
+        .into_iter()
+        .map(|row| Row {
+            line: row.line + 8,
+            ..row
+        })
+        .collect();
     assert_eq!(workbook.rows, moved);
     assert_eq!(workbook.client_id, ClientId::of(ClientIdKind::UserA, "ZZ0000"));
     assert_eq!(workbook.notes, ["Sheet1: lines up to 5 stand above the header and are no rows"]);
@@ -167,7 +176,11 @@ fn contracts_have_their_segment_and_their_expiry() {
     ];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let file = read(tradebook(&lines)).unwrap();
-    let markets: Vec<_> = file.rows.iter().map(|row| (row.exchange, row.segment)).collect();
+    let markets: Vec<_> = file
+        .rows
+        .iter()
+        .map(|row| (row.exchange, row.segment))
+        .collect();
     assert_eq!(
         markets,
         [
@@ -241,7 +254,10 @@ fn console_row(line: u32, first: u8, trade_id: &str) -> String {
 }
 
 fn title_case() -> Vec<String> {
-    HEADER.split(',').map(|name| name.replace('_', " ")).collect()
+    HEADER
+        .split(',')
+        .map(|name| name.replace('_', " "))
+        .collect()
 }
 
 #[test]
@@ -251,7 +267,13 @@ fn a_table_may_begin_in_column_a_or_b_and_its_header_in_any_early_row() {
     for (column, line) in [(b'A', 1), (b'B', 9), (b'A', 14), (b'B', 15), (b'B', 30)] {
         let rows = text_row(line, column, &names) + &console_row(line + 1, column, "40417733");
         let file = read(workbook(&[("Equity", &rows)], &[])).unwrap();
-        assert_eq!(file.rows, [Row { line: line + 1, ..first() }]);
+        assert_eq!(
+            file.rows,
+            [Row {
+                line: line + 1,
+                ..first()
+            }]
+        );
     }
     let rows = text_row(31, b'A', &names) + &console_row(32, b'A', "40417733");
     assert!(read(workbook(&[("Equity", &rows)], &[])).is_err(), "the header is too far down");
@@ -300,7 +322,13 @@ fn cells_may_be_shared_within_a_workbook() {
                    <si><r><t>M&amp;</t></r><r><t>M</t></r><rPh><t>em</t></rPh></si>\
                    <si><t>BUY</t></si></sst>";
     let file = read(workbook(&[("S", &rows)], &[("xl/sharedStrings.xml", shared)])).unwrap();
-    assert_eq!(file.rows, [Row { symbol: "M&M".into(), ..first() }]);
+    assert_eq!(
+        file.rows,
+        [Row {
+            symbol: "M&M".into(),
+            ..first()
+        }]
+    );
     let beyond = rows.replace("<v>1</v>", "<v>9</v>");
     let file = read(workbook(&[("S", &beyond)], &[("xl/sharedStrings.xml", shared)])).unwrap();
     assert_eq!(reasons(&file), [(2, "cell_holds_an_error")]);
@@ -380,10 +408,16 @@ fn what_is_odd_and_still_possible_is_taken() {
         assert_eq!(file.refused, [], "{changes:?}");
         file.rows.into_iter().next().unwrap()
     };
-    let fraction = Row { quantity: number("0.123456789"), ..first() };
+    let fraction = Row {
+        quantity: number("0.123456789"),
+        ..first()
+    };
     assert_eq!(taken(&[(8, "0.123456789")]), fraction);
     assert_eq!(taken(&[(8, "12.0000000000")]), first());
-    let most = Row { quantity: 1_000_000_000_000_i64.into(), ..first() };
+    let most = Row {
+        quantity: 1_000_000_000_000_i64.into(),
+        ..first()
+    };
     assert_eq!(taken(&[(8, "1000000000000")]), most);
     assert_eq!(taken(&[(2, "1990-01-01")]).date, Date::constant(1990, 1, 1));
     assert_eq!(taken(&[(2, "2026-08-20")]).date, TODAY);
@@ -435,8 +469,10 @@ fn a_zip_of_tradebooks_is_read_as_one() {
     let file = read(zip(&members)).unwrap();
     let lines: Vec<u32> = file.rows.iter().map(|row| row.line).collect();
     assert_eq!(lines, [2, 4, 5]);
-    let notes =
-        ["photo.png was not read: it has no header that is known", "b.csv: its line 1 is line 3"];
+    let notes = [
+        "photo.png was not read: it has no header that is known",
+        "b.csv: its line 1 is line 3",
+    ];
     assert_eq!(file.notes, notes);
 }
 
@@ -471,13 +507,31 @@ fn first_transaction() -> Row {
 fn proposals_of_transactions() -> [Proposal; 3] {
     let isin = Isin::parse("INE0EXA01011").unwrap();
     let action = |ex_date: Date, change: Change| {
-        Correction::Action(Action { account: None, isin, ex_date, change })
+        Correction::Action(Action {
+            account: None,
+            isin,
+            ex_date,
+            change,
+        })
     };
-    let ratio = Ratio { numerator: 1, denominator: 1 };
-    let bonus = Change::Bonus { ratio, allotment_date: None, record_date: None };
+    let ratio = Ratio {
+        numerator: 1,
+        denominator: 1,
+    };
+    let bonus = Change::Bonus {
+        ratio,
+        allotment_date: None,
+        record_date: None,
+    };
     // Twenty were held, of which a hundred became.
-    let ratio = Ratio { numerator: 5, denominator: 1 };
-    let split = Change::Split { ratio, new_isin: None };
+    let ratio = Ratio {
+        numerator: 5,
+        denominator: 1,
+    };
+    let split = Change::Split {
+        ratio,
+        new_isin: None,
+    };
     let lot = Correction::OpeningLot(OpeningLot {
         account: account(),
         isin: Isin::parse("INE0EXN01010").unwrap(),
@@ -488,9 +542,18 @@ fn proposals_of_transactions() -> [Proposal; 3] {
         how: Some(How::OffMarket),
     });
     [
-        Proposal { line: 3, correction: action(Date::constant(2019, 9, 2), bonus) },
-        Proposal { line: 4, correction: action(Date::constant(2020, 10, 5), split) },
-        Proposal { line: 6, correction: lot },
+        Proposal {
+            line: 3,
+            correction: action(Date::constant(2019, 9, 2), bonus),
+        },
+        Proposal {
+            line: 4,
+            correction: action(Date::constant(2020, 10, 5), split),
+        },
+        Proposal {
+            line: 6,
+            correction: lot,
+        },
     ]
 }
 
@@ -574,14 +637,27 @@ fn a_tradebook_with_charges_is_checked_against_their_sum() {
         (10, "1234.5"),
         charges("42.26", 12, 2, "0.37"),
     );
-    assert_eq!(file.rows, [gold, fund, Row { mark: Some(Mark::MarginFunded), ..mtf }]);
+    assert_eq!(
+        file.rows,
+        [
+            gold,
+            fund,
+            Row {
+                mark: Some(Mark::MarginFunded),
+                ..mtf
+            }
+        ]
+    );
     assert_eq!(file.client_id, ClientId::of(ClientIdKind::Demat, "IN300000-00000001"));
     assert_eq!((file.row_count, file.proposals.len(), file.refused.len()), (3, 0, 0));
 
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ledger/files");
     let text = std::fs::read_to_string(format!("{folder}/icici-tradebook.csv")).unwrap();
-    let wrong =
-        read(text.replace("\"5.64\"", "\"5.65\"").replace("28-Jul-26", "03-Sep-2021")).unwrap();
+    let wrong = read(
+        text.replace("\"5.64\"", "\"5.65\"")
+            .replace("28-Jul-26", "03-Sep-2021"),
+    )
+    .unwrap();
     let row = &wrong.rows[0];
     assert_eq!((row.mark, *row.charges), (Some(Mark::ChargesUnclear), Charges::default()));
     assert_eq!(row.date, Date::constant(2021, 9, 3));
@@ -593,15 +669,27 @@ fn a_fund_without_tax_is_a_row_and_proposes_its_class_once() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ledger/files");
     let text = std::fs::read_to_string(format!("{folder}/icici-tradebook.csv")).unwrap();
     let mut with_isin = String::new();
-    for (line, isin) in text.lines().zip(["ISIN", "INF0EXA01G18", "INF0EXB01G19", "INE0EXM01012"]) {
+    for (line, isin) in text
+        .lines()
+        .zip(["ISIN", "INF0EXA01G18", "INF0EXB01G19", "INE0EXM01012"])
+    {
         with_isin.push_str(&format!("{line},{isin}\n"));
     }
     let again = with_isin.lines().nth(2).unwrap().to_owned();
     let file = read(format!("{with_isin}{again}\n")).unwrap();
     assert_eq!(file.rows.len(), 4);
     let isin = Isin::parse("INF0EXB01G19").unwrap();
-    let correction = Correction::Class { isin, class: ClassWord::Other };
-    assert_eq!(file.proposals, [Proposal { line: 3, correction }]);
+    let correction = Correction::Class {
+        isin,
+        class: ClassWord::Other,
+    };
+    assert_eq!(
+        file.proposals,
+        [Proposal {
+            line: 3,
+            correction
+        }]
+    );
     assert_eq!(file.row_count, 5, "the lists together");
 }
 
@@ -616,7 +704,10 @@ fn exits(file: &ReadFile) -> Vec<String> {
         let days = format!("{} {}", day(line.acquired_on), day(line.sold));
         let values = format!("{} {} {}", amount(line.cost), line.proceeds, line.gain);
         let fmv = amount(line.fmv);
-        format!("{} {section} {} {days} {} {values} {fmv}", line.line, line.symbol, line.quantity)
+        format!(
+            "{} {section} {} {days} {} {values} {fmv}",
+            line.line, line.symbol, line.quantity
+        )
     };
     file.report.iter().map(line).collect()
 }
@@ -639,7 +730,12 @@ fn the_shared_report_has_the_lines_of_all_its_sections() {
     assert_eq!(file.report[3].isin, isin("INE0EXO01018"));
     assert_eq!(file.report[3].taxable, Some(Decimal::ZERO));
     let nothing = Some(Decimal::ZERO);
-    let charges = Charges { brokerage: nothing, stt: nothing, stamp_duty: nothing, other: nothing };
+    let charges = Charges {
+        brokerage: nothing,
+        stt: nothing,
+        stamp_duty: nothing,
+        other: nothing,
+    };
     assert_eq!(file.report[0].charges, charges);
     assert_eq!((file.row_count, file.rows.len(), file.refused.len()), (6, 0, 0));
 }
@@ -671,9 +767,15 @@ fn the_sections_of_a_sheet_stand_below_their_titles() {
         text_row(6, b'B', &["Charges", "1"]),
     ]
     .concat();
-    let sheets = [("Equity", summary.as_str()), ("Tradewise Exits from 2024-04-01", &rows)];
+    let sheets = [
+        ("Equity", summary.as_str()),
+        ("Tradewise Exits from 2024-04-01", &rows),
+    ];
     let file = read(workbook(&sheets, &[])).unwrap();
-    assert_eq!(exits(&file), ["9 long ALPHA 2023-05-11 2024-06-13 9 20802.6 25894.35 5091.75 -"]);
+    assert_eq!(
+        exits(&file),
+        ["9 long ALPHA 2023-05-11 2024-06-13 9 20802.6 25894.35 5091.75 -"]
+    );
     assert_eq!(reasons(&file), [(41, "section_unknown")]);
     assert_eq!(
         file.notes,
@@ -705,7 +807,11 @@ fn a_workbook_beside_the_sections_adds_none_twice() {
         ("x/Exits-Equity - Long Term.csv", member.as_bytes()),
     ]))
     .unwrap();
-    let sections: Vec<_> = file.report.iter().map(|line| (line.line, line.section)).collect();
+    let sections: Vec<_> = file
+        .report
+        .iter()
+        .map(|line| (line.line, line.section))
+        .collect();
     assert_eq!(sections, [(2, ReportSection::Long), (8, ReportSection::Short)]);
     assert_eq!(
         file.notes,
@@ -723,7 +829,9 @@ fn dividends_are_income_and_nothing_else() {
     let text = "Symbol,ISIN,Ex-Date,Quantity,Dividend Per Share,Net Dividend Amount\n\
                 ALPHA,INE0EXA01011,2024-06-13,9,2.5,22.5\nBETA,,2024-06-14,9,,x\n";
     let file = read(text).unwrap();
-    let [income] = file.income.as_slice() else { panic!("{:?}", file.income) };
+    let [income] = file.income.as_slice() else {
+        panic!("{:?}", file.income)
+    };
     assert_eq!(
         (income.line, income.symbol.as_str(), income.isin),
         (2, "ALPHA", isin("INE0EXA01011"))

@@ -17,7 +17,11 @@ impl FinancialYear {
     }
 
     pub(crate) fn of(date: Date) -> Self {
-        Self(if date.month() >= 4 { date.year() } else { date.year() - 1 })
+        Self(if date.month() >= 4 {
+            date.year()
+        } else {
+            date.year() - 1
+        })
     }
 
     pub(crate) fn first(self) -> Date {

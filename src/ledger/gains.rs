@@ -222,10 +222,14 @@ pub(crate) fn sales(
 
 /// Everyone to whom an account belongs.
 fn persons(sources: Sources<'_>) -> Vec<String> {
-    let of_positions =
-        sources.ledger.positions.iter().map(|of| person(sources.persons, &of.account));
-    let all: BTreeSet<&str> =
-        of_positions.chain(sources.persons.values().map(String::as_str)).collect();
+    let of_positions = sources
+        .ledger
+        .positions
+        .iter()
+        .map(|of| person(sources.persons, &of.account));
+    let all: BTreeSet<&str> = of_positions
+        .chain(sources.persons.values().map(String::as_str))
+        .collect();
     all.into_iter().map(str::to_owned).collect()
 }
 
@@ -234,10 +238,18 @@ fn years(sources: Sources<'_>, of_person: &str) -> Vec<FinancialYear> {
     let of = |account: &AccountName| person(sources.persons, account) == of_person;
     let ledger = sources.ledger;
     let traded = sources.trades.all.iter().filter(|trade| of(&trade.account));
-    let sold =
-        ledger.sales.iter().filter(|sale| of(&ledger.positions[sale.position as usize].account));
-    let dates = traded.map(|trade| trade.date).chain(sold.map(|sale| sale.sold));
-    dates.map(FinancialYear::of).collect::<BTreeSet<_>>().into_iter().collect()
+    let sold = ledger
+        .sales
+        .iter()
+        .filter(|sale| of(&ledger.positions[sale.position as usize].account));
+    let dates = traded
+        .map(|trade| trade.date)
+        .chain(sold.map(|sale| sale.sold));
+    dates
+        .map(FinancialYear::of)
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect()
 }
 
 /// The rules that the parts of sales are under.
@@ -252,9 +264,12 @@ fn used(sales: &[SaleGain]) -> Vec<&'static Rule> {
         for part in &sale.parts {
             let ids: &[RuleId] = match part.class {
                 GainClass::Short => &[RuleId::ShortRate, RuleId::Term, RuleId::Fifo],
-                GainClass::Long => {
-                    &[RuleId::LongRate, RuleId::Exemption, RuleId::Term, RuleId::Fifo]
-                }
+                GainClass::Long => &[
+                    RuleId::LongRate,
+                    RuleId::Exemption,
+                    RuleId::Term,
+                    RuleId::Fifo,
+                ],
                 GainClass::Intraday => &[RuleId::Speculation],
                 GainClass::Buyback => &[RuleId::Buyback, RuleId::Term, RuleId::Fifo],
                 GainClass::Fno => &[],
@@ -308,7 +323,10 @@ impl<'a> Computing<'a> {
             .filter(|sale| of(&ledger.positions[sale.position as usize].account))
             .map(|sale| self.sale(sale))
             .collect();
-        let expired = ledger.contracts.iter().filter_map(|open| self.expired(open));
+        let expired = ledger
+            .contracts
+            .iter()
+            .filter_map(|open| self.expired(open));
         sales.extend(expired.filter(|sale| fy.contains(sale.sold) && of(&sale.account)));
         sales.sort_by_key(|sale| sale.sold);
         sales
@@ -321,8 +339,11 @@ impl<'a> Computing<'a> {
             .isin()
             .map(|isin| self.sources.ledger.securities.isins(isin))
             .unwrap_or_default();
-        let parts: Vec<PartGain> =
-            sale.parts.iter().map(|part| self.part(sale, part, &isins, &of_sale)).collect();
+        let parts: Vec<PartGain> = sale
+            .parts
+            .iter()
+            .map(|part| self.part(sale, part, &isins, &of_sale))
+            .collect();
         let all = |what: &dyn Fn(&PartGain) -> Option<Amount>| {
             let known: Option<Vec<Amount>> = parts.iter().map(what).collect();
             let known = known.filter(|_| sale.uncovered.is_zero())?;
@@ -354,7 +375,10 @@ impl<'a> Computing<'a> {
             reasons.extend(self.reasons_of_contract(sale.position));
             return reasons;
         }
-        if sources.proof.is_not_yet_synced(&position.account, sale.sold) {
+        if sources
+            .proof
+            .is_not_yet_synced(&position.account, sale.sold)
+        {
             reasons.push(Reason::NotYetSynced);
         }
         reasons.extend(position.isin().and_then(|isin| self.classes.cut(isin)));
@@ -401,7 +425,9 @@ impl<'a> Computing<'a> {
             Some(BuybackRule::DeemedDividend) => Amount::ZERO,
             _ => part.proceeds.minus(&charges),
         };
-        let gain = considered.as_ref().map(|considered| proceeds.minus(&considered.cost));
+        let gain = considered
+            .as_ref()
+            .map(|considered| proceeds.minus(&considered.cost));
         reasons.dedup();
         PartGain {
             acquired_on: lot.acquired_on,
@@ -412,7 +438,9 @@ impl<'a> Computing<'a> {
             charges: part.charges.clone(),
             cost: Some(lot.cost.clone()),
             purchase_charges: lot.charges.clone(),
-            fmv: considered.as_ref().and_then(|considered| considered.fmv.clone()),
+            fmv: considered
+                .as_ref()
+                .and_then(|considered| considered.fmv.clone()),
             cost_considered: considered.map(|considered| considered.cost),
             gain,
             class,
@@ -439,7 +467,9 @@ impl<'a> Computing<'a> {
             GainClass::Fno => return None,
         };
         let position = self.position(sale.position);
-        let is_share = position.isin().is_none_or(|isin| self.classes.cut(isin).is_none());
+        let is_share = position
+            .isin()
+            .is_none_or(|isin| self.classes.cut(isin).is_none());
         if matches!(class, GainClass::Short | GainClass::Long) && !is_share {
             return None;
         }
@@ -480,7 +510,9 @@ impl<'a> Computing<'a> {
             _ => false,
         };
         let position = self.position(sale.position);
-        let newest = position.isin().filter(|isin| self.classes.cut(*isin).is_none());
+        let newest = position
+            .isin()
+            .filter(|isin| self.classes.cut(*isin).is_none());
         let is_ruled = Rule::on(RuleId::Grandfathering, sale.sold).is_some();
         let is_old = lot.acquired_on <= GRANDFATHERED_UNTIL;
         match newest {
@@ -490,13 +522,18 @@ impl<'a> Computing<'a> {
                 newest,
                 (sale.sold, &part.proceeds),
             ),
-            _ => Ok(Considered { fmv: None, cost: lot.cost.clone() }),
+            _ => Ok(Considered {
+                fmv: None,
+                cost: lot.cost.clone(),
+            }),
         }
     }
 
     /// A contract that has expired and that no row closes.
     fn expired(&self, open: &OpenContract) -> Option<SaleGain> {
-        let expiry = open.expiry.filter(|expiry| Some(*expiry) < self.sources.ledger.until)?;
+        let expiry = open
+            .expiry
+            .filter(|expiry| Some(*expiry) < self.sources.ledger.until)?;
         let position = self.position(open.position);
         let value = |side: Side| (open.side == side).then(|| open.value.clone());
         let charges = open.charges.clone();
@@ -554,11 +591,17 @@ impl<'a> Computing<'a> {
             fy.contains(cash.date)
                 && person(self.sources.persons, &cash.account) == of_person
                 && proof.map_or_else(is_synced, Proof::is_proved)
-                && cash.security.isin().is_none_or(|isin| self.classes.cut(isin).is_none())
+                && cash
+                    .security
+                    .isin()
+                    .is_none_or(|isin| self.classes.cut(isin).is_none())
         });
         let cash = fractions.map(|fraction| Amount::from(fraction.cash));
         let fractions = cash.fold(Amount::ZERO, |sum, cash| sum.plus(&cash));
-        Totals { fractions, ..adding.totals() }
+        Totals {
+            fractions,
+            ..adding.totals()
+        }
     }
 
     fn left_out(&self, sales: &[SaleGain], fy: FinancialYear, of_person: &str) -> Vec<LeftOut> {
@@ -666,8 +709,15 @@ impl Adding {
             periods.push((window(from, to), BTreeMap::new()));
             from = to.tomorrow().unwrap_or(to);
         }
-        let windows = windows(fy).into_iter().map(|window| (window, BTreeMap::new())).collect();
-        Self { windows, periods, ..Self::default() }
+        let windows = windows(fy)
+            .into_iter()
+            .map(|window| (window, BTreeMap::new()))
+            .collect();
+        Self {
+            windows,
+            periods,
+            ..Self::default()
+        }
     }
 
     fn add(&mut self, sale: &SaleGain, part: &PartGain) {
@@ -685,7 +735,8 @@ impl Adding {
             let charges = part.purchase_charges.clone().unwrap_or_default();
             let known = part.proceeds.as_ref().zip(part.cost.as_ref());
             if let Some((proceeds, cost)) = known {
-                self.turnover.add(&proceeds.minus(cost).plus(&charges).abs());
+                self.turnover
+                    .add(&proceeds.minus(cost).plus(&charges).abs());
             }
         }
         if matches!(part.class, GainClass::Short | GainClass::Long) {
@@ -698,11 +749,16 @@ impl Adding {
     }
 
     fn add_buyback(&mut self, part: &PartGain, gain: &Amount) {
-        let term = if part.is_long { GainClass::Long } else { GainClass::Short };
+        let term = if part.is_long {
+            GainClass::Long
+        } else {
+            GainClass::Short
+        };
         match part.buyback {
             Some(BuybackRule::Exempt) => self.exempt.add(gain),
             Some(BuybackRule::DeemedDividend) => {
-                self.dividend.add(&part.proceeds.clone().unwrap_or_default());
+                self.dividend
+                    .add(&part.proceeds.clone().unwrap_or_default());
                 self.buyback.entry(term).or_default().add(gain);
             }
             Some(BuybackRule::CapitalGain) => {

@@ -12,9 +12,16 @@ const X: &str = "INE0EXA01011";
 fn shown(gains: &Gains) -> Vec<String> {
     let of = gains.sales.iter().flat_map(|sale| {
         sale.parts.iter().map(|part| {
-            let figures = [&part.proceeds, &part.cost, &part.cost_considered, &part.gain];
+            let figures = [
+                &part.proceeds,
+                &part.cost,
+                &part.cost_considered,
+                &part.gain,
+            ];
             let figures = figures.map(|amount| known(amount.as_ref())).join(" ");
-            let rate = part.rate_pct.map_or("-".into(), |rate| rate.normalize().to_string());
+            let rate = part
+                .rate_pct
+                .map_or("-".into(), |rate| rate.normalize().to_string());
             let section = part.section.unwrap_or("-");
             let reasons: Vec<&str> = part.reasons.iter().map(|reason| reason.as_str()).collect();
             let quantity = part.quantity.normalize();
@@ -27,7 +34,9 @@ fn shown(gains: &Gains) -> Vec<String> {
 
 fn left_out(gains: &Gains) -> Vec<String> {
     let of = gains.left_out.iter().map(|row| {
-        let quantity = row.quantity.map_or("-".into(), |quantity| quantity.normalize().to_string());
+        let quantity = row
+            .quantity
+            .map_or("-".into(), |quantity| quantity.normalize().to_string());
         let symbol = row.symbol.as_deref().unwrap_or("-");
         format!("{symbol} {} {quantity} {}", row.reason, known(row.proceeds.as_ref()))
     });
@@ -81,7 +90,10 @@ fn the_samples_year_is_divided_by_rate_and_period_and_names_what_is_left_out() {
         .collect();
     assert_eq!(
         windows,
-        ["2024-04-01 2024-07-22 0.00 5091.75 15 10", "2024-07-23 2025-03-31 0.00 5186.70 20 12.5",]
+        [
+            "2024-04-01 2024-07-22 0.00 5091.75 15 10",
+            "2024-07-23 2025-03-31 0.00 5186.70 20 12.5",
+        ]
     );
     let periods: Vec<String> = totals
         .periods
@@ -140,23 +152,40 @@ fn a_sale_without_a_purchase_and_a_fund_stand_in_what_is_left_out() {
     let rules = |gains: &Gains| gains.rules.iter().map(|rule| rule.id).collect::<Vec<_>>();
     assert_eq!(rules(&gains), [RuleId::Term, RuleId::Fifo]);
     let class = r#"{"kind":"class","isin":"INF204KB17I5","class":"equity_fund"}"#;
-    let gains = Story { said: &[class], ..story }.gains("2025-26", "self");
+    let gains = Story {
+        said: &[class],
+        ..story
+    }
+    .gains("2025-26", "self");
     assert_eq!(
         (left_out(&gains), rupees(&gains.totals.gains.long).as_str()),
         (Vec::new(), "1644.30")
     );
-    let of_shares = [RuleId::LongRate, RuleId::Exemption, RuleId::Term, RuleId::Fifo];
+    let of_shares = [
+        RuleId::LongRate,
+        RuleId::Exemption,
+        RuleId::Term,
+        RuleId::Fifo,
+    ];
     assert_eq!(rules(&gains), of_shares);
 }
 
 /// Class, section and rate of what was bought on one day and sold on another.
 fn term(bought: &str, sold: &str, fy: &str) -> (GainClass, Option<&'static str>, String) {
-    let lines =
-        [format!("a {bought} buy 10 X 100 {X} #1"), format!("a {sold} sell 10 X 90 {X} #2")];
+    let lines = [
+        format!("a {bought} buy 10 X 100 {X} #1"),
+        format!("a {sold} sell 10 X 90 {X} #2"),
+    ];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let fmv = |_| Some(decimal("95"));
-    let part = Story { fmv: &fmv, ..story(&lines, &[]) }.part(fy);
-    let rate = part.rate_pct.map_or("-".into(), |rate| rate.normalize().to_string());
+    let part = Story {
+        fmv: &fmv,
+        ..story(&lines, &[])
+    }
+    .part(fy);
+    let rate = part
+        .rate_pct
+        .map_or("-".into(), |rate| rate.normalize().to_string());
     (part.class, part.section, rate)
 }
 
@@ -180,8 +209,10 @@ fn term_rate_and_section_change_on_their_days() {
         ("2026-06-01", "2027-04-01", "2027-28"),
         ("2025-06-01", "2027-04-01", "2027-28"),
     ] {
-        let lines =
-            [format!("a {bought} buy 10 X 100 {X} #1"), format!("a {sold} sell 10 X 90 {X} #2")];
+        let lines = [
+            format!("a {bought} buy 10 X 100 {X} #1"),
+            format!("a {sold} sell 10 X 90 {X} #2"),
+        ];
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         let gains = story(&lines, &[]).gains(fy, "self");
         assert_eq!(left_out(&gains), ["X rule_unknown 10 900.00"], "{sold}");
@@ -197,9 +228,17 @@ fn grandfathered(bought: &str, said: &[&str], list: Option<&str>, price: &str) -
     ];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let fmv = |_| list.map(decimal);
-    let part = Story { fmv: &fmv, ..story(&lines, said) }.part("2024-25");
+    let part = Story {
+        fmv: &fmv,
+        ..story(&lines, said)
+    }
+    .part("2024-25");
     let reasons: Vec<&str> = part.reasons.iter().map(|reason| reason.as_str()).collect();
-    [known(part.cost_considered.as_ref()), known(part.gain.as_ref()), reasons.join(",")]
+    [
+        known(part.cost_considered.as_ref()),
+        known(part.gain.as_ref()),
+        reasons.join(","),
+    ]
 }
 
 #[test]
@@ -247,8 +286,10 @@ fn later_splits_divide_the_value_and_a_merger_carries_none() {
             "numerator":{into},"denominator":1}}"#
         )
     };
-    let sold =
-        ["a 2017-03-01 buy 10 X 50 INE0EXA01011 #1", "a 2024-12-17 sell 50 X 30 INE0EXA01029 #2"];
+    let sold = [
+        "a 2017-03-01 buy 10 X 50 INE0EXA01011 #1",
+        "a 2024-12-17 sell 50 X 30 INE0EXA01029 #2",
+    ];
     let part = story(&sold, &[fmv, &split("2020-01-01", 5)]).part("2024-25");
     // 50 shares at 18 are what 10 were at 90.
     assert_eq!(part.fmv.as_ref().map(rupees), Some("900.00".into()));
@@ -258,10 +299,16 @@ fn later_splits_divide_the_value_and_a_merger_carries_none() {
     assert_eq!(known(part.fmv.as_ref()), "4500.00");
     let merger = r#"{"kind":"merger","isin":"INE0EXA01011","new_isin":"INE0EXB01019",
         "ex_date":"2020-01-01","numerator":1,"denominator":1}"#;
-    let sold =
-        ["a 2017-03-01 buy 10 X 50 INE0EXA01011 #1", "a 2024-12-17 sell 10 Y 30 INE0EXB01019 #2"];
+    let sold = [
+        "a 2017-03-01 buy 10 X 50 INE0EXA01011 #1",
+        "a 2024-12-17 sell 10 Y 30 INE0EXB01019 #2",
+    ];
     let list = |_| Some(decimal("20"));
-    let part = Story { fmv: &list, ..story(&sold, &[fmv, merger]) }.part("2024-25");
+    let part = Story {
+        fmv: &list,
+        ..story(&sold, &[fmv, merger])
+    }
+    .part("2024-25");
     assert_eq!(part.reasons, [Reason::FmvCarried]);
     // Bonus shares of before that day have the price, later ones cost nothing.
     for (ex_date, expected) in [("2018-01-31", "-"), ("2018-02-01", "0.00")] {
@@ -288,7 +335,12 @@ fn taxed(bought: &str, sold: &str, said: &[&str]) -> Vec<Reason> {
     ];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let fmv = |_| Some(decimal("95"));
-    Story { fmv: &fmv, ..story(&lines, said) }.part("2024-25").reasons
+    Story {
+        fmv: &fmv,
+        ..story(&lines, said)
+    }
+    .part("2024-25")
+    .reasons
 }
 
 #[test]
@@ -326,10 +378,16 @@ fn transaction_tax_is_needed_on_sales_and_on_long_purchases() {
     ] {
         assert_eq!(taxed(long, "200", &[&how("2020-03-02", kind)]), expected, "{kind}");
     }
-    for bought in ["2020-03-02 buy 10 X 100 unpaid", "2020-03-02 buy 10 X 100 stt=0"] {
+    for bought in [
+        "2020-03-02 buy 10 X 100 unpaid",
+        "2020-03-02 buy 10 X 100 stt=0",
+    ] {
         assert_eq!(taxed(bought, "200", &[&how("2020-03-02", "ipo")]), none, "{bought}");
     }
-    for (date, expected) in [("2004-09-30", &[][..]), ("2004-10-01", &[Reason::SttOnPurchase])] {
+    for (date, expected) in [
+        ("2004-09-30", &[][..]),
+        ("2004-10-01", &[Reason::SttOnPurchase]),
+    ] {
         let bought = format!("{date} buy 10 X 100 unpaid");
         assert_eq!(taxed(&bought, "200", &[]), expected, "{date}");
     }
@@ -348,7 +406,12 @@ fn buybacks_stand_apart_under_the_rule_of_their_day() {
         let totals = &gains.totals;
         assert!(totals.gains.short.is_zero() && totals.gains.long.is_zero());
         let buyback = &totals.buyback;
-        let all = [&buyback.exempt, &buyback.deemed_dividend, &buyback.short, &buyback.long];
+        let all = [
+            &buyback.exempt,
+            &buyback.deemed_dividend,
+            &buyback.short,
+            &buyback.long,
+        ];
         let part = &gains.sales[0].parts[0];
         assert_eq!(part.class, GainClass::Buyback);
         (all.map(rupees).join(" "), part.section, part.reasons.clone())
@@ -379,7 +442,11 @@ fn charges_of_the_sale_are_deducted_and_the_transaction_tax_is_not() {
     ];
     let gains = story(&lines, &[]).gains("2024-25", "self");
     // 440 - 2.50 - 404; 540 - 606; 495 - 1 - 501.
-    let gained: Vec<String> = gains.sales.iter().map(|sale| known(sale.gain.as_ref())).collect();
+    let gained: Vec<String> = gains
+        .sales
+        .iter()
+        .map(|sale| known(sale.gain.as_ref()))
+        .collect();
     assert_eq!(gained, ["33.50", "-66.00", "-7.00"]);
     assert_eq!(gains.charges, ChargesKnown::Some);
     let totals = &gains.totals;
@@ -398,7 +465,11 @@ fn totals_are_rounded_once() {
         "a 2024-05-07 sell 1 X 100 INE0EXA01011 #4",
     ];
     let gains = story(&lines, &[]).gains("2024-25", "self");
-    let gained: Vec<String> = gains.sales.iter().map(|sale| known(sale.gain.as_ref())).collect();
+    let gained: Vec<String> = gains
+        .sales
+        .iter()
+        .map(|sale| known(sale.gain.as_ref()))
+        .collect();
     assert_eq!(gained, ["-33.33", "-33.33", "-33.33"]);
     assert_eq!(rupees(&gains.totals.gains.short), "-100.00");
 }
@@ -458,18 +529,29 @@ fn conflicts_bonus_stripping_and_unproved_actions_are_left_out_with_their_figure
     let gains = story(&lines, &said).gains("2024-25", "self");
     assert_eq!(
         left_out(&gains),
-        ["X bonus_stripping 10 600.00", "Y conflict - -", "Z action_unproved 5 550.00",]
+        [
+            "X bonus_stripping 10 600.00",
+            "Y conflict - -",
+            "Z action_unproved 5 550.00",
+        ]
     );
     assert_eq!(gains.left_out[0].ignored_loss.as_ref().map(rupees), Some("400.00".into()));
     // The fraction of what is cut is in no total.
     assert_eq!(rupees(&gains.totals.fractions), "12.25");
-    assert!(gains.rules.iter().any(|rule| rule.id == RuleId::BonusStripping));
+    assert!(
+        gains
+            .rules
+            .iter()
+            .any(|rule| rule.id == RuleId::BonusStripping)
+    );
 }
 
 #[test]
 fn a_sale_that_the_sync_may_not_show_waits() {
-    let lines =
-        ["a 2027-06-01 buy 10 X 100 INE0EXA01011 #1", "a 2027-06-30 sell 10 X 60 INE0EXA01011 #2"];
+    let lines = [
+        "a 2027-06-01 buy 10 X 100 INE0EXA01011 #1",
+        "a 2027-06-30 sell 10 X 60 INE0EXA01011 #2",
+    ];
     let part = story(&lines, &[]).part("2027-28");
     assert_eq!(part.reasons, [Reason::NotYetSynced, Reason::RuleUnknown]);
 }

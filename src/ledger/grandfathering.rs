@@ -17,8 +17,9 @@ use crate::ledger::rules::GRANDFATHERED_UNTIL;
 use crate::ledger::securities::Securities;
 
 /// Cost inflation indices from 2001-02 to 2017-18.
-const INDICES: [i64; 17] =
-    [100, 105, 109, 113, 117, 122, 129, 137, 148, 167, 184, 200, 220, 240, 254, 264, 272];
+const INDICES: [i64; 17] = [
+    100, 105, 109, 113, 117, 122, 129, 137, 148, 167, 184, 200, 220, 240, 254, 264, 272,
+];
 const FIRST_INDEX_YEAR: i16 = 2001;
 const LAST_INDEX: i64 = 272;
 
@@ -67,14 +68,21 @@ impl<'a> FairValues<'a> {
         for (_, correction) in corrections {
             match correction {
                 Correction::Fmv { isin, price } => {
-                    values.said.entry(securities.newest(*isin)).or_default().insert(*price);
+                    values
+                        .said
+                        .entry(securities.newest(*isin))
+                        .or_default()
+                        .insert(*price);
                 }
                 Correction::FmvIndexed { isin } => {
                     values.indexed.insert(securities.newest(*isin));
                 }
                 Correction::Action(action) => {
                     if let Change::Split { ratio, .. } = action.change {
-                        let of = values.splits.entry(securities.newest(action.isin)).or_default();
+                        let of = values
+                            .splits
+                            .entry(securities.newest(action.isin))
+                            .or_default();
                         of.push(Split {
                             account: action.account.as_ref(),
                             ex_date: action.ex_date,
@@ -98,7 +106,10 @@ impl<'a> FairValues<'a> {
         (sold, proceeds): (Date, &Amount),
     ) -> Result<Considered, Reason> {
         if lot.acquired_on > GRANDFATHERED_UNTIL {
-            return Ok(Considered { fmv: None, cost: lot.cost.clone() });
+            return Ok(Considered {
+                fmv: None,
+                cost: lot.cost.clone(),
+            });
         }
         if lot.carried {
             return Err(Reason::FmvCarried);
@@ -113,14 +124,20 @@ impl<'a> FairValues<'a> {
             self.since_split(Amount::product(price, lot.quantity), account, newest, sold)
         };
         let lower = fmv.clone().min(proceeds.clone());
-        Ok(Considered { cost: lot.cost.clone().max(lower), fmv: Some(fmv) })
+        Ok(Considered {
+            cost: lot.cost.clone().max(lower),
+            fmv: Some(fmv),
+        })
     }
 
     fn price(&self, newest: Isin, isins: &[Isin]) -> Result<Decimal, Reason> {
         match self.said.get(&newest) {
             Some(said) if said.len() > 1 => Err(Reason::FmvDiffers),
             Some(said) => said.first().copied().ok_or(Reason::FmvMissing),
-            None => isins.iter().find_map(|isin| (self.list)(*isin)).ok_or(Reason::FmvMissing),
+            None => isins
+                .iter()
+                .find_map(|isin| (self.list)(*isin))
+                .ok_or(Reason::FmvMissing),
         }
     }
 
@@ -132,18 +149,24 @@ impl<'a> FairValues<'a> {
         newest: Isin,
         sold: Date,
     ) -> Amount {
-        let Some(splits) = self.splits.get(&newest) else { return value };
+        let Some(splits) = self.splits.get(&newest) else {
+            return value;
+        };
         let mut known = self.since_splits.borrow_mut();
-        let shares = known.entry((newest, account.clone(), sold)).or_insert_with(|| {
-            let since = splits.iter().filter(|split| {
-                split.account.is_none_or(|of| of == account)
-                    && split.ex_date > GRANDFATHERED_UNTIL
-                    && split.ex_date <= sold
+        let shares = known
+            .entry((newest, account.clone(), sold))
+            .or_insert_with(|| {
+                let since = splits.iter().filter(|split| {
+                    split.account.is_none_or(|of| of == account)
+                        && split.ex_date > GRANDFATHERED_UNTIL
+                        && split.ex_date <= sold
+                });
+                since.fold(Amount::from(Decimal::ONE), |shares, split| {
+                    shares
+                        .times(&split.numerator.into())
+                        .over(&split.denominator.into())
+                })
             });
-            since.fold(Amount::from(Decimal::ONE), |shares, split| {
-                shares.times(&split.numerator.into()).over(&split.denominator.into())
-            })
-        });
         value.over(shares)
     }
 }
@@ -153,5 +176,6 @@ fn indexed(cost: &Amount, acquired_on: Date) -> Amount {
     let year = FinancialYear::of(acquired_on).first().year();
     let at = usize::try_from(year - FIRST_INDEX_YEAR).unwrap_or_default();
     let index = INDICES[at.min(INDICES.len() - 1)];
-    cost.times(&Decimal::from(LAST_INDEX).into()).over(&Decimal::from(index).into())
+    cost.times(&Decimal::from(LAST_INDEX).into())
+        .over(&Decimal::from(index).into())
 }

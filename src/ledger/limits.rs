@@ -27,7 +27,11 @@ pub(crate) struct Limits<'a> {
 
 impl<'a> Limits<'a> {
     pub(crate) fn new(out_of_time: &'a dyn Fn() -> bool) -> Self {
-        Self { out_of_time, unpacked: Cell::new(0), rows: Cell::new(0) }
+        Self {
+            out_of_time,
+            unpacked: Cell::new(0),
+            rows: Cell::new(0),
+        }
     }
 
     /// Counts a row of a table.
@@ -37,11 +41,19 @@ impl<'a> Limits<'a> {
         if rows > ROWS_MAX {
             return Err(FileError::TooManyRows);
         }
-        if rows.is_multiple_of(ROWS_A_LOOK) { self.in_time() } else { Ok(()) }
+        if rows.is_multiple_of(ROWS_A_LOOK) {
+            self.in_time()
+        } else {
+            Ok(())
+        }
     }
 
     pub(crate) fn in_time(&self) -> Result<(), FileError> {
-        if (self.out_of_time)() { Err(FileError::TooSlow) } else { Ok(()) }
+        if (self.out_of_time)() {
+            Err(FileError::TooSlow)
+        } else {
+            Ok(())
+        }
     }
 
     fn add_unpacked(&self, bytes: usize) -> Result<(), FileError> {
@@ -62,7 +74,10 @@ pub(crate) struct Packed<R> {
 
 impl<R> Packed<R> {
     pub(crate) fn new(from: R) -> Self {
-        Self { from, taken: Rc::default() }
+        Self {
+            from,
+            taken: Rc::default(),
+        }
     }
 
     /// Bytes read so far, for who unpacks them.
@@ -103,7 +118,13 @@ impl<'a, R: Read> Unpacked<'a, R> {
         taken: Rc<Cell<u64>>,
         taken_before: u64,
     ) -> Self {
-        Self { from, limits, taken, taken_before, unpacked: 0 }
+        Self {
+            from,
+            limits,
+            taken,
+            taken_before,
+            unpacked: 0,
+        }
     }
 }
 

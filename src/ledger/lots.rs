@@ -61,7 +61,9 @@ pub(crate) struct Ledger {
 impl Ledger {
     pub(crate) fn position(&self, account: &AccountName, security: &Security) -> Option<usize> {
         let key = (account, security);
-        self.positions.binary_search_by_key(&key, |of| (&of.account, &of.security)).ok()
+        self.positions
+            .binary_search_by_key(&key, |of| (&of.account, &of.security))
+            .ok()
     }
 }
 
@@ -84,13 +86,21 @@ pub(crate) fn replay_of(
         let of_trade = trades.all.get(next_trade).map(|trade| trade.date);
         let of_event = replay.events.get(next_event).map(|event| event.date);
         let of_allotment = replay.allotments.first_key_value().map(|(date, _)| *date);
-        let day = [of_trade, of_event, of_allotment].into_iter().flatten().min();
-        let Some(day) = day.filter(|day| *day <= until) else { break };
+        let day = [of_trade, of_event, of_allotment]
+            .into_iter()
+            .flatten()
+            .min();
+        let Some(day) = day.filter(|day| *day <= until) else {
+            break;
+        };
         if replay.effort.passed().is_some() {
             break;
         }
         let events_end = next_event
-            + replay.events[next_event..].iter().take_while(|event| event.date == day).count();
+            + replay.events[next_event..]
+                .iter()
+                .take_while(|event| event.date == day)
+                .count();
         replay.day_of_corrections(day, next_event..events_end);
         let mut group = Vec::new();
         while let Some(trade) = trades.all.get(next_trade).filter(|trade| trade.date == day) {
@@ -160,20 +170,37 @@ impl<'a> Replay<'a> {
         let place = |trade: &Trade| places[&(&trade.account, &trade.security)];
         let position_of_trade: Vec<u32> = trades.all.iter().map(place).collect();
         let mut conflicts = BTreeMap::new();
-        for conflict in trades.conflicts.iter().filter(|conflict| conflict.trade.date <= until) {
+        for conflict in trades
+            .conflicts
+            .iter()
+            .filter(|conflict| conflict.trade.date <= until)
+        {
             *conflicts.entry(place(&conflict.trade)).or_default() += 1;
         }
         let mut hows = HashMap::new();
         let mut bonuses: HashMap<Isin, Vec<Bonus>> = HashMap::new();
         for (at, (_, correction)) in corrections.iter().enumerate() {
-            if let Correction::How { account, isin, date, how } = correction {
+            if let Correction::How {
+                account,
+                isin,
+                date,
+                how,
+            } = correction
+            {
                 hows.insert((account, securities.newest(*isin), *date), *how);
             }
             if let Some((isin, bonus)) = Bonus::of(at as u32, correction) {
-                bonuses.entry(securities.newest(isin)).or_default().push(bonus);
+                bonuses
+                    .entry(securities.newest(isin))
+                    .or_default()
+                    .push(bonus);
             }
         }
-        let mut ledger = Ledger { until: Some(until), conflicts, ..Ledger::default() };
+        let mut ledger = Ledger {
+            until: Some(until),
+            conflicts,
+            ..Ledger::default()
+        };
         drop(places);
         let mut places: HashMap<Isin, Vec<u32>> = HashMap::new();
         for (at, position) in positions.iter().enumerate() {
@@ -207,7 +234,9 @@ impl<'a> Replay<'a> {
 
     fn place(&self, account: &AccountName, isin: Isin) -> Option<u32> {
         let security = Security::Known(self.ledger.securities.newest(isin));
-        self.ledger.position(account, &security).map(|place| place as u32)
+        self.ledger
+            .position(account, &security)
+            .map(|place| place as u32)
     }
 
     fn position(&mut self, place: u32) -> &mut Position {
@@ -220,21 +249,34 @@ impl<'a> Replay<'a> {
         let mut transfers = Vec::new();
         let mut due = false;
         for at in events {
-            let Event { correction: index, place, .. } = self.events[at];
+            let Event {
+                correction: index,
+                place,
+                ..
+            } = self.events[at];
             if place > ACTION_PLACE_MAX && !due {
                 self.allot(day);
                 due = true;
             }
             match &corrections[index as usize].1 {
                 Correction::Action(action) => self.act(index, action),
-                Correction::Rights { account, isin, date, quantity, price } => {
+                Correction::Rights {
+                    account,
+                    isin,
+                    date,
+                    quantity,
+                    price,
+                } => {
                     let cost = Amount::product(*quantity, *price);
                     let lot = corrected_lot(*date, *date, How::Rights, *quantity, cost, index);
                     self.enter_bought(account, *isin, lot);
                 }
                 Correction::OpeningLot(opening) => {
                     let isin = self.ledger.securities.newest(opening.isin);
-                    let said = self.hows.get(&(&opening.account, isin, opening.date)).copied();
+                    let said = self
+                        .hows
+                        .get(&(&opening.account, isin, opening.date))
+                        .copied();
                     let how = opening.how.or(said).unwrap_or(How::Market);
                     let cost = Amount::from(opening.cost);
                     let entered = opening.entered.unwrap_or(opening.date);
@@ -242,11 +284,22 @@ impl<'a> Replay<'a> {
                         corrected_lot(opening.date, entered, how, opening.quantity, cost, index);
                     self.enter_bought(&opening.account, opening.isin, lot);
                 }
-                Correction::Transfer { account, to, isin, quantity, .. } => {
+                Correction::Transfer {
+                    account,
+                    to,
+                    isin,
+                    quantity,
+                    ..
+                } => {
                     if let Some(from) = self.place(account, *isin) {
                         let into = to.as_ref().and_then(|to| self.place(to, *isin));
                         let to = to.as_ref();
-                        transfers.push(Transfer { from, to, into, quantity: *quantity });
+                        transfers.push(Transfer {
+                            from,
+                            to,
+                            into,
+                            quantity: *quantity,
+                        });
                     }
                 }
                 _ => {}
@@ -272,7 +325,12 @@ impl<'a> Replay<'a> {
         while !open.is_empty() {
             let is_there = |transfer: &Transfer<'_>| transfer.quantity <= held[&transfer.from];
             let next = open.iter().position(is_there).unwrap_or_default();
-            let Transfer { from, to, into, quantity } = open.remove(next);
+            let Transfer {
+                from,
+                to,
+                into,
+                quantity,
+            } = open.remove(next);
             let there = quantity.min(held[&from]);
             held.entry(from).and_modify(|held| *held -= there);
             if let Some(lots) = moved.remove(&from) {
@@ -284,7 +342,10 @@ impl<'a> Replay<'a> {
             taken.iter().for_each(|lot| self.effort.change(&lot.cost));
             if let Some(into) = into {
                 held.entry(into).and_modify(|held| *held += there);
-                let entered = taken.into_iter().map(|lot| Lot { entered: day, ..lot });
+                let entered = taken.into_iter().map(|lot| Lot {
+                    entered: day,
+                    ..lot
+                });
                 moved.entry(into).or_default().extend(entered);
             }
         }
@@ -294,7 +355,9 @@ impl<'a> Replay<'a> {
     }
 
     fn enter_bought(&mut self, account: &AccountName, isin: Isin, lot: Lot) {
-        let Some(place) = self.place(account, isin) else { return };
+        let Some(place) = self.place(account, isin) else {
+            return;
+        };
         self.ledger.purchases.push(Purchase {
             position: place,
             date: lot.acquired_on,
@@ -312,7 +375,8 @@ impl<'a> Replay<'a> {
                 .then_with(|| price(left).cmp(&price(right)))
                 .then_with(|| left.quantity.cmp(&right.quantity))
         });
-        lots.into_iter().for_each(|lot| self.position(place).enter(lot));
+        lots.into_iter()
+            .for_each(|lot| self.position(place).enter(lot));
     }
 
     /// The lots that enter on this day by actions of before.
@@ -344,7 +408,11 @@ impl<'a> Replay<'a> {
                         self.ledger.unproved.extend([place].into_iter().chain(new));
                     }
                 }
-                Change::Demerger { new_isin, cost_percent, .. } => {
+                Change::Demerger {
+                    new_isin,
+                    cost_percent,
+                    ..
+                } => {
                     let new = self.place(&account, *new_isin).filter(|new| *new != place);
                     if let Some(new) = new {
                         self.carry(index, (place, new), action, Some(*cost_percent));
@@ -360,8 +428,11 @@ impl<'a> Replay<'a> {
             return;
         }
         let position = &mut self.ledger.positions[place as usize];
-        let held: Vec<(Decimal, Amount)> =
-            position.lots.iter().map(|lot| (lot.quantity, lot.cost.clone())).collect();
+        let held: Vec<(Decimal, Amount)> = position
+            .lots
+            .iter()
+            .map(|lot| (lot.quantity, lot.cost.clone()))
+            .collect();
         held.iter().for_each(|(_, cost)| self.effort.change(cost));
         let given = shares::given(&held, ratio);
         for (lot, (quantity, cost)) in position.lots.iter_mut().zip(given.lots) {
@@ -375,7 +446,10 @@ impl<'a> Replay<'a> {
     fn bonus(&mut self, index: u32, place: u32, action: &Action) {
         // What an action of this day gave was not held the day before.
         let lots = self.position(place).lots.iter();
-        let held = lots.filter(|lot| lot.entered < action.ex_date).map(|lot| lot.quantity).sum();
+        let held = lots
+            .filter(|lot| lot.entered < action.ex_date)
+            .map(|lot| lot.quantity)
+            .sum();
         let quantity = shares::whole(held, action.change.ratio());
         if quantity.is_zero() {
             return;
@@ -390,7 +464,10 @@ impl<'a> Replay<'a> {
         if allotted <= today {
             self.position(position).enter(lot);
         } else {
-            self.allotments.entry(allotted).or_default().push(Allotment { position, lot });
+            self.allotments
+                .entry(allotted)
+                .or_default()
+                .push(Allotment { position, lot });
         }
     }
 
@@ -408,8 +485,11 @@ impl<'a> Replay<'a> {
             None => cost.clone(),
         };
         let position = &mut self.ledger.positions[place as usize];
-        let moved: Vec<(Decimal, Amount)> =
-            position.lots.iter().map(|lot| (lot.quantity, share(&lot.cost))).collect();
+        let moved: Vec<(Decimal, Amount)> = position
+            .lots
+            .iter()
+            .map(|lot| (lot.quantity, share(&lot.cost)))
+            .collect();
         moved.iter().for_each(|(_, cost)| self.effort.change(cost));
         if !moved.is_empty() {
             self.ledger.carried.insert((place, new));
@@ -420,7 +500,11 @@ impl<'a> Replay<'a> {
             for (lot, (_, cost)) in position.lots.iter_mut().zip(&moved) {
                 lot.cost = lot.cost.minus(cost);
                 let moved = lot.charges.as_ref().map(share);
-                lot.charges = lot.charges.take().zip(moved).map(|(all, part)| all.minus(&part));
+                lot.charges = lot
+                    .charges
+                    .take()
+                    .zip(moved)
+                    .map(|(all, part)| all.minus(&part));
             }
         } else {
             position.lots.clear();
@@ -428,7 +512,11 @@ impl<'a> Replay<'a> {
         let target = self.position(new);
         target.cost_of_fractions = target.cost_of_fractions.plus(&given.cost_of_fractions);
         let allotted = action.change.allotment_date().unwrap_or(action.ex_date);
-        let how = if cost_percent.is_some() { How::Demerger } else { How::Merger };
+        let how = if cost_percent.is_some() {
+            How::Demerger
+        } else {
+            How::Merger
+        };
         for (lot, (quantity, cost)) in kept.drain(..).zip(given.lots) {
             if quantity.is_zero() {
                 continue;
@@ -451,8 +539,10 @@ impl<'a> Replay<'a> {
     /// The trades of one position on one day.
     fn day_of_trades(&mut self, group: &[(u32, u32)]) {
         let place = group[0].0;
-        let trades: Vec<(u32, &'a Trade)> =
-            group.iter().map(|(_, at)| (*at, &self.trades.all[*at as usize])).collect();
+        let trades: Vec<(u32, &'a Trade)> = group
+            .iter()
+            .map(|(_, at)| (*at, &self.trades.all[*at as usize]))
+            .collect();
         if let Some((_, last)) = trades.last() {
             self.position(place).symbol = Some(last.symbol.clone());
         }
@@ -484,11 +574,23 @@ impl<'a> Replay<'a> {
         let trade = line.trade;
         let isin = trade.security.isin();
         let said = isin.and_then(|isin| self.hows.get(&(&trade.account, isin, trade.date)));
-        let usual = if trade.is_untaxed() { How::OffMarket } else { How::Market };
+        let usual = if trade.is_untaxed() {
+            How::OffMarket
+        } else {
+            How::Market
+        };
         let how = said.copied().unwrap_or(usual);
-        let lot = Lot { how, origin: how, ..line.lot(line.left) };
+        let lot = Lot {
+            how,
+            origin: how,
+            ..line.lot(line.left)
+        };
         let paid = lot.cost.clone();
-        self.ledger.purchases.push(Purchase { position: place, date: trade.date, paid });
+        self.ledger.purchases.push(Purchase {
+            position: place,
+            date: trade.date,
+            paid,
+        });
         self.position(place).enter(lot);
     }
 
@@ -506,7 +608,13 @@ impl<'a> Replay<'a> {
             let kind = PartKind::Delivery;
             let beside_bonus = self.beside_bonus(place, &lot, trade.date);
             self.effort.find(beside_bonus.len());
-            parts.push(Part { kind, lot, proceeds, charges, beside_bonus });
+            parts.push(Part {
+                kind,
+                lot,
+                proceeds,
+                charges,
+                beside_bonus,
+            });
         }
         self.ledger.sales.push(Sale {
             position: place,
@@ -525,7 +633,11 @@ impl<'a> Replay<'a> {
         let security = &self.ledger.positions[place as usize].security;
         let bonuses = security.isin().and_then(|isin| self.bonuses.get(&isin));
         let mut found = Vec::new();
-        for bonus in bonuses.into_iter().flatten().filter(|bonus| bonus.may_strip(lot, sold)) {
+        for bonus in bonuses
+            .into_iter()
+            .flatten()
+            .filter(|bonus| bonus.may_strip(lot, sold))
+        {
             let is_of = |lot: &Lot| lot.bonus == Some(bonus.correction);
             let places = security.isin().and_then(|isin| self.places.get(&isin));
             let all = places.into_iter().flatten();
@@ -538,9 +650,15 @@ impl<'a> Replay<'a> {
                 .flatten()
                 .filter(|allotment| is_of(&allotment.lot))
                 .map(|allotment| &self.ledger.positions[allotment.position as usize]);
-            let accounts: BTreeSet<&AccountName> =
-                holds.chain(awaits).map(|position| &position.account).collect();
-            found.extend(accounts.into_iter().map(|name| (bonus.correction, name.clone())));
+            let accounts: BTreeSet<&AccountName> = holds
+                .chain(awaits)
+                .map(|position| &position.account)
+                .collect();
+            found.extend(
+                accounts
+                    .into_iter()
+                    .map(|name| (bonus.correction, name.clone())),
+            );
         }
         found
     }
@@ -550,10 +668,19 @@ impl<'a> Replay<'a> {
         let corrections = self.corrections;
         for at in events {
             let correction = &corrections[self.events[at].correction as usize].1;
-            let Correction::Buyback { account, isin, quantity, price, .. } = correction else {
+            let Correction::Buyback {
+                account,
+                isin,
+                quantity,
+                price,
+                ..
+            } = correction
+            else {
                 continue;
             };
-            let Some(place) = self.place(account, *isin) else { continue };
+            let Some(place) = self.place(account, *isin) else {
+                continue;
+            };
             let (taken, uncovered) = self.position(place).take(*quantity);
             let part = |lot: Lot| Part {
                 kind: PartKind::Buyback,
@@ -579,7 +706,12 @@ impl<'a> Replay<'a> {
         let until = self.ledger.until.unwrap_or_default();
         for (_, correction) in self.corrections {
             match correction {
-                Correction::FractionCash { account, isin, date, cash } if *date <= until => {
+                Correction::FractionCash {
+                    account,
+                    isin,
+                    date,
+                    cash,
+                } if *date <= until => {
                     self.ledger.fractions.push(FractionCash {
                         account: account.clone(),
                         security: Security::Known(self.ledger.securities.newest(*isin)),
@@ -587,7 +719,12 @@ impl<'a> Replay<'a> {
                         cash: *cash,
                     });
                 }
-                Correction::Unproved { account, isin, date, .. } if *date <= until => {
+                Correction::Unproved {
+                    account,
+                    isin,
+                    date,
+                    ..
+                } if *date <= until => {
                     let places = self.places_of(*isin).into_iter().filter(|place| {
                         let of = &self.ledger.positions[*place as usize].account;
                         account.as_ref().is_none_or(|name| name == of)
@@ -621,7 +758,11 @@ fn events(corrections: &[(String, Correction)]) -> Vec<Event> {
         .enumerate()
         .filter_map(|(at, (_, correction))| {
             let (date, place) = event(correction)?;
-            Some(Event { date, place, correction: at as u32 })
+            Some(Event {
+                date,
+                place,
+                correction: at as u32,
+            })
         })
         .collect();
     events.sort_by(|left, right| {
@@ -666,14 +807,40 @@ fn cmp_corrections(left: &Correction, right: &Correction) -> Ordering {
                 .then_with(|| left.quantity.cmp(&right.quantity))
         }
         (
-            Correction::Rights { quantity: left, price: left_price, .. }
-            | Correction::Buyback { quantity: left, price: left_price, .. },
-            Correction::Rights { quantity: right, price: right_price, .. }
-            | Correction::Buyback { quantity: right, price: right_price, .. },
+            Correction::Rights {
+                quantity: left,
+                price: left_price,
+                ..
+            }
+            | Correction::Buyback {
+                quantity: left,
+                price: left_price,
+                ..
+            },
+            Correction::Rights {
+                quantity: right,
+                price: right_price,
+                ..
+            }
+            | Correction::Buyback {
+                quantity: right,
+                price: right_price,
+                ..
+            },
         ) => (left_price, left).cmp(&(right_price, right)),
         (
-            Correction::Transfer { account: left_from, to: left_to, quantity: left, .. },
-            Correction::Transfer { account: right_from, to: right_to, quantity: right, .. },
+            Correction::Transfer {
+                account: left_from,
+                to: left_to,
+                quantity: left,
+                ..
+            },
+            Correction::Transfer {
+                account: right_from,
+                to: right_to,
+                quantity: right,
+                ..
+            },
         ) => (left_from, left_to, left).cmp(&(right_from, right_to, right)),
         (Correction::Action(left), Correction::Action(right)) => (
             left.isin,
@@ -718,8 +885,10 @@ fn positions(
     for trade in trades.all.iter().chain(conflicting) {
         seen.entry((&trade.account, &trade.security)).or_default();
     }
-    let mut keys: BTreeSet<(AccountName, Security)> =
-        seen.into_keys().map(|(account, security)| (account.clone(), security.clone())).collect();
+    let mut keys: BTreeSet<(AccountName, Security)> = seen
+        .into_keys()
+        .map(|(account, security)| (account.clone(), security.clone()))
+        .collect();
     let known = |isin: Isin| Security::Known(securities.newest(isin));
     for (_, correction) in corrections {
         match correction {
@@ -730,7 +899,9 @@ fn positions(
             Correction::OpeningLot(lot) => {
                 keys.insert((lot.account.clone(), known(lot.isin)));
             }
-            Correction::Transfer { account, to, isin, .. } => {
+            Correction::Transfer {
+                account, to, isin, ..
+            } => {
                 for account in [Some(account), to.as_ref()].into_iter().flatten() {
                     keys.insert((account.clone(), known(*isin)));
                 }
@@ -740,9 +911,16 @@ fn positions(
     }
     let mut becomes: HashMap<Security, Vec<Security>> = HashMap::new();
     for (_, correction) in corrections {
-        let Correction::Action(action) = correction else { continue };
-        let Some(new) = action.change.new_isin() else { continue };
-        becomes.entry(known(action.isin)).or_default().push(known(new));
+        let Correction::Action(action) = correction else {
+            continue;
+        };
+        let Some(new) = action.change.new_isin() else {
+            continue;
+        };
+        becomes
+            .entry(known(action.isin))
+            .or_default()
+            .push(known(new));
     }
     // A merged share may be merged again, so this goes on until nothing is new.
     let mut open: Vec<(AccountName, Security)> = keys.iter().cloned().collect();
@@ -754,7 +932,9 @@ fn positions(
             }
         }
     }
-    keys.into_iter().map(|(account, security)| Position::new(account, security)).collect()
+    keys.into_iter()
+        .map(|(account, security)| Position::new(account, security))
+        .collect()
 }
 
 /// A trade of a day, and what netting has left of it.
@@ -771,7 +951,10 @@ impl Line<'_> {
     /// A lot of some of the shares that were bought.
     fn lot(&self, quantity: Decimal) -> Lot {
         let trade = self.trade;
-        let charges = self.charges.as_ref().map(|all| all.part(quantity, trade.quantity));
+        let charges = self
+            .charges
+            .as_ref()
+            .map(|all| all.part(quantity, trade.quantity));
         let price = Amount::product(trade.price, quantity);
         Lot {
             acquired_on: trade.date,
@@ -779,7 +962,9 @@ impl Line<'_> {
             how: How::Market,
             origin: How::Market,
             quantity,
-            cost: charges.as_ref().map_or_else(|| price.clone(), |charges| price.plus(charges)),
+            cost: charges
+                .as_ref()
+                .map_or_else(|| price.clone(), |charges| price.plus(charges)),
             charges,
             source: LotSource::Trade(self.at),
             carried: false,
@@ -802,7 +987,9 @@ impl<'a> Day<'a> {
             left: trade.quantity,
             parts: Vec::new(),
         };
-        Self { lines: trades.iter().map(line).collect() }
+        Self {
+            lines: trades.iter().map(line).collect(),
+        }
     }
 
     /// Matches what was bought and what was sold on one exchange, the first by time on each side.
@@ -812,7 +999,11 @@ impl<'a> Day<'a> {
                 let trade = line.trade;
                 trade.exchange == exchange && trade.side == side && !trade.auction
             };
-            let places = self.lines.iter().enumerate().filter(|(_, line)| is_of(line));
+            let places = self
+                .lines
+                .iter()
+                .enumerate()
+                .filter(|(_, line)| is_of(line));
             places.map(|(place, _)| place).collect::<Vec<usize>>()
         };
         let buys = side(Side::Buy);
@@ -835,8 +1026,16 @@ impl<'a> Day<'a> {
             sold.parts.push(part);
             sold.left -= quantity;
             self.lines[buy].left -= quantity;
-            let buy = if self.lines[buy].left.is_zero() { buys.next() } else { Some(buy) };
-            let sale = if self.lines[sale].left.is_zero() { sales.next() } else { Some(sale) };
+            let buy = if self.lines[buy].left.is_zero() {
+                buys.next()
+            } else {
+                Some(buy)
+            };
+            let sale = if self.lines[sale].left.is_zero() {
+                sales.next()
+            } else {
+                Some(sale)
+            };
             pair = buy.zip(sale);
         }
     }
@@ -849,7 +1048,8 @@ impl<'a> Day<'a> {
         let seen: BTreeSet<(Side, Exchange)> = left.iter().map(|line| of(line)).collect();
         let meets = |line: &&&Line<'a>| {
             let (side, exchange) = of(line);
-            seen.iter().any(|(other, place)| *other != side && *place != exchange)
+            seen.iter()
+                .any(|(other, place)| *other != side && *place != exchange)
         };
         left.iter().filter(meets).map(|line| line.at).collect()
     }

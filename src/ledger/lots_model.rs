@@ -117,7 +117,15 @@ fn written(steps: &[(u32, Step)]) -> (Vec<String>, Vec<String>) {
     let mut said = Vec::new();
     for (at, (day, step)) in steps.iter().enumerate() {
         match step {
-            Step::Trade { account, isin, bse, buys, quantity, price, charge } => {
+            Step::Trade {
+                account,
+                isin,
+                bse,
+                buys,
+                quantity,
+                price,
+                charge,
+            } => {
                 let date = on(*day);
                 let side = if *buys { "buy" } else { "sell" };
                 let exchange = if *bse { "BSE" } else { "NSE" };
@@ -145,7 +153,13 @@ fn written_arrival(date: Date, step: &Step) -> String {
         format!(r#""account":"{}","isin":"{}""#, ACCOUNTS[*account], ISINS[*isin])
     };
     match step {
-        Step::Opening { account, isin, age, quantity, cost } => {
+        Step::Opening {
+            account,
+            isin,
+            age,
+            quantity,
+            cost,
+        } => {
             let bought = date.saturating_sub(jiff::Span::new().days(*age));
             let place = of(account, isin);
             format!(
@@ -153,16 +167,29 @@ fn written_arrival(date: Date, step: &Step) -> String {
                 "quantity":{quantity},"cost":{cost}}}"#
             )
         }
-        Step::Rights { account, isin, quantity, price } => format!(
+        Step::Rights {
+            account,
+            isin,
+            quantity,
+            price,
+        } => format!(
             r#"{{"kind":"rights",{},{dated}:{quantity},"price":{price}}}"#,
             of(account, isin)
         ),
-        Step::Transfer { account, isin, quantity } => format!(
+        Step::Transfer {
+            account,
+            isin,
+            quantity,
+        } => format!(
             r#"{{"kind":"transfer",{},"to":"{}",{dated}:{quantity}}}"#,
             of(account, isin),
             ACCOUNTS[1 - account]
         ),
-        Step::Buyback { account, isin, quantity } => {
+        Step::Buyback {
+            account,
+            isin,
+            quantity,
+        } => {
             format!(r#"{{"kind":"buyback",{},{dated}:{quantity},"price":77}}"#, of(account, isin))
         }
         other => panic!("{other:?}"),
@@ -181,7 +208,12 @@ fn written_action(day: u32, step: &Step) -> String {
             "denominator":1}}"#,
             ISINS[*isin]
         ),
-        Step::Bonus { isin, numerator, denominator, later } => format!(
+        Step::Bonus {
+            isin,
+            numerator,
+            denominator,
+            later,
+        } => format!(
             r#"{{"kind":"bonus","isin":"{}","ex_date":"{date}","numerator":{numerator},
             "denominator":{denominator},"allotment_date":"{}"}}"#,
             ISINS[*isin],
@@ -228,8 +260,11 @@ impl Units {
     fn of(steps: &[(u32, Step)]) -> Self {
         let mut units = Self::default();
         for day in 0..40 {
-            let today: Vec<&Step> =
-                steps.iter().filter(|(of, _)| *of == day).map(|(_, step)| step).collect();
+            let today: Vec<&Step> = steps
+                .iter()
+                .filter(|(of, _)| *of == day)
+                .map(|(_, step)| step)
+                .collect();
             units.actions(day, &today);
             units.arrivals(day, &today);
             for (account, isin) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
@@ -237,7 +272,11 @@ impl Units {
             }
             for (account, isin) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
                 for step in &today {
-                    if let Step::Buyback { account: of, isin: at, quantity } = step
+                    if let Step::Buyback {
+                        account: of,
+                        isin: at,
+                        quantity,
+                    } = step
                         && (*of, *at) == (account, isin)
                     {
                         units.sell(day, (account, isin), *quantity, "buyback");
@@ -281,13 +320,22 @@ impl Units {
                 for unit in old {
                     if merges {
                         let cost = unit.cost / fraction(value);
-                        let new = Unit { acquired: unit.acquired, cost };
+                        let new = Unit {
+                            acquired: unit.acquired,
+                            cost,
+                        };
                         self.all(account, 2).extend(vec![new; value as usize]);
                     } else {
                         let moved = &unit.cost * fraction(value) / fraction(100);
-                        let rest = Unit { acquired: unit.acquired, cost: &unit.cost - &moved };
+                        let rest = Unit {
+                            acquired: unit.acquired,
+                            cost: &unit.cost - &moved,
+                        };
                         self.all(account, isin).push(rest);
-                        let new = Unit { acquired: unit.acquired, cost: moved };
+                        let new = Unit {
+                            acquired: unit.acquired,
+                            cost: moved,
+                        };
                         self.all(account, 2).push(new);
                     }
                 }
@@ -300,7 +348,13 @@ impl Units {
         // Of one day the bonus with the smaller ratio comes first.
         let mut bonuses: Vec<(usize, u32, u32, u32)> = Vec::new();
         for step in today {
-            if let Step::Bonus { isin, numerator, denominator, later } = step {
+            if let Step::Bonus {
+                isin,
+                numerator,
+                denominator,
+                later,
+            } = step
+            {
                 bonuses.push((*isin, *numerator, *denominator, day + u32::from(*later) * 3));
             }
         }
@@ -326,11 +380,16 @@ impl Units {
 
     fn splits(&mut self, account: usize, isin: usize, today: &[&Step]) {
         for step in today {
-            let Step::Split { isin: of, into } = step else { continue };
+            let Step::Split { isin: of, into } = step else {
+                continue;
+            };
             if *of == isin {
                 let old = std::mem::take(self.all(account, isin));
                 for unit in old {
-                    let piece = Unit { acquired: unit.acquired, cost: unit.cost / fraction(*into) };
+                    let piece = Unit {
+                        acquired: unit.acquired,
+                        cost: unit.cost / fraction(*into),
+                    };
                     self.all(account, isin).extend(vec![piece; *into as usize]);
                 }
             }
@@ -338,7 +397,10 @@ impl Units {
     }
 
     fn give(&mut self, day: u32, (account, isin, count): (usize, usize, u32)) {
-        let free = Unit { acquired: on(day), cost: Fraction::zero() };
+        let free = Unit {
+            acquired: on(day),
+            cost: Fraction::zero(),
+        };
         self.all(account, isin).extend(vec![free; count as usize]);
     }
 
@@ -348,15 +410,30 @@ impl Units {
         let mut transfers: Vec<(usize, u32, usize)> = Vec::new();
         for step in today {
             match step {
-                Step::Rights { account, isin, quantity, price } => {
+                Step::Rights {
+                    account,
+                    isin,
+                    quantity,
+                    price,
+                } => {
                     rights.push((*price, *quantity, *account, *isin));
                 }
-                Step::Opening { account, isin, age, quantity, cost } => {
+                Step::Opening {
+                    account,
+                    isin,
+                    age,
+                    quantity,
+                    cost,
+                } => {
                     let bought = on(day).saturating_sub(jiff::Span::new().days(*age));
                     let each = fraction(*cost) / fraction(*quantity);
                     opening.push((bought, each, *quantity, *account, *isin));
                 }
-                Step::Transfer { account, isin, quantity } => {
+                Step::Transfer {
+                    account,
+                    isin,
+                    quantity,
+                } => {
                     transfers.push((*account, *quantity, *isin));
                 }
                 _ => {}
@@ -364,13 +441,18 @@ impl Units {
         }
         rights.sort_unstable();
         for (price, quantity, account, isin) in rights {
-            let unit = Unit { acquired: on(day), cost: fraction(price) };
-            self.all(account, isin).extend(vec![unit; quantity as usize]);
+            let unit = Unit {
+                acquired: on(day),
+                cost: fraction(price),
+            };
+            self.all(account, isin)
+                .extend(vec![unit; quantity as usize]);
         }
         opening.sort();
         for (acquired, cost, quantity, account, isin) in opening {
             let unit = Unit { acquired, cost };
-            self.all(account, isin).extend(vec![unit; quantity as usize]);
+            self.all(account, isin)
+                .extend(vec![unit; quantity as usize]);
         }
         transfers.sort_unstable();
         // What moves out of an account leaves after what has moved into it.
@@ -410,15 +492,29 @@ impl Units {
         // All purchases of the day in the order of time, less what its exchange sold as well.
         let mut sold_on = [0_u32; 2];
         for step in today {
-            if let Step::Trade { account: of, isin: at, bse, buys: false, quantity, .. } = step
+            if let Step::Trade {
+                account: of,
+                isin: at,
+                bse,
+                buys: false,
+                quantity,
+                ..
+            } = step
                 && (*of, *at) == (account, isin)
             {
                 sold_on[usize::from(*bse)] += quantity;
             }
         }
         for step in today {
-            let Step::Trade { account: of, isin: at, bse, buys: true, quantity, price, charge } =
-                step
+            let Step::Trade {
+                account: of,
+                isin: at,
+                bse,
+                buys: true,
+                quantity,
+                price,
+                charge,
+            } = step
             else {
                 continue;
             };
@@ -427,7 +523,10 @@ impl Units {
             }
             for _ in 0..*quantity {
                 let cost = fraction(*price) + fraction(*charge) / fraction(*quantity);
-                let unit = Unit { acquired: on(day), cost };
+                let unit = Unit {
+                    acquired: on(day),
+                    cost,
+                };
                 if sold_on[usize::from(*bse)] > 0 {
                     sold_on[usize::from(*bse)] -= 1;
                     self.record(day, (account, isin), "intraday", &unit);
@@ -463,7 +562,9 @@ impl Units {
 
 fn paise(cost: &Fraction) -> Decimal {
     let doubled = cost * Fraction::from_integer(200.into()) + Fraction::from_integer(1.into());
-    let paise = (doubled / Fraction::from_integer(2.into())).floor().to_integer();
+    let paise = (doubled / Fraction::from_integer(2.into()))
+        .floor()
+        .to_integer();
     Decimal::from_i128_with_scale(paise.to_i128().unwrap(), 2)
 }
 

@@ -15,7 +15,9 @@ pub(super) fn ledger_of(trades: &[&str], said: &[&str]) -> Ledger {
 fn lots(ledger: &Ledger) -> Vec<String> {
     let of = ledger.positions.iter().flat_map(|position| {
         position.lots.iter().map(|lot| {
-            let security = position.isin().map_or("?".into(), |isin| isin.as_str().to_owned());
+            let security = position
+                .isin()
+                .map_or("?".into(), |isin| isin.as_str().to_owned());
             let quantity = lot.quantity.normalize();
             let cost = lot.cost.rounded().unwrap();
             let account = position.account.as_str();
@@ -41,7 +43,11 @@ fn parts(ledger: &Ledger) -> Vec<String> {
 }
 
 pub(super) fn uncovered(ledger: &Ledger) -> Decimal {
-    ledger.positions.iter().map(|position| position.uncovered).sum()
+    ledger
+        .positions
+        .iter()
+        .map(|position| position.uncovered)
+        .sum()
 }
 
 #[test]
@@ -147,7 +153,10 @@ fn charges_are_cost_and_the_transaction_tax_is_not() {
 #[test]
 fn lots_without_a_trade_enter_before_the_trades_of_their_day() {
     let ledger = ledger_of(
-        &["a 2022-05-04 buy 5 X 300 INE0EXA01011 #1", "a 2022-05-05 sell 24 X 310 INE0EXA01011 #2"],
+        &[
+            "a 2022-05-04 buy 5 X 300 INE0EXA01011 #1",
+            "a 2022-05-05 sell 24 X 310 INE0EXA01011 #2",
+        ],
         &[
             r#"{"kind":"opening_lot","account":"a","isin":"INE0EXA01011","date":"2021-03-02",
             "entered":"2022-05-04","quantity":10,"cost":9000,"how":"gift"}"#,
@@ -203,8 +212,10 @@ fn a_transfer_takes_the_first_lots_without_a_gain_and_they_enter_there_that_day(
     assert_eq!(ledger.positions[0].left_for.len(), 2);
     let gone = ledger_of(
         &["a 2020-01-06 buy 10 X 100 INE0EXA01011 #1"],
-        &[r#"{"kind":"transfer","account":"a","isin":"INE0EXA01011","date":"2020-01-06",
-            "quantity":1}"#],
+        &[
+            r#"{"kind":"transfer","account":"a","isin":"INE0EXA01011","date":"2020-01-06",
+            "quantity":1}"#,
+        ],
     );
     // What is bought that day has not come yet.
     assert_eq!((uncovered(&gone), gone.positions[0].quantity()), (decimal("1"), decimal("10")));
@@ -298,7 +309,11 @@ fn splits_and_bonuses_go_by_what_was_held_the_day_before() {
     // Before the allotment the bonus is in no lot.
     let corrections = corrections(&said);
     let trades = trades_of(&["a 2024-08-23 buy 3 X 500 INE0EXA01011 #1"], &corrections);
-    for (day, held) in [("2024-08-25", "3"), ("2024-08-26", "15"), ("2024-09-03", "15")] {
+    for (day, held) in [
+        ("2024-08-25", "3"),
+        ("2024-08-26", "15"),
+        ("2024-09-03", "15"),
+    ] {
         let ledger = replay(&trades, &corrections, date(day));
         assert_eq!(ledger.positions[0].quantity(), decimal(held), "{day}");
     }
@@ -339,8 +354,10 @@ fn a_merger_gives_42_for_25_and_carries_cost_and_date() {
             "a 2023-07-03 buy 1 HDFCBANK 1700 INE040A01034 #3",
             "b 2023-07-03 buy 25 HDFC 1700 INE001A01036 #4",
         ],
-        &[r#"{"kind":"merger","account":"a","isin":"INE001A01036","new_isin":"INE040A01034",
-            "ex_date":"2023-07-13","numerator":42,"denominator":25}"#],
+        &[
+            r#"{"kind":"merger","account":"a","isin":"INE001A01036","new_isin":"INE040A01034",
+            "ex_date":"2023-07-13","numerator":42,"denominator":25}"#,
+        ],
     );
     // 16.8 and 33.6 are 16 and 33 whole shares. The action is of one account alone.
     assert_eq!(
@@ -352,7 +369,12 @@ fn a_merger_gives_42_for_25_and_carries_cost_and_date() {
             "b INE001A01036 2023-07-03 2023-07-03 market 25 42500.00",
         ]
     );
-    let merged = &ledger.positions.iter().find(|of| of.lots.len() == 3).unwrap().lots[1];
+    let merged = &ledger
+        .positions
+        .iter()
+        .find(|of| of.lots.len() == 3)
+        .unwrap()
+        .lots[1];
     assert_eq!((merged.carried, merged.origin), (true, How::OffMarket));
 }
 
@@ -409,9 +431,14 @@ fn a_bonus_is_of_what_was_held_the_day_before_whatever_else_the_day_gives() {
     let into = format!(r#""isin":"INE0EXB01019","new_isin":"INE0EXA01011",{on_day}"#);
     let of_bonus = |other: &str| {
         let ledger = ledger_of(&bought, &[&bonus, other]);
-        let lots = ledger.positions.into_iter().flat_map(|position| position.lots);
-        let given: Vec<String> =
-            lots.filter(|lot| lot.how == How::Bonus).map(|lot| lot.quantity.to_string()).collect();
+        let lots = ledger
+            .positions
+            .into_iter()
+            .flat_map(|position| position.lots);
+        let given: Vec<String> = lots
+            .filter(|lot| lot.how == How::Bonus)
+            .map(|lot| lot.quantity.to_string())
+            .collect();
         given.join(" ")
     };
     for (other, given) in [
@@ -419,7 +446,12 @@ fn a_bonus_is_of_what_was_held_the_day_before_whatever_else_the_day_gives() {
         (format!(r#"{{"kind":"demerger",{into},"cost_percent":40}}"#), "10"),
         (bonus.clone(), "10 10"),
         // The shares of the day before, as the day's split has made them.
-        (bonus.replace("bonus", "split").replace(r#""numerator":1"#, r#""numerator":5"#), "50"),
+        (
+            bonus
+                .replace("bonus", "split")
+                .replace(r#""numerator":1"#, r#""numerator":5"#),
+            "50",
+        ),
         (format!(r#"{{"kind":"merger",{}}}"#, into.replace("11-04", "11-01")), "16"),
     ] {
         assert_eq!(of_bonus(&other), given, "{other}");
@@ -429,7 +461,10 @@ fn a_bonus_is_of_what_was_held_the_day_before_whatever_else_the_day_gives() {
 #[test]
 fn a_buyback_takes_the_first_lots_and_how_names_what_was_bought() {
     let ledger = ledger_of(
-        &["a 2021-03-15 buy 10 X 100 INE0EXA01011 #1", "a 2021-03-16 buy 10 X 120 INE0EXA01011 #2"],
+        &[
+            "a 2021-03-15 buy 10 X 100 INE0EXA01011 #1",
+            "a 2021-03-16 buy 10 X 120 INE0EXA01011 #2",
+        ],
         &[
             r#"{"kind":"buyback","account":"a","isin":"INE0EXA01011","date":"2024-11-04",
             "quantity":12,"price":150}"#,

@@ -26,7 +26,10 @@ pub(crate) enum Mend {
     /// To put this correction: JSON, with null for what nobody but the person knows.
     Correction(String),
     /// To import the files of this time.
-    Import { from: Option<Date>, to: Option<Date> },
+    Import {
+        from: Option<Date>,
+        to: Option<Date>,
+    },
 }
 
 /// The longest time without a trade of an account, until its sync.
@@ -40,16 +43,28 @@ pub(crate) struct Gap {
 
 impl Gap {
     pub(crate) fn of(trades: &Trades, account: &AccountName, until: Date) -> Self {
-        let mut longest = Self { from: None, to: Some(until), is_long: false };
+        let mut longest = Self {
+            from: None,
+            to: Some(until),
+            is_long: false,
+        };
         let mut longest_days = 0;
         let mut before: Option<Date> = None;
         let dates = trades.all.iter().filter(|trade| trade.account == *account);
-        for date in dates.map(|trade| trade.date).filter(|date| *date <= until).chain([until]) {
+        for date in dates
+            .map(|trade| trade.date)
+            .filter(|date| *date <= until)
+            .chain([until])
+        {
             let days = before.map_or(0, |before| (date - before).get_days());
             if days > longest_days {
                 longest_days = days;
                 let is_long = days >= GAP_DAYS_MIN;
-                longest = Self { from: before, to: Some(date), is_long };
+                longest = Self {
+                    from: before,
+                    to: Some(date),
+                    is_long,
+                };
             }
             before = Some(date);
         }
@@ -101,19 +116,37 @@ impl Difference<'_> {
     }
 
     pub(crate) fn mends(&self) -> Vec<Mend> {
-        let import = Mend::Import { from: self.gap.from, to: self.gap.to };
-        let Some(isin) = self.isin else { return vec![import] };
+        let import = Mend::Import {
+            from: self.gap.from,
+            to: self.gap.to,
+        };
+        let Some(isin) = self.isin else {
+            return vec![import];
+        };
         let ex_date = self.action_seen.unwrap_or(self.synced_on);
         let more = self.synced - self.ledger;
         let action = if let Some(ratio) = self.bonus() {
-            Some(Change::Bonus { ratio, allotment_date: None, record_date: None })
+            Some(Change::Bonus {
+                ratio,
+                allotment_date: None,
+                record_date: None,
+            })
         } else {
-            self.split().map(|ratio| Change::Split { ratio, new_isin: None })
+            self.split().map(|ratio| Change::Split {
+                ratio,
+                new_isin: None,
+            })
         };
         let correction = match action {
             Some(change) => {
                 let account = Some(self.account.clone());
-                Correction::Action(Action { account, isin, ex_date, change }).to_json()
+                Correction::Action(Action {
+                    account,
+                    isin,
+                    ex_date,
+                    change,
+                })
+                .to_json()
             }
             None if more > Decimal::ZERO => opening_lot(self.account, isin, more),
             None => Correction::Transfer {
@@ -130,7 +163,10 @@ impl Difference<'_> {
 }
 
 fn ratio((numerator, denominator): (u32, u32)) -> Ratio {
-    Ratio { numerator, denominator }
+    Ratio {
+        numerator,
+        denominator,
+    }
 }
 
 /// Only the person knows date and cost.
@@ -157,7 +193,10 @@ pub(crate) fn of_uncovered(
     uncovered: Decimal,
     first_on: Option<Date>,
 ) -> Vec<Mend> {
-    let import = Mend::Import { from: None, to: first_on };
+    let import = Mend::Import {
+        from: None,
+        to: first_on,
+    };
     let lot = isin.map(|isin| Mend::Correction(opening_lot(account, isin, uncovered)));
     [import].into_iter().chain(lot).collect()
 }
@@ -182,8 +221,18 @@ pub(crate) fn new_isin(
         return None;
     }
     let usual = [(1, 1), (2, 1)].into_iter().chain(SPLITS).map(ratio);
-    let ratio = usual.into_iter().find(|ratio| shares::split(held, *ratio) == holds)?;
-    let change = Change::Split { ratio, new_isin: Some(new) };
-    let action = Action { account: Some(account.clone()), isin: old, ex_date, change };
+    let ratio = usual
+        .into_iter()
+        .find(|ratio| shares::split(held, *ratio) == holds)?;
+    let change = Change::Split {
+        ratio,
+        new_isin: Some(new),
+    };
+    let action = Action {
+        account: Some(account.clone()),
+        isin: old,
+        ex_date,
+        change,
+    };
     Some(Mend::Correction(Correction::Action(action).to_json()))
 }

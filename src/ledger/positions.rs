@@ -56,8 +56,11 @@ impl Lot {
         };
         self.quantity -= quantity;
         self.cost = self.cost.minus(&taken.cost);
-        self.charges =
-            self.charges.take().zip(taken.charges.as_ref()).map(|(all, part)| all.minus(part));
+        self.charges = self
+            .charges
+            .take()
+            .zip(taken.charges.as_ref())
+            .map(|(all, part)| all.minus(part));
         taken
     }
 }
@@ -169,7 +172,9 @@ impl Position {
         let mut left = quantity;
         let mut taken = Vec::new();
         while left > Decimal::ZERO {
-            let Some(mut first) = self.lots.pop_front() else { break };
+            let Some(mut first) = self.lots.pop_front() else {
+                break;
+            };
             if first.quantity > left {
                 taken.push(first.split_off(left));
                 self.lots.push_front(first);

@@ -156,7 +156,10 @@ impl Reconciliation {
 
     pub(crate) fn row(&self, account: &AccountName, security: &Security) -> Option<&Proof> {
         let key = (account, security);
-        let at = self.rows.binary_search_by_key(&key, |row| (&row.account, &row.security)).ok()?;
+        let at = self
+            .rows
+            .binary_search_by_key(&key, |row| (&row.account, &row.security))
+            .ok()?;
         Some(&self.rows[at])
     }
 
@@ -197,8 +200,11 @@ pub(crate) fn reconcile(
     calendar: &dyn Settlement,
 ) -> Result<Reconciliation, TooComplex> {
     let ledger = compared.ledger;
-    let mut accounts: BTreeSet<&AccountName> =
-        ledger.positions.iter().map(|position| &position.account).collect();
+    let mut accounts: BTreeSet<&AccountName> = ledger
+        .positions
+        .iter()
+        .map(|position| &position.account)
+        .collect();
     accounts.extend(synced.iter().map(|sync| &sync.account));
     let owner = |account: &AccountName| person(compared.persons, account).to_owned();
     let mut reconciliation = Reconciliation {
@@ -217,7 +223,9 @@ pub(crate) fn reconcile(
         for sale in &ledger.sales {
             let is_of = ledger.positions[sale.position as usize].account == *account;
             if is_of && (sync.precedes(sale.sold) || sync.may_lack(sale.sold, calendar)) {
-                reconciliation.not_yet_synced.insert((account.clone(), sale.sold));
+                reconciliation
+                    .not_yet_synced
+                    .insert((account.clone(), sale.sold));
             }
         }
     }
@@ -233,9 +241,13 @@ pub(crate) fn reconcile(
 fn never_synced(compared: Compared<'_>, account: &AccountName) -> Vec<Proof> {
     let ledger = compared.ledger;
     let facts = Facts::of(ledger);
-    let of = ledger.positions.iter().enumerate().filter(|(place, position)| {
-        position.account == *account && is_share(position) && facts.shown.contains(place)
-    });
+    let of = ledger
+        .positions
+        .iter()
+        .enumerate()
+        .filter(|(place, position)| {
+            position.account == *account && is_share(position) && facts.shown.contains(place)
+        });
     of.map(|(place, position)| {
         let mut proof = proof(compared, place, position);
         proof.reasons.insert(0, Reason::NeverSynced);
@@ -248,7 +260,11 @@ fn never_synced(compared: Compared<'_>, account: &AccountName) -> Vec<Proof> {
 /// What the ledger alone says of a position.
 fn proof(compared: Compared<'_>, place: usize, position: &Position) -> Proof {
     let ledger = compared.ledger;
-    let conflicts = ledger.conflicts.get(&(place as u32)).copied().unwrap_or_default();
+    let conflicts = ledger
+        .conflicts
+        .get(&(place as u32))
+        .copied()
+        .unwrap_or_default();
     let mut reasons = Vec::new();
     if !position.uncovered.is_zero() {
         reasons.push(Reason::Uncovered);
@@ -265,7 +281,10 @@ fn proof(compared: Compared<'_>, place: usize, position: &Position) -> Proof {
     Proof {
         account: position.account.clone(),
         security: position.security.clone(),
-        isins: position.isin().map(|isin| ledger.securities.isins(isin)).unwrap_or_default(),
+        isins: position
+            .isin()
+            .map(|isin| ledger.securities.isins(isin))
+            .unwrap_or_default(),
         symbol: position.symbol.clone(),
         ledger: position.quantity(),
         synced: None,
@@ -323,7 +342,11 @@ impl Facts {
                 shown.insert(place);
             }
         }
-        Self { shown, uncovered_on, first_on }
+        Self {
+            shown,
+            uncovered_on,
+            first_on,
+        }
     }
 }
 
@@ -333,7 +356,9 @@ fn mend_ledger(proof: &mut Proof, place: usize, facts: &Facts) {
     if !proof.uncovered.is_zero() {
         let first_on = facts.uncovered_on.get(&place).copied();
         let isin = proof.security.isin();
-        proof.mends.extend(mends::of_uncovered(&proof.account, isin, proof.uncovered, first_on));
+        proof
+            .mends
+            .extend(mends::of_uncovered(&proof.account, isin, proof.uncovered, first_on));
     }
     if let Security::Unknown(symbol) = &proof.security {
         proof.mends.push(mends::of_symbol(&proof.account, symbol));
@@ -379,8 +404,9 @@ fn account_rows(
         let mut proof = proof(compared, place, position);
         if let Some(settled) = &settled {
             let before = settled.position(&position.account, &position.security);
-            proof.ledger =
-                before.map(|before| settled.positions[before].quantity()).unwrap_or_default();
+            proof.ledger = before
+                .map(|before| settled.positions[before].quantity())
+                .unwrap_or_default();
         }
         proof.pending = pending.get(&(place as u32)).copied().unwrap_or_default();
         compare(&mut proof, sync, &of_sync.unwrap_or_default());
@@ -403,7 +429,9 @@ fn account_rows(
 
 /// Adds what mends a quantity that the broker has and the ledger has not, or the other way.
 fn mend_difference(proof: &mut Proof, sync: &SyncedAccount, action: Option<Date>, gap: Gap) {
-    let Some(synced) = proof.synced.filter(|_| differs(proof)) else { return };
+    let Some(synced) = proof.synced.filter(|_| differs(proof)) else {
+        return;
+    };
     let difference = Difference {
         account: &proof.account,
         isin: proof.security.isin(),
@@ -480,7 +508,8 @@ fn held(ledger: &Ledger, sync: &SyncedAccount) -> BTreeMap<Security, Held> {
         let of = held.entry(security).or_default();
         of.owned += holding.owned;
         of.pledged += holding.pledged;
-        of.symbol.get_or_insert_with(|| holding.symbol.as_str().into());
+        of.symbol
+            .get_or_insert_with(|| holding.symbol.as_str().into());
         of.action_seen = of.action_seen.max(holding.action_seen);
     }
     held
@@ -494,7 +523,12 @@ fn pending(
 ) -> BTreeMap<u32, Pending> {
     let mut pending: BTreeMap<u32, Pending> = BTreeMap::new();
     let earliest = sync.on.saturating_sub(days(SETTLED_AFTER_DAYS * 2));
-    let recent = compared.trades.all.iter().rev().take_while(|trade| trade.date >= earliest);
+    let recent = compared
+        .trades
+        .all
+        .iter()
+        .rev()
+        .take_while(|trade| trade.date >= earliest);
     for trade in recent.filter(|trade| trade.account == sync.account) {
         if sync.may_lack(trade.date, calendar)
             && let Some(place) = compared.ledger.position(&trade.account, &trade.security)
@@ -520,8 +554,15 @@ fn settled(
             || !(sync.precedes(trade.date) || sync.may_lack(trade.date, calendar))
     };
     let earliest = sync.on.saturating_sub(days(SETTLED_AFTER_DAYS * 2));
-    let recent = compared.trades.all.iter().rev().take_while(|trade| trade.date >= earliest);
-    let is_other = recent.into_iter().any(|trade| !counts(trade) || trade.date > sync.on)
+    let recent = compared
+        .trades
+        .all
+        .iter()
+        .rev()
+        .take_while(|trade| trade.date >= earliest);
+    let is_other = recent
+        .into_iter()
+        .any(|trade| !counts(trade) || trade.date > sync.on)
         || compared
             .corrections
             .iter()
@@ -541,7 +582,9 @@ fn compare(proof: &mut Proof, sync: &SyncedAccount, held: &Held) {
     ];
     // Pledged shares are among the owned ones or beside them.
     let readings = [held.owned, held.owned + held.pledged];
-    let agreeing = readings.into_iter().find(|reading| expected.contains(reading));
+    let agreeing = readings
+        .into_iter()
+        .find(|reading| expected.contains(reading));
     proof.synced = Some(agreeing.unwrap_or(held.owned));
     proof.synced_at_ms = Some(sync.at_ms);
     if proof.symbol.is_none() {

@@ -26,14 +26,23 @@ impl Settlement for Weekdays {
 fn sync(name: &str, on: &str, holdings: &[(&str, &str)]) -> SyncedAccount {
     let holding = |(text, owned): &(&str, &str)| SyncedHolding {
         isin: Isin::parse(text),
-        symbol: if Isin::parse(text).is_some() { "X" } else { text }.to_owned(),
+        symbol: if Isin::parse(text).is_some() {
+            "X"
+        } else {
+            text
+        }
+        .to_owned(),
         owned: decimal(owned),
         pledged: Decimal::ZERO,
         action_seen: None,
     };
     SyncedAccount {
         account: account(name),
-        by: if name == "a" { SyncedBy::A } else { SyncedBy::B },
+        by: if name == "a" {
+            SyncedBy::A
+        } else {
+            SyncedBy::B
+        },
         at_ms: 1,
         on: date(on),
         trading_date: date(on),
@@ -46,8 +55,12 @@ fn reconciled(trades: &[&str], said: &[&str], synced: &[SyncedAccount]) -> Recon
     let trades = trades_of(trades, &corrections);
     let ledger = replay(&trades, &corrections, date(TODAY));
     let persons = Persons::new();
-    let compared =
-        Compared { trades: &trades, corrections: &corrections, ledger: &ledger, persons: &persons };
+    let compared = Compared {
+        trades: &trades,
+        corrections: &corrections,
+        ledger: &ledger,
+        persons: &persons,
+    };
     reconcile(compared, synced, &Weekdays).unwrap()
 }
 
@@ -70,7 +83,10 @@ fn equal_quantities_are_proved_and_others_are_not() {
     assert!(proved(&trades, &[], sync("a", on, &[(X, "20"), (X, "5")])));
     assert!(!proved(&trades, &[], sync("a", on, &[])));
     let sold = [trades[0], "a 2024-05-03 sell 25 X 110 INE0EXA01011 #2"];
-    assert!(proved(&sold, &[], sync("a", on, &[])), "a share that is gone is proved by 0 and 0");
+    assert!(
+        proved(&sold, &[], sync("a", on, &[])),
+        "a share that is gone is proved by 0 and 0"
+    );
     // A holding without any trade, and a sync without any.
     let found = reconciled(&[], &[], &[sync("a", on, &[(X, "1")])]);
     assert_eq!(found.rows[0].reasons, [Reason::QuantityDiffers]);
@@ -86,18 +102,30 @@ fn trades_of_the_syncs_day_may_be_shown_or_not() {
         // Of the day after the sync.
         "a 2026-11-27 buy 100 X 100 INE0EXA01011 #4",
     ];
-    for (synced, expected) in
-        [("25", true), ("21", true), ("35", true), ("31", true), ("30", false), ("131", false)]
-    {
+    for (synced, expected) in [
+        ("25", true),
+        ("21", true),
+        ("35", true),
+        ("31", true),
+        ("30", false),
+        ("131", false),
+    ] {
         let sync = sync("a", "2026-11-26", &[(X, synced)]);
         assert_eq!(proved(&trades, &[], sync), expected, "{synced}");
     }
     let found = reconciled(&trades, &[], &[sync("a", "2026-11-26", &[(X, "31")])]);
     let row = &found.rows[0];
-    let pending = Pending { bought: decimal("10"), sold: decimal("4") };
+    let pending = Pending {
+        bought: decimal("10"),
+        sold: decimal("4"),
+    };
     assert_eq!((row.ledger, row.pending), (decimal("25"), pending));
     assert_eq!(row.difference(), Some(decimal("6")));
-    for (sold, expected) in [("2026-11-26", true), ("2026-11-27", false), ("2024-05-02", false)] {
+    for (sold, expected) in [
+        ("2026-11-26", true),
+        ("2026-11-27", false),
+        ("2024-05-02", false),
+    ] {
         // No sale is of the other days.
         assert_eq!(found.is_not_yet_synced(&account("a"), date(sold)), expected, "{sold}");
     }
@@ -122,8 +150,10 @@ fn a_sync_before_the_session_knows_nothing_of_it() {
 #[test]
 fn broker_b_shows_what_was_delivered() {
     // Bought on Thursday, delivered on Friday.
-    let trades =
-        ["b 2024-05-02 buy 25 X 100 INE0EXA01011 #1", "b 2026-11-19 buy 10 X 100 INE0EXA01011 #2"];
+    let trades = [
+        "b 2024-05-02 buy 25 X 100 INE0EXA01011 #1",
+        "b 2026-11-19 buy 10 X 100 INE0EXA01011 #2",
+    ];
     for (on, synced, expected) in [
         ("2026-11-19", "25", true),
         ("2026-11-20", "25", true),
@@ -139,9 +169,15 @@ fn broker_b_shows_what_was_delivered() {
 #[test]
 fn nothing_settles_on_a_settlement_holiday() {
     // Bought on Tuesday 25 August 2026: Wednesday trades and does not settle.
-    let trades =
-        ["b 2024-05-02 buy 25 X 100 INE0EXA01011 #1", "b 2026-08-25 buy 10 X 100 INE0EXA01011 #2"];
-    for (on, expected) in [("2026-08-26", true), ("2026-08-27", true), ("2026-08-28", false)] {
+    let trades = [
+        "b 2024-05-02 buy 25 X 100 INE0EXA01011 #1",
+        "b 2026-08-25 buy 10 X 100 INE0EXA01011 #2",
+    ];
+    for (on, expected) in [
+        ("2026-08-26", true),
+        ("2026-08-27", true),
+        ("2026-08-28", false),
+    ] {
         let sync = sync("b", on, &[(X, "25")]);
         assert_eq!(proved(&trades, &[], sync), expected, "{on}");
     }
@@ -150,9 +186,12 @@ fn nothing_settles_on_a_settlement_holiday() {
 #[test]
 fn pledged_shares_are_inside_or_beside() {
     let trades = ["a 2024-05-02 buy 25 X 100 INE0EXA01011 #1"];
-    for (owned, pledged, expected) in
-        [("25", "10", true), ("15", "10", true), ("20", "10", false), ("0", "25", true)]
-    {
+    for (owned, pledged, expected) in [
+        ("25", "10", true),
+        ("15", "10", true),
+        ("20", "10", false),
+        ("0", "25", true),
+    ] {
         let mut sync = sync("a", "2026-11-26", &[(X, owned)]);
         sync.holdings[0].pledged = decimal(pledged);
         let found = reconciled(&trades, &[], &[sync]);
@@ -182,16 +221,27 @@ fn every_reason_that_a_security_may_have_is_named() {
         &[r#"{"kind":"unproved","isin":"INE0EXA01011","date":"2024-06-03","what":"delisting"}"#],
         &[sync("a", "2026-11-26", &[(X, "20"), ("Y", "5")])],
     );
-    let reasons: Vec<&[Reason]> = found.rows.iter().map(|row| row.reasons.as_slice()).collect();
-    let all =
-        [Reason::QuantityDiffers, Reason::Uncovered, Reason::Conflict, Reason::ActionUnproved];
+    let reasons: Vec<&[Reason]> = found
+        .rows
+        .iter()
+        .map(|row| row.reasons.as_slice())
+        .collect();
+    let all = [
+        Reason::QuantityDiffers,
+        Reason::Uncovered,
+        Reason::Conflict,
+        Reason::ActionUnproved,
+    ];
     assert_eq!(reasons, [&all[..], &[Reason::IsinUnknown][..]]);
     assert_eq!(found.rows[0].cause, Some(Cause::OlderFile));
     assert_eq!(found.rows[1].cause, Some(Cause::Symbol));
     assert_eq!(found.rows[1].symbol.as_deref(), Some("Y"));
     let symbol = r#"{"kind":"symbol","account":"a","symbol":"Y","isin":null}"#;
     assert_eq!(found.rows[1].mends, [Mend::Correction(symbol.into())]);
-    let import = Mend::Import { from: None, to: Some(date("2024-05-03")) };
+    let import = Mend::Import {
+        from: None,
+        to: Some(date("2024-05-03")),
+    };
     assert_eq!(found.rows[0].mends[0], import);
 }
 
@@ -219,7 +269,10 @@ fn corrections_until_the_sync_count_and_later_ones_do_not() {
         r#"{{"kind":"transfer","account":"a","to":"b","isin":"{X}","date":"2026-11-20",
         "quantity":10}}"#
     );
-    let both = [sync("a", "2026-11-26", &[(X, "15")]), sync("b", "2026-11-26", &[(X, "10")])];
+    let both = [
+        sync("a", "2026-11-26", &[(X, "15")]),
+        sync("b", "2026-11-26", &[(X, "10")]),
+    ];
     let found = reconciled(&trades, &[&transfer], &both);
     assert!(found.is_complete(), "{found:?}");
 }
@@ -257,13 +310,19 @@ fn the_cause_of_a_difference_is_told_from_its_size() {
     ] {
         let (found, first) = mended(&trades, &[(X, synced), ("INE0EXZ01013", "31")]);
         assert_eq!(found, cause, "{synced}");
-        let Mend::Correction(json) = first else { panic!("{first:?}") };
+        let Mend::Correction(json) = first else {
+            panic!("{first:?}")
+        };
         assert!(json.ends_with(mend), "{json}");
         if !json.contains("null") {
             let mended = reconciled(
                 &trades,
                 &[&json],
-                &[sync("a", "2026-11-26", &[(X, synced), ("INE0EXZ01013", "31")])],
+                &[sync(
+                    "a",
+                    "2026-11-26",
+                    &[(X, synced), ("INE0EXZ01013", "31")],
+                )],
             );
             assert!(mended.rows[0].is_proved(), "{json} {:?}", mended.rows[0]);
         }
@@ -281,7 +340,9 @@ fn a_new_isin_of_the_same_issuer_is_offered_as_a_split() {
     for row in &found.rows {
         assert_eq!(row.cause, Some(Cause::Split), "{row:?}");
     }
-    let Mend::Correction(json) = &found.rows[0].mends[0] else { panic!() };
+    let Mend::Correction(json) = &found.rows[0].mends[0] else {
+        panic!()
+    };
     let mended = reconciled(&trades, &[json], &[synced]);
     assert!(mended.is_complete() && mended.rows.len() == 1, "{mended:?}");
     assert_eq!(mended.rows[0].isins, [isin(X), isin("INE0EXA01029")]);
@@ -293,7 +354,9 @@ fn a_new_isin_of_the_same_issuer_is_offered_as_a_split() {
     ];
     let synced = sync("a", "2026-11-26", &[("INE0EXA01029", "115")]);
     let found = reconciled(&traded, &[], std::slice::from_ref(&synced));
-    let Mend::Correction(json) = &found.rows[1].mends[0] else { panic!() };
+    let Mend::Correction(json) = &found.rows[1].mends[0] else {
+        panic!()
+    };
     assert!(json.contains("2025-03-03") && json.contains("\"numerator\":5"), "{json}");
     assert!(reconciled(&traded, &[json], &[synced]).is_complete());
     // Another issuer's share is another one.
@@ -303,8 +366,10 @@ fn a_new_isin_of_the_same_issuer_is_offered_as_a_split() {
 
 #[test]
 fn a_loss_beside_a_bonus_that_is_kept_cuts_the_security_for_the_person() {
-    let trades =
-        ["a 2024-05-02 buy 10 X 100 INE0EXA01011 #1", "a 2024-09-16 sell 10 X 60 INE0EXA01011 #2"];
+    let trades = [
+        "a 2024-05-02 buy 10 X 100 INE0EXA01011 #1",
+        "a 2024-09-16 sell 10 X 60 INE0EXA01011 #2",
+    ];
     let bonus = r#"{"kind":"bonus","isin":"INE0EXA01011","ex_date":"2024-07-02","numerator":1,
         "denominator":1}"#;
     let synced = [sync("a", "2026-11-26", &[(X, "10")])];
@@ -346,8 +411,11 @@ fn a_security_through_which_shares_passed_has_a_row() {
     ];
     let trades = ["b 2024-05-02 buy 5 X 100 INE0EXA01011 #1"];
     let found = reconciled(&trades, &said, &[sync("a", "2026-11-26", &[("INE0EXB01010", "5")])]);
-    let rows: Vec<(&str, bool)> =
-        found.rows.iter().map(|row| (row.account.as_str(), row.is_proved())).collect();
+    let rows: Vec<(&str, bool)> = found
+        .rows
+        .iter()
+        .map(|row| (row.account.as_str(), row.is_proved()))
+        .collect();
     assert_eq!(rows, [("a", true), ("a", true), ("b", false)]);
     assert_eq!(found.rows[0].synced, Some(Decimal::ZERO));
 }

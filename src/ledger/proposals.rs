@@ -46,13 +46,18 @@ impl FreeLine {
     pub(crate) fn proposes(&self, held: Decimal, account: &AccountName) -> Correction {
         match (self.why, self.side) {
             (FreeShares::Split, Side::Buy) => match ratio(held + self.quantity, held) {
-                Some(ratio) => self.action(Change::Split { ratio, new_isin: None }),
+                Some(ratio) => self.action(Change::Split {
+                    ratio,
+                    new_isin: None,
+                }),
                 None => self.unproved(account),
             },
             (FreeShares::Bonus, Side::Buy) => match ratio(self.quantity, held) {
-                Some(ratio) => {
-                    self.action(Change::Bonus { ratio, allotment_date: None, record_date: None })
-                }
+                Some(ratio) => self.action(Change::Bonus {
+                    ratio,
+                    allotment_date: None,
+                    record_date: None,
+                }),
                 None => self.opening_lot(account, How::Bonus),
             },
             // Not bought on the exchange, so that its gain is left out until the person says more.
@@ -69,7 +74,12 @@ impl FreeLine {
     }
 
     fn action(&self, change: Change) -> Correction {
-        Correction::Action(Action { account: None, isin: self.isin, ex_date: self.date, change })
+        Correction::Action(Action {
+            account: None,
+            isin: self.isin,
+            ex_date: self.date,
+            change,
+        })
     }
 
     fn opening_lot(&self, account: &AccountName, how: How) -> Correction {
@@ -100,7 +110,9 @@ impl FreeLine {
 fn ratio(new: Decimal, held: Decimal) -> Option<Ratio> {
     let whole = |number: Decimal| -> Option<u64> {
         let number = number.normalize();
-        u64::try_from(number).ok().filter(|whole| *whole > 0 && number.fract().is_zero())
+        u64::try_from(number)
+            .ok()
+            .filter(|whole| *whole > 0 && number.fract().is_zero())
     };
     let new = whole(new)?;
     let held = whole(held)?;
@@ -109,7 +121,10 @@ fn ratio(new: Decimal, held: Decimal) -> Option<Ratio> {
         let side = number / common;
         u32::try_from(side).ok().filter(|_| side <= RATIO_SIDE_MAX)
     };
-    Some(Ratio { numerator: side(new)?, denominator: side(held)? })
+    Some(Ratio {
+        numerator: side(new)?,
+        denominator: side(held)?,
+    })
 }
 
 fn greatest_common_divisor(one: u64, other: u64) -> u64 {
@@ -145,14 +160,34 @@ mod tests {
     #[test]
     fn a_ratio_is_that_of_new_shares_to_those_held_in_lowest_terms() {
         let bonus = proposes(line(FreeShares::Bonus, Side::Buy, 30), 20);
-        let Correction::Action(Action { change, .. }) = &bonus else { panic!("{bonus:?}") };
-        let ratio = Ratio { numerator: 3, denominator: 2 };
-        let expected = Change::Bonus { ratio, allotment_date: None, record_date: None };
+        let Correction::Action(Action { change, .. }) = &bonus else {
+            panic!("{bonus:?}")
+        };
+        let ratio = Ratio {
+            numerator: 3,
+            denominator: 2,
+        };
+        let expected = Change::Bonus {
+            ratio,
+            allotment_date: None,
+            record_date: None,
+        };
         assert_eq!(change, &expected);
         let split = proposes(line(FreeShares::Split, Side::Buy, 40), 10);
-        let Correction::Action(Action { change, .. }) = &split else { panic!("{split:?}") };
-        let ratio = Ratio { numerator: 5, denominator: 1 };
-        assert_eq!(change, &Change::Split { ratio, new_isin: None });
+        let Correction::Action(Action { change, .. }) = &split else {
+            panic!("{split:?}")
+        };
+        let ratio = Ratio {
+            numerator: 5,
+            denominator: 1,
+        };
+        assert_eq!(
+            change,
+            &Change::Split {
+                ratio,
+                new_isin: None
+            }
+        );
     }
 
     #[test]
@@ -160,7 +195,9 @@ mod tests {
         let split = proposes(line(FreeShares::Split, Side::Buy, 40), 0);
         assert!(matches!(split, Correction::Unproved { .. }), "{split:?}");
         let odd = proposes(line(FreeShares::Bonus, Side::Buy, 101), 1_000);
-        let Correction::OpeningLot(lot) = &odd else { panic!("{odd:?}") };
+        let Correction::OpeningLot(lot) = &odd else {
+            panic!("{odd:?}")
+        };
         assert_eq!((lot.quantity, lot.how), (101.into(), Some(How::Bonus)));
         let gone = proposes(line(FreeShares::Other, Side::Sell, 5), 5);
         assert!(matches!(gone, Correction::Transfer { to: None, .. }), "{gone:?}");

@@ -30,13 +30,19 @@ pub(crate) enum FileError {
 impl FileError {
     /// Not understood, before any row was seen.
     pub(crate) fn not_understood(cause: Cause) -> Self {
-        Self::NotUnderstood { cause, seen: Vec::new() }
+        Self::NotUnderstood {
+            cause,
+            seen: Vec::new(),
+        }
     }
 
     /// What stopped a reader: ours if it was raised below the reader, `cause` if the bytes are not
     /// what they should be.
     pub(crate) fn below(error: &io::Error, cause: Cause) -> Self {
-        if let Some(raised) = error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
+        if let Some(raised) = error
+            .get_ref()
+            .and_then(|inner| inner.downcast_ref::<Self>())
+        {
             return raised.clone();
         }
         match error.kind() {

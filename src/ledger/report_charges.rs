@@ -22,7 +22,10 @@ struct Stated {
 pub(crate) fn add_charges(ledger: &mut Ledger, reports: &[AccountReport]) {
     let mut stated: BTreeMap<Group, Stated> = BTreeMap::new();
     for of in reported(ledger, reports) {
-        let Some(group) = of.group().filter(|_| of.format == FileFormat::ZerodhaTaxReport) else {
+        let Some(group) = of
+            .group()
+            .filter(|_| of.format == FileFormat::ZerodhaTaxReport)
+        else {
             continue;
         };
         let of_group = stated.entry(group).or_default();
@@ -37,11 +40,17 @@ pub(crate) fn add_charges(ledger: &mut Ledger, reports: &[AccountReport]) {
     for sale in &ledger.sales {
         let position = &ledger.positions[sale.position as usize];
         for part in &sale.parts {
-            *taken.entry(Group::of_part(position, sale, part)).or_default() += part.lot.quantity;
+            *taken
+                .entry(Group::of_part(position, sale, part))
+                .or_default() += part.lot.quantity;
         }
     }
     stated.retain(|group, of| taken.get(group) == Some(&of.quantity));
-    for sale in ledger.sales.iter_mut().filter(|sale| sale.charges.is_none()) {
+    for sale in ledger
+        .sales
+        .iter_mut()
+        .filter(|sale| sale.charges.is_none())
+    {
         let position = &ledger.positions[sale.position as usize];
         let of_parts: Vec<Option<Amount>> = sale
             .parts
@@ -51,7 +60,11 @@ pub(crate) fn add_charges(ledger: &mut Ledger, reports: &[AccountReport]) {
                 Some(of.charges.part(part.lot.quantity, of.quantity))
             })
             .collect();
-        sale.charges = of_parts.iter().flatten().cloned().reduce(|sum, charges| sum.plus(&charges));
+        sale.charges = of_parts
+            .iter()
+            .flatten()
+            .cloned()
+            .reduce(|sum, charges| sum.plus(&charges));
         for (part, charges) in sale.parts.iter_mut().zip(of_parts) {
             part.charges = charges;
         }
@@ -62,7 +75,10 @@ pub(crate) fn add_charges(ledger: &mut Ledger, reports: &[AccountReport]) {
 fn deductible(line: &ReportLine) -> Amount {
     let charges = line.charges;
     let stated = [charges.brokerage, charges.stamp_duty, charges.other];
-    stated.into_iter().flatten().fold(Amount::ZERO, |sum, one| sum.plus(&Amount::from(one)))
+    stated
+        .into_iter()
+        .flatten()
+        .fold(Amount::ZERO, |sum, one| sum.plus(&Amount::from(one)))
 }
 
 #[cfg(test)]
@@ -75,7 +91,11 @@ mod tests {
 
     fn charged(trades: &[&str], format: FileFormat, lines: &[&str]) -> [String; 4] {
         let reports = vec![report("a", format, lines)];
-        let gains = Story { reports, ..story(trades, &[]) }.gains("2024-25", "self");
+        let gains = Story {
+            reports,
+            ..story(trades, &[])
+        }
+        .gains("2024-25", "self");
         let sale = &gains.sales[0];
         let charges = match gains.charges {
             ChargesKnown::All => "all",
@@ -105,7 +125,12 @@ mod tests {
         let b = FileFormat::IciciCapitalGains;
         for (trades, format, line, expected) in [
             (&trades, ZERODHA, with(""), ["-", "1000.00", "1000.00", "none"]),
-            (&trades, ZERODHA, with("brokerage=0 other=0"), ["-", "1000.00", "1000.00", "none"]),
+            (
+                &trades,
+                ZERODHA,
+                with("brokerage=0 other=0"),
+                ["-", "1000.00", "1000.00", "none"],
+            ),
             (&trades, ZERODHA, with("brokerage=20"), ["20.00", "980.00", "980.00", "all"]),
             (
                 &trades,
@@ -148,9 +173,16 @@ mod tests {
         ];
         let lines = ["long X INE0EXA01011 2023-03-01 2024-12-17 30 1500 4520 brokerage=20"];
         let reports = vec![report("a", ZERODHA, &lines)];
-        let gains = Story { reports, ..story(&trades, &[]) }.gains("2024-25", "self");
-        let charges: Vec<String> =
-            gains.sales.iter().map(|sale| known(sale.charges.as_ref())).collect();
+        let gains = Story {
+            reports,
+            ..story(&trades, &[])
+        }
+        .gains("2024-25", "self");
+        let charges: Vec<String> = gains
+            .sales
+            .iter()
+            .map(|sale| known(sale.charges.as_ref()))
+            .collect();
         assert_eq!(charges, ["6.67", "13.33"]);
         assert_eq!(rupees(&gains.totals.gains.long), "3000.00");
     }

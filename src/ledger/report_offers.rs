@@ -84,7 +84,9 @@ fn taken_by_sales(ledger: &Ledger) -> BTreeMap<Group, (Decimal, Amount)> {
     for sale in &ledger.sales {
         let position = &ledger.positions[sale.position as usize];
         for part in &sale.parts {
-            let of_group = taken.entry(Group::of_part(position, sale, part)).or_default();
+            let of_group = taken
+                .entry(Group::of_part(position, sale, part))
+                .or_default();
             let charges = part.lot.charges.clone().unwrap_or_default();
             of_group.0 += part.lot.quantity;
             of_group.1 = of_group.1.plus(&part.lot.cost).minus(&charges);
@@ -104,7 +106,12 @@ fn opening_lots(
     let mut lots: BTreeMap<(AccountName, Security, Date), (Decimal, Amount)> = BTreeMap::new();
     let mut isins: BTreeMap<Security, Isin> = BTreeMap::new();
     for (group, lines) in groups {
-        let Group { sold: Some(sold), acquired_on: Some(acquired_on), .. } = *group else {
+        let Group {
+            sold: Some(sold),
+            acquired_on: Some(acquired_on),
+            ..
+        } = *group
+        else {
             continue;
         };
         if !uncovered.contains(&(&group.account, &group.security, sold)) {
@@ -113,9 +120,16 @@ fn opening_lots(
         let (had, paid) = taken.get(group).cloned().unwrap_or_default();
         let quantity = lines.iter().map(|of| of.line.quantity).sum::<Decimal>() - had;
         let costs: Option<Vec<Amount>> = lines.iter().map(|of| buy_value(of.line)).collect();
-        let Some(costs) = costs.filter(|_| quantity > Decimal::ZERO) else { continue };
-        let cost = costs.iter().fold(Amount::ZERO, |sum, cost| sum.plus(cost)).minus(&paid);
-        let Some(newest) = group.security.isin().filter(|_| !cost.is_negative()) else { continue };
+        let Some(costs) = costs.filter(|_| quantity > Decimal::ZERO) else {
+            continue;
+        };
+        let cost = costs
+            .iter()
+            .fold(Amount::ZERO, |sum, cost| sum.plus(cost))
+            .minus(&paid);
+        let Some(newest) = group.security.isin().filter(|_| !cost.is_negative()) else {
+            continue;
+        };
         let bought = splits.before(&group.account, newest, (acquired_on, sold), quantity);
         let Some(bought) = bought else { continue };
         let place = (group.account.clone(), group.security.clone(), acquired_on);
@@ -134,7 +148,11 @@ fn opening_lots(
             cost: cost.rounded()?,
             how: None,
         });
-        Some(Offer { account, security, correction: correction.to_json() })
+        Some(Offer {
+            account,
+            security,
+            correction: correction.to_json(),
+        })
     };
     lots.into_iter().filter_map(offer).collect()
 }
@@ -153,16 +171,23 @@ fn fair_values(
     splits: &Splits<'_>,
 ) -> Vec<Offer> {
     let has_value = |lines: &Vec<&Reported<'_>>| lines.iter().all(|of| of.line.fmv.is_some());
-    let with_value: BTreeMap<&Group, &Vec<&Reported<'_>>> =
-        groups.iter().filter(|(_, lines)| has_value(lines)).collect();
-    let years: BTreeSet<FinancialYear> =
-        with_value.keys().filter_map(|group| group.sold).map(FinancialYear::of).collect();
+    let with_value: BTreeMap<&Group, &Vec<&Reported<'_>>> = groups
+        .iter()
+        .filter(|(_, lines)| has_value(lines))
+        .collect();
+    let years: BTreeSet<FinancialYear> = with_value
+        .keys()
+        .filter_map(|group| group.sold)
+        .map(FinancialYear::of)
+        .collect();
     let mut offers: BTreeMap<(AccountName, Security), Offer> = BTreeMap::new();
     for year in years {
         for sale in sales(sources, year, &|_| true) {
             for part in &sale.parts {
                 let group = Group::of_gain(&sale, part);
-                let Some(lines) = with_value.get(&group) else { continue };
+                let Some(lines) = with_value.get(&group) else {
+                    continue;
+                };
                 let Some(newest) = sale.isin else { continue };
                 if !part.reasons.contains(&Reason::FmvMissing) {
                     continue;
@@ -179,10 +204,20 @@ fn fair_values(
                 let Some(price) = price.map(|price| price.round_dp(DECIMALS).normalize()) else {
                     continue;
                 };
-                let correction = Correction::Fmv { isin: newest, price }.to_json();
+                let correction = Correction::Fmv {
+                    isin: newest,
+                    price,
+                }
+                .to_json();
                 let place = (sale.account.clone(), sale.security.clone());
-                let Group { account, security, .. } = group;
-                offers.entry(place).or_insert(Offer { account, security, correction });
+                let Group {
+                    account, security, ..
+                } = group;
+                offers.entry(place).or_insert(Offer {
+                    account,
+                    security,
+                    correction,
+                });
             }
         }
     }
@@ -210,13 +245,19 @@ impl<'a> Splits<'a> {
         let securities = &self.sources.ledger.securities;
         let mut then = Amount::from(quantity);
         for (_, correction) in self.sources.corrections {
-            let Correction::Action(action) = correction else { continue };
-            let Change::Split { ratio, .. } = action.change else { continue };
+            let Correction::Action(action) = correction else {
+                continue;
+            };
+            let Change::Split { ratio, .. } = action.change else {
+                continue;
+            };
             let is_of = securities.newest(action.isin) == newest
                 && action.account.as_ref().is_none_or(|of| of == account);
             if is_of && action.ex_date > after && action.ex_date <= sold {
                 let held = Amount::from(Decimal::from(ratio.denominator));
-                then = then.times(&held).over(&Decimal::from(ratio.numerator).into());
+                then = then
+                    .times(&held)
+                    .over(&Decimal::from(ratio.numerator).into());
             }
         }
         then.exact(DECIMALS)

@@ -10,7 +10,10 @@ const ICICI: FileFormat = FileFormat::IciciCapitalGains;
 
 fn offered(trades: &[&str], said: &[&str], format: FileFormat, lines: &[&str]) -> Vec<String> {
     let reports = vec![report("a", format, lines)];
-    let story = Story { reports, ..story(trades, said) };
+    let story = Story {
+        reports,
+        ..story(trades, said)
+    };
     let offers = story.with_sources(|sources| offers(sources, &story.reports));
     offers.into_iter().map(|offer| offer.correction).collect()
 }
@@ -36,13 +39,19 @@ fn an_uncovered_sale_that_a_line_explains_offers_the_purchase() {
     let charged = "a 2021-03-01 buy 3 X 100 INE0EXA01011 #1 brokerage=20";
     let of_intraday = "intraday X INE0EXA01011 2024-12-17 2024-12-17 10 500 1500";
     let of_other_day = "long X INE0EXA01011 2020-03-01 2024-12-16 6 300.6 900";
-    let two = vec![lot("2020-03-01", "6", "300.6"), lot("2021-03-01", "4", "400")];
+    let two = vec![
+        lot("2020-03-01", "6", "300.6"),
+        lot("2021-03-01", "4", "400"),
+    ];
     for (trades, lines, expected) in [
         (&[SOLD][..], &[OF_2020, OF_2021][..], two),
         (&[bought, SOLD], &[OF_2020, OF_2021], vec![lot("2020-03-01", "6", "300.6")]),
         // The ledger takes other lots than the report, and still one purchase is missing.
         (&[charged, SOLD], &[OF_2020, OF_2021], {
-            vec![lot("2020-03-01", "6", "300.6"), lot("2021-03-01", "1", "100")]
+            vec![
+                lot("2020-03-01", "6", "300.6"),
+                lot("2021-03-01", "1", "100"),
+            ]
         }),
         (&[all, SOLD], &[OF_2020, OF_2021], none.clone()),
         (&[SOLD], &[of_intraday], none.clone()),
@@ -64,8 +73,9 @@ fn an_offer_that_is_put_covers_the_sale() {
     assert!(offered(&[SOLD], &said, ZERODHA, &[OF_2020, OF_2021]).is_empty());
     let gains = story(&[SOLD], &said).gains("2024-25", "self");
     let parts = gains.sales[0].parts.iter();
-    let costs: Vec<String> =
-        parts.map(|part| part.cost.as_ref().unwrap().rounded().unwrap().to_string()).collect();
+    let costs: Vec<String> = parts
+        .map(|part| part.cost.as_ref().unwrap().rounded().unwrap().to_string())
+        .collect();
     assert_eq!((costs, gains.left_out), (vec!["300.60".into(), "400.00".into()], Vec::new()));
 }
 
@@ -123,14 +133,20 @@ fn the_value_of_a_line_offers_the_price_that_gains_lack() {
 #[test]
 fn offers_stand_first_among_what_mends_a_security() {
     let reports = vec![report("a", ZERODHA, &[OF_2020, OF_2021])];
-    let story = Story { reports, ..story(&[SOLD], &[]) };
+    let story = Story {
+        reports,
+        ..story(&[SOLD], &[])
+    };
     story.with_sources(|sources| {
         let mut reconciliation = sources.proof.clone();
         let before = reconciliation.rows[0].mends.clone();
         reconciliation.add_offers(offers(sources, &story.reports));
         let row = &reconciliation.rows[0];
         assert_eq!(row.account, account("a"));
-        let offered = [lot("2020-03-01", "6", "300.6"), lot("2021-03-01", "4", "400")];
+        let offered = [
+            lot("2020-03-01", "6", "300.6"),
+            lot("2021-03-01", "4", "400"),
+        ];
         assert_eq!(row.mends[..2], offered.map(Mend::Correction));
         assert_eq!(row.mends[2..], before);
     });

@@ -137,8 +137,12 @@ pub(crate) fn reported<'a>(ledger: &Ledger, reports: &'a [AccountReport]) -> Vec
             let count = counts.entry(content.clone()).or_default();
             let place = (content, *count);
             *count += 1;
-            let found =
-                Reported { account: &report.account, format: report.format, security, line };
+            let found = Reported {
+                account: &report.account,
+                format: report.format,
+                security,
+                line,
+            };
             let known = met.entry(place).or_insert_with(|| found.clone());
             let rest = |of: &Reported<'_>| {
                 (of.line.charges, of.line.fmv, of.line.gain, of.line.purchase_expenses)
@@ -164,9 +168,14 @@ impl<'a> NamedSecurities<'a> {
         let lines_lack = |report: &AccountReport| report.lines.iter().any(|of| of.isin.is_none());
         let income_lacks =
             |report: &AccountReport| report.income.iter().any(|of| of.isin.is_none());
-        if reports.iter().any(|report| lines_lack(report) || income_lacks(report)) {
+        if reports
+            .iter()
+            .any(|report| lines_lack(report) || income_lacks(report))
+        {
             for position in &ledger.positions {
-                let Some(symbol) = position.symbol.as_deref() else { continue };
+                let Some(symbol) = position.symbol.as_deref() else {
+                    continue;
+                };
                 if matches!(position.security, Security::Contract(_)) {
                     continue;
                 }
@@ -198,6 +207,10 @@ impl<'a> NamedSecurities<'a> {
         };
         let known = Security::Known(self.ledger.securities.newest(isin));
         let holds = |security: &Security| self.ledger.position(account, security).is_some();
-        if !holds(&known) && holds(&unknown()) { unknown() } else { known }
+        if !holds(&known) && holds(&unknown()) {
+            unknown()
+        } else {
+            known
+        }
     }
 }

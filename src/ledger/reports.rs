@@ -117,7 +117,10 @@ pub(crate) fn section_of(title: &str) -> Option<Section> {
         ("commodit", ReportSection::Commodity),
         ("currency", ReportSection::Currency),
     ];
-    let named = part.into_iter().find(|(word, _)| name.contains(word)).map(|(_, part)| part);
+    let named = part
+        .into_iter()
+        .find(|(word, _)| name.contains(word))
+        .map(|(_, part)| part);
     let part = named.or_else(|| name.ends_with("fo").then_some(ReportSection::Derivatives))?;
     let stt_paid = match () {
         () if name.contains("sttnotpaid") => Some(false),
@@ -148,12 +151,18 @@ impl ReportTable {
         let exits_b = || ExitsB::find(header).map(Columns::ExitsB);
         let dividends = || Dividends::find(header).map(Columns::Dividends);
         let columns = exits_a().or_else(exits_b).or_else(dividends)?;
-        Some(Self { columns, today, section: section_of(name) })
+        Some(Self {
+            columns,
+            today,
+            section: section_of(name),
+        })
     }
 
     /// Another header in the same table. Sections of a sheet have one each.
     pub(crate) fn has_header(&mut self, row: &TableRow) -> bool {
-        let Some(found) = Self::find(&Header::of(row), "", self.today) else { return false };
+        let Some(found) = Self::find(&Header::of(row), "", self.today) else {
+            return false;
+        };
         self.columns = found.columns;
         true
     }
@@ -177,14 +186,20 @@ impl ReportTable {
     pub(crate) fn read(&mut self, row: &TableRow) -> Result<ReportEntry, RefusedReason> {
         let mut cells = row.cells();
         let first = cells.next();
-        let label = first.filter(|cell| cell.kind == CellKind::Text).map(|cell| cell.text);
+        let label = first
+            .filter(|cell| cell.kind == CellKind::Text)
+            .map(|cell| cell.text);
         let is_alone = cells.next().is_none();
         if let Some(title) = label.filter(|_| is_alone) {
             self.section = section_of(title);
             return Ok(ReportEntry::Title(self.section()));
         }
         if label.is_some_and(|label| is_total(&plain(label))) {
-            let last = row.cells().skip(1).filter_map(|cell| cells::decimal(cell.text).ok()).last();
+            let last = row
+                .cells()
+                .skip(1)
+                .filter_map(|cell| cells::decimal(cell.text).ok())
+                .last();
             return Ok(ReportEntry::Total(last));
         }
         match &self.columns {
@@ -206,8 +221,12 @@ fn is_total(label: &str) -> bool {
 }
 
 fn isin(row: &TableRow, column: Option<u32>) -> Result<Option<Isin>, RefusedReason> {
-    let Some(text) = cells::stated(row, column)? else { return Ok(None) };
-    Isin::parse(text).map(Some).ok_or(RefusedReason::IsinMalformed)
+    let Some(text) = cells::stated(row, column)? else {
+        return Ok(None);
+    };
+    Isin::parse(text)
+        .map(Some)
+        .ok_or(RefusedReason::IsinMalformed)
 }
 
 /// An amount without which the line says nothing.
@@ -236,7 +255,14 @@ impl ExitsA {
         today: Date,
     ) -> Result<ReportLine, RefusedReason> {
         let amount = |column| cells::amount(row, column);
-        let levies = [self.exchange, self.ipft, self.sebi, self.cgst, self.sgst, self.igst];
+        let levies = [
+            self.exchange,
+            self.ipft,
+            self.sebi,
+            self.cgst,
+            self.sgst,
+            self.igst,
+        ];
         let mut other = Vec::with_capacity(levies.len());
         for levy in levies {
             other.push(amount(levy)?);
@@ -294,7 +320,10 @@ impl ExitsB {
             taxable: None,
             fmv: amount(self.fmv_rate)?.and_then(of_all),
             turnover: None,
-            charges: Charges { other: amount(self.sale_expenses)?, ..Charges::default() },
+            charges: Charges {
+                other: amount(self.sale_expenses)?,
+                ..Charges::default()
+            },
             purchase_expenses: amount(self.purchase_expenses)?,
             stt_paid: section.stt_paid,
         })

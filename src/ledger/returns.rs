@@ -103,8 +103,15 @@ pub(crate) fn returns(sources: ReturnSources<'_>, of_person: &str) -> Returns {
         let position = &ledger.positions[place as usize];
         person(sources.persons, &position.account) == of_person && !cuts.contains_key(&place)
     };
-    for purchase in ledger.purchases.iter().filter(|purchase| counts(purchase.position)) {
-        money.entry(purchase.position).or_default().pay(purchase.date, &purchase.paid);
+    for purchase in ledger
+        .purchases
+        .iter()
+        .filter(|purchase| counts(purchase.position))
+    {
+        money
+            .entry(purchase.position)
+            .or_default()
+            .pay(purchase.date, &purchase.paid);
     }
     for sale in ledger.sales.iter().filter(|sale| counts(sale.position)) {
         let delivered = |kind: PartKind| matches!(kind, PartKind::Delivery | PartKind::Buyback);
@@ -186,12 +193,22 @@ impl Money {
         let gained = value.plus(&sales).minus(&purchases);
         let hundred = Amount::from(Decimal::ONE_HUNDRED);
         let absolute_pct = (!purchases.is_zero()).then(|| gained.times(&hundred).over(&purchases));
-        Return { rate: xirr(&flows), absolute_pct, purchases, sales, value }
+        Return {
+            rate: xirr(&flows),
+            absolute_pct,
+            purchases,
+            sales,
+            value,
+        }
     }
 
     /// The same money put into an index, and taken out of it, at each day's close.
     fn benchmark(&self, index: IndexCloses<'_>) -> Benchmark {
-        let missing = Benchmark { rate: None, absolute_pct: None, reason: Some(NO_INDEX_PRICE) };
+        let missing = Benchmark {
+            rate: None,
+            absolute_pct: None,
+            reason: Some(NO_INDEX_PRICE),
+        };
         let close = |date: Date| {
             let close = Amount::from(index(date)?).to_f64();
             (close > 0.0).then_some(close)
@@ -199,7 +216,9 @@ impl Money {
         let mut units = 0.0;
         let mut flows = Flows::new();
         for (date, sum) in &self.flows {
-            let Some(close) = close(*date) else { return missing };
+            let Some(close) = close(*date) else {
+                return missing;
+            };
             let flow = sum.total().to_f64();
             units -= flow / close;
             flows.insert(*date, flow);
@@ -208,13 +227,19 @@ impl Money {
         let Some(last) = last.or_else(|| flows.last_key_value().map(|(date, _)| *date)) else {
             return missing;
         };
-        let Some(close) = close(last) else { return missing };
+        let Some(close) = close(last) else {
+            return missing;
+        };
         let value = units * close;
         *flows.entry(last).or_default() += value;
         let purchases = self.purchases.total().to_f64();
         let gained = value + self.sales.total().to_f64() - purchases;
         let absolute_pct = (purchases > 0.0).then_some(gained / purchases * 100.0);
-        Benchmark { rate: Some(xirr(&flows)), absolute_pct, reason: None }
+        Benchmark {
+            rate: Some(xirr(&flows)),
+            absolute_pct,
+            reason: None,
+        }
     }
 }
 
@@ -230,14 +255,20 @@ fn holdings(sources: ReturnSources<'_>, money: &BTreeMap<u32, Money>) -> Vec<Hol
         *is_held |= !position.lots.is_empty();
         *symbol = symbol.take().or_else(|| position.symbol.clone());
     }
-    let held = by_security.into_iter().filter(|(_, (_, is_held, _))| *is_held);
+    let held = by_security
+        .into_iter()
+        .filter(|(_, (_, is_held, _))| *is_held);
     held.map(|(security, (money, _, symbol))| {
         let mut of = money.returned();
         if carried.contains(security) {
             of.rate = Rate::none(NoRate::CostCarried);
             of.absolute_pct = None;
         }
-        HoldingReturn { isin: security.isin(), symbol, of }
+        HoldingReturn {
+            isin: security.isin(),
+            symbol,
+            of,
+        }
     })
     .collect()
 }
@@ -246,7 +277,9 @@ fn holdings(sources: ReturnSources<'_>, money: &BTreeMap<u32, Money>) -> Vec<Hol
 fn carried(sources: ReturnSources<'_>) -> BTreeSet<Security> {
     let ledger = sources.ledger;
     let places = ledger.carried.iter().flat_map(|(from, to)| [*from, *to]);
-    places.map(|place| ledger.positions[place as usize].security.clone()).collect()
+    places
+        .map(|place| ledger.positions[place as usize].security.clone())
+        .collect()
 }
 
 /// The positions of a person that are in no flow, with the reason. What shares moved to, or what
@@ -262,15 +295,19 @@ fn cuts(sources: ReturnSources<'_>, of_person: &str) -> BTreeMap<u32, &'static s
         }
         let proof = sources.proof.row(&position.account, &position.security);
         let mut reasons = proof.into_iter().flat_map(|proof| &proof.reasons);
-        let unproved = reasons.find(|reason| reason.cuts_security()).map(|reason| reason.as_str());
+        let unproved = reasons
+            .find(|reason| reason.cuts_security())
+            .map(|reason| reason.as_str());
         let is_elsewhere = |to: &Option<AccountName>| {
-            to.as_ref().is_none_or(|to| person(sources.persons, to) != of_person)
+            to.as_ref()
+                .is_none_or(|to| person(sources.persons, to) != of_person)
         };
         let left = position.left_for.iter().any(is_elsewhere);
         let unpriced = !position.lots.is_empty() && (sources.prices)(position).is_none();
         let came = others.contains(&(place as u32));
-        let reason =
-            unproved.or((left || came).then_some(SHARES_LEFT)).or(unpriced.then_some(NO_PRICE));
+        let reason = unproved
+            .or((left || came).then_some(SHARES_LEFT))
+            .or(unpriced.then_some(NO_PRICE));
         if let Some(reason) = reason {
             cuts.insert(place as u32, reason);
         }
@@ -282,8 +319,10 @@ fn cuts(sources: ReturnSources<'_>, of_person: &str) -> BTreeMap<u32, &'static s
 /// The positions into which another person's shares moved.
 fn of_others(sources: ReturnSources<'_>, of_person: &str) -> BTreeSet<u32> {
     let ledger = sources.ledger;
-    let others =
-        ledger.positions.iter().filter(|from| person(sources.persons, &from.account) != of_person);
+    let others = ledger
+        .positions
+        .iter()
+        .filter(|from| person(sources.persons, &from.account) != of_person);
     let moves = others.flat_map(|from| from.left_for.iter().flatten().map(move |to| (from, to)));
     moves
         .filter_map(|(from, to)| ledger.position(to, &from.security))
@@ -353,10 +392,16 @@ fn left_out(
         .collect();
     let is_of = |place: u32| person(sources.persons, &of(place).account) == of_person;
     let sales = ledger.sales.iter().filter(|sale| is_of(sale.position));
-    let kinds: BTreeSet<PartKind> =
-        sales.flat_map(|sale| &sale.parts).map(|part| part.kind).collect();
-    let named =
-        |reason: &'static str| NotInReturns { account: None, isin: None, symbol: None, reason };
+    let kinds: BTreeSet<PartKind> = sales
+        .flat_map(|sale| &sale.parts)
+        .map(|part| part.kind)
+        .collect();
+    let named = |reason: &'static str| NotInReturns {
+        account: None,
+        isin: None,
+        symbol: None,
+        reason,
+    };
     for kind in [PartKind::Intraday, PartKind::Contract] {
         if kinds.contains(&kind) {
             rows.push(named(kind.as_str()));

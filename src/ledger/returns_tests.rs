@@ -28,7 +28,11 @@ fn returned(
     let corrections = corrections(said);
     let trades = trades_of(trades, &corrections);
     let ledger = replay(&trades, &corrections, date(TODAY));
-    let names: BTreeSet<&str> = ledger.positions.iter().map(|of| of.account.as_str()).collect();
+    let names: BTreeSet<&str> = ledger
+        .positions
+        .iter()
+        .map(|of| of.account.as_str())
+        .collect();
     let synced: Vec<SyncedAccount> = names
         .into_iter()
         .filter(|name| *name != "never")
@@ -51,16 +55,35 @@ fn returned(
                 .collect(),
         })
         .collect();
-    let compared =
-        Compared { trades: &trades, corrections: &corrections, ledger: &ledger, persons };
-    let proof = reconcile(compared, &synced, &NextDay).unwrap();
-    let prices = |_: &Position| Some(DatedPrice { price: decimal(price?), date: date(TODAY) });
-    let index = |day: Date| {
-        (day != date("2024-06-03"))
-            .then(|| if day < date("2024-06-01") { decimal("100") } else { decimal("120") })
+    let compared = Compared {
+        trades: &trades,
+        corrections: &corrections,
+        ledger: &ledger,
+        persons,
     };
-    let sources =
-        ReturnSources { ledger: &ledger, proof: &proof, persons, prices: &prices, index: &index };
+    let proof = reconcile(compared, &synced, &NextDay).unwrap();
+    let prices = |_: &Position| {
+        Some(DatedPrice {
+            price: decimal(price?),
+            date: date(TODAY),
+        })
+    };
+    let index = |day: Date| {
+        (day != date("2024-06-03")).then(|| {
+            if day < date("2024-06-01") {
+                decimal("100")
+            } else {
+                decimal("120")
+            }
+        })
+    };
+    let sources = ReturnSources {
+        ledger: &ledger,
+        proof: &proof,
+        persons,
+        prices: &prices,
+        index: &index,
+    };
     returns(sources, "self")
 }
 
@@ -74,7 +97,9 @@ const VECTOR: [&str; 3] = [
 fn out(returns: &Returns) -> Vec<String> {
     let of = returns.left_out.iter().map(|row| {
         let account = row.account.as_ref().map_or("-", AccountName::as_str);
-        let isin = row.isin.map_or("-".to_owned(), |isin| isin.as_str().to_owned());
+        let isin = row
+            .isin
+            .map_or("-".to_owned(), |isin| isin.as_str().to_owned());
         format!("{account} {isin} {}", row.reason)
     });
     of.collect()
@@ -91,7 +116,12 @@ fn the_rate_of_purchases_sales_and_the_value_of_what_is_held() {
     let found = returned(&VECTOR, &[], &[("a", X, "65")], &Persons::new(), Some(price));
     assert_eq!(found.whole.rate.rate, Some(0.104_499_636_5));
     assert_eq!(found.whole.absolute_pct.as_ref().map(rupees), Some("8.75".into()));
-    let sums = [&found.whole.purchases, &found.whole.sales, &found.whole.value].map(rupees);
+    let sums = [
+        &found.whole.purchases,
+        &found.whole.sales,
+        &found.whole.value,
+    ]
+    .map(rupees);
     assert_eq!(sums, ["8000.00", "1500.00", "7200.00"]);
     assert_eq!(found.holdings.len(), 1);
     assert_eq!(found.holdings[0].of, found.whole);
@@ -116,7 +146,12 @@ fn charges_are_flows_and_trades_of_a_day_and_derivatives_are_not() {
         "a 2024-06-04 sell 1 Y 12 INE0EXB01019 #8",
     ];
     let found = returned(&trades, &[], &[("a", X, "6")], &Persons::new(), Some("100"));
-    let sums = [&found.whole.purchases, &found.whole.sales, &found.whole.value].map(rupees);
+    let sums = [
+        &found.whole.purchases,
+        &found.whole.sales,
+        &found.whole.value,
+    ]
+    .map(rupees);
     assert_eq!(sums, ["1015.00", "450.00", "600.00"]);
     assert_eq!(out(&found), ["- - intraday", "- - fno", "- - dividends"]);
     assert_eq!(found.holdings.len(), 1, "what is gone is no holding");
@@ -167,7 +202,11 @@ fn shares_that_move_between_ones_own_accounts_stay_and_to_another_person_leave()
     let found = returned(&VECTOR[..1], &[transfer], &unproved, &Persons::new(), Some("110"));
     assert_eq!(
         out(&found),
-        ["a INE0EXA01011 quantity_differs", "b INE0EXA01011 quantity_differs", "- - dividends",]
+        [
+            "a INE0EXA01011 quantity_differs",
+            "b INE0EXA01011 quantity_differs",
+            "- - dividends",
+        ]
     );
 }
 
@@ -178,7 +217,11 @@ fn a_demerger_keeps_the_whole_and_gives_its_parts_no_rate() {
     let held = [("a", X, "50"), ("a", "INE0EXB01019", "50")];
     let found = returned(&VECTOR[..1], &[demerger], &held, &Persons::new(), Some("60"));
     assert_eq!(found.whole.absolute_pct.as_ref().map(rupees), Some("20.00".into()));
-    let reasons: Vec<_> = found.holdings.iter().map(|holding| holding.of.rate.reason).collect();
+    let reasons: Vec<_> = found
+        .holdings
+        .iter()
+        .map(|holding| holding.of.rate.reason)
+        .collect();
     assert_eq!(reasons, [Some(NoRate::CostCarried); 2]);
     let unproved = [("a", X, "50"), ("a", "INE0EXB01019", "49")];
     let found = returned(&VECTOR[..1], &[demerger], &unproved, &Persons::new(), Some("60"));
@@ -203,7 +246,11 @@ fn what_passed_through_an_unproved_account_or_security_is_out_where_it_came_from
         "numerator":1,"denominator":10}"#,
     ];
     let found = returned(&bought, &said, &[], &persons, price);
-    let gone = ["a INE0EXA01011 never_synced", "never INE0EXA01011 never_synced", "- - dividends"];
+    let gone = [
+        "a INE0EXA01011 never_synced",
+        "never INE0EXA01011 never_synced",
+        "- - dividends",
+    ];
     assert_eq!(out(&found), gone);
     assert!(found.whole.purchases.is_zero());
 
@@ -227,8 +274,10 @@ fn what_passed_through_an_unproved_account_or_security_is_out_where_it_came_from
 
 #[test]
 fn a_merger_of_before_the_first_purchase_binds_nothing() {
-    let trades =
-        ["a 2024-05-02 buy 10 X 100 INE0EXA01011 #1", "a 2024-05-02 buy 10 Y 100 INE0EXB01010 #2"];
+    let trades = [
+        "a 2024-05-02 buy 10 X 100 INE0EXA01011 #1",
+        "a 2024-05-02 buy 10 Y 100 INE0EXB01010 #2",
+    ];
     let said = [
         r#"{"kind":"merger","isin":"INE0EXA01011","new_isin":"INE0EXB01010",
         "ex_date":"2024-05-02","numerator":1,"denominator":2}"#,

@@ -88,7 +88,11 @@ pub(crate) struct RowCharges(Option<Box<Charges>>);
 
 impl From<Charges> for RowCharges {
     fn from(charges: Charges) -> Self {
-        Self(if charges == Charges::default() { None } else { Some(Box::new(charges)) })
+        Self(if charges == Charges::default() {
+            None
+        } else {
+            Some(Box::new(charges))
+        })
     }
 }
 
@@ -96,8 +100,12 @@ impl Deref for RowCharges {
     type Target = Charges;
 
     fn deref(&self) -> &Charges {
-        const NONE: &Charges =
-            &Charges { brokerage: None, stt: None, stamp_duty: None, other: None };
+        const NONE: &Charges = &Charges {
+            brokerage: None,
+            stt: None,
+            stamp_duty: None,
+            other: None,
+        };
         self.0.as_deref().unwrap_or(NONE)
     }
 }

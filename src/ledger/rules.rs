@@ -212,7 +212,12 @@ pub(crate) const RULES: &[Rule] = &[
         to: Some(Date::constant(2024, 9, 30)),
         section: None,
         figure: Figure::Buyback(BuybackRule::Exempt),
-        ..rule(RuleId::Buyback, "exempt, 5-Jul-2019 to 30-Sep-2024", "", "Finance (No. 2) Act 2019")
+        ..rule(
+            RuleId::Buyback,
+            "exempt, 5-Jul-2019 to 30-Sep-2024",
+            "",
+            "Finance (No. 2) Act 2019",
+        )
     },
     Rule {
         from: Some(Date::constant(2024, 10, 1)),
@@ -374,7 +379,11 @@ mod tests {
             }
             day = day.tomorrow().unwrap();
         }
-        assert!(RULES.iter().all(|rule| !rule.says.is_empty() && !rule.source.is_empty()));
+        assert!(
+            RULES
+                .iter()
+                .all(|rule| !rule.says.is_empty() && !rule.source.is_empty())
+        );
         assert!(RULES.iter().all(|rule| rule.section != Some("")));
     }
 

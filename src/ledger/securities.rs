@@ -78,16 +78,23 @@ impl Securities {
         let name = self.newest(isin);
         let of = self.newest.iter().filter(|(_, newest)| **newest == name);
         let joined: Vec<Isin> = of.map(|(isin, _)| *isin).collect();
-        if joined.is_empty() { vec![isin] } else { joined }
+        if joined.is_empty() {
+            vec![isin]
+        } else {
+            joined
+        }
     }
 }
 
 fn joined(correction: &Correction) -> Option<(Date, Isin, Isin)> {
-    let Correction::Action(action) = correction else { return None };
+    let Correction::Action(action) = correction else {
+        return None;
+    };
     match action.change {
-        Change::Split { new_isin: Some(new_isin), .. } => {
-            Some((action.ex_date, action.isin, new_isin))
-        }
+        Change::Split {
+            new_isin: Some(new_isin),
+            ..
+        } => Some((action.ex_date, action.isin, new_isin)),
         _ => None,
     }
 }
@@ -152,8 +159,10 @@ mod tests {
     fn a_chain_of_splits_in_any_order_is_one_security_by_its_newest_isin() {
         let isins = ["INE000A01011", "INE000A01029", "INE000A01037"];
         let [oldest, middle, newest] = isins.map(|isin| Isin::parse(isin).unwrap());
-        let splits =
-            [split(isins[0], isins[1], "2020-01-01"), split(isins[1], isins[2], "2024-01-01")];
+        let splits = [
+            split(isins[0], isins[1], "2020-01-01"),
+            split(isins[1], isins[2], "2024-01-01"),
+        ];
         let reversed: Vec<Correction> = splits.iter().rev().cloned().collect();
         for securities in [Securities::of(&splits), Securities::of(&reversed)] {
             for isin in [oldest, middle, newest] {

@@ -10,7 +10,11 @@ const SHARES_MAX: i128 = 1_000_000_000_000_000_000;
 
 /// What a split makes of `held`. A plain change of ISIN leaves the fraction of a share as well.
 pub(crate) fn split(held: Decimal, ratio: Ratio) -> Decimal {
-    if ratio.is_even() { held } else { whole(held, ratio) }
+    if ratio.is_even() {
+        held
+    } else {
+        whole(held, ratio)
+    }
 }
 
 /// `held` × the ratio, without the fraction of a share.
@@ -50,11 +54,18 @@ pub(crate) fn given(lots: &[(Decimal, Amount)], ratio: Ratio) -> Given {
             waiting = Amount::ZERO;
         }
     }
-    if let Some((_, cost)) = given.iter_mut().rev().find(|(quantity, _)| !quantity.is_zero()) {
+    if let Some((_, cost)) = given
+        .iter_mut()
+        .rev()
+        .find(|(quantity, _)| !quantity.is_zero())
+    {
         *cost = cost.plus(&waiting);
         waiting = Amount::ZERO;
     }
-    Given { lots: given, cost_of_fractions: waiting }
+    Given {
+        lots: given,
+        cost_of_fractions: waiting,
+    }
 }
 
 #[cfg(test)]
@@ -68,8 +79,18 @@ mod tests {
             .iter()
             .map(|(quantity, cost)| (Decimal::from(*quantity), Decimal::from(*cost).into()))
             .collect();
-        let given = given(&lots, Ratio { numerator, denominator });
-        given.lots.into_iter().map(|(quantity, cost)| (quantity.to_string(), cost)).collect()
+        let given = given(
+            &lots,
+            Ratio {
+                numerator,
+                denominator,
+            },
+        );
+        given
+            .lots
+            .into_iter()
+            .map(|(quantity, cost)| (quantity.to_string(), cost))
+            .collect()
     }
 
     fn expected(lots: &[(&str, i64)]) -> Vec<(String, Amount)> {
@@ -102,7 +123,10 @@ mod tests {
 
     #[test]
     fn actions_without_end_stay_within_what_fits() {
-        let ratio = Ratio { numerator: 1_000_000, denominator: 1 };
+        let ratio = Ratio {
+            numerator: 1_000_000,
+            denominator: 1,
+        };
         let mut held: Decimal = "1000000000000.123456789".parse().unwrap();
         for _ in 0..9 {
             held = whole(held, ratio);
@@ -113,7 +137,10 @@ mod tests {
     #[test]
     fn a_change_of_isin_alone_keeps_fractions() {
         let held: Decimal = "10.75".parse().unwrap();
-        let ratio = |numerator, denominator| Ratio { numerator, denominator };
+        let ratio = |numerator, denominator| Ratio {
+            numerator,
+            denominator,
+        };
         assert_eq!(split(held, ratio(1, 1)), held);
         assert_eq!(split(held, ratio(3, 3)), held);
         assert_eq!(split(held, ratio(2, 1)), Decimal::from(21));

@@ -59,7 +59,9 @@ pub(crate) fn stated(
 ) -> Stated {
     let of = |account: &AccountName| person(sources.persons, account) == of_person;
     let mut stated = Stated::default();
-    let owners = reports.iter().map(|report| person(sources.persons, &report.account).to_owned());
+    let owners = reports
+        .iter()
+        .map(|report| person(sources.persons, &report.account).to_owned());
     stated.persons.extend(owners);
     let traded = Traded::of(sources.trades);
     let mut sums = Sums::default();
@@ -79,9 +81,15 @@ pub(crate) fn stated(
     }
     stated.totals = sums.totals();
     let income = income(sources, reports);
-    let mut income: Vec<Dividend> =
-        income.into_iter().filter(|of_one| of(&of_one.account)).collect();
-    stated.years.extend(income.iter().map(|of_one| FinancialYear::of(of_one.ex_date)));
+    let mut income: Vec<Dividend> = income
+        .into_iter()
+        .filter(|of_one| of(&of_one.account))
+        .collect();
+    stated.years.extend(
+        income
+            .iter()
+            .map(|of_one| FinancialYear::of(of_one.ex_date)),
+    );
     income.retain(|of_one| fy.contains(of_one.ex_date));
     let amounts: Vec<Amount> = income.iter().map(|of_one| of_one.amount.into()).collect();
     stated.dividends = (!income.is_empty()).then(|| amounts.iter().collect::<Sum>().total());
@@ -124,8 +132,12 @@ impl<'a> Traded<'a> {
         let conflicting = trades.conflicts.iter().map(|conflict| &conflict.trade);
         let all = || trades.all.iter().chain(conflicting.clone());
         Self {
-            on: all().map(|trade| (&trade.account, &trade.security, trade.date)).collect(),
-            ever: all().map(|trade| (&trade.account, &trade.security)).collect(),
+            on: all()
+                .map(|trade| (&trade.account, &trade.security, trade.date))
+                .collect(),
+            ever: all()
+                .map(|trade| (&trade.account, &trade.security))
+                .collect(),
         }
     }
 
@@ -194,7 +206,9 @@ fn income(sources: Sources<'_>, reports: &[AccountReport]) -> Vec<Dividend> {
     }
     found.sort_by(|left, right| {
         let key = |of: &Dividend| (of.ex_date, of.account.clone(), of.isin, of.symbol.clone());
-        key(left).cmp(&key(right)).then_with(|| left.amount.cmp(&right.amount))
+        key(left)
+            .cmp(&key(right))
+            .then_with(|| left.amount.cmp(&right.amount))
     });
     found
 }

@@ -28,7 +28,10 @@ impl Story<'_> {
 }
 
 fn with_report<'a>(trades: &'a [&'a str], lines: &[&str]) -> Story<'a> {
-    Story { reports: vec![report("a", ZERODHA, lines)], ..story(trades, &[]) }
+    Story {
+        reports: vec![report("a", ZERODHA, lines)],
+        ..story(trades, &[])
+    }
 }
 
 fn shown(stated: &Stated) -> Vec<String> {
@@ -41,7 +44,12 @@ fn shown(stated: &Stated) -> Vec<String> {
 }
 
 fn totals(stated: &Stated) -> [String; 4] {
-    let ByClass { short, long, intraday, fno } = &stated.totals;
+    let ByClass {
+        short,
+        long,
+        intraday,
+        fno,
+    } = &stated.totals;
     [short, long, intraday, fno].map(rupees)
 }
 
@@ -138,7 +146,11 @@ fn what_a_trade_is_decides_whether_it_explains_a_line() {
         ),
     ] {
         let reports = vec![report("a", ZERODHA, &[line])];
-        let found = Story { reports, ..story(trades, said) }.stated("2024-25", "self");
+        let found = Story {
+            reports,
+            ..story(trades, said)
+        }
+        .stated("2024-25", "self");
         assert_eq!(found.left_out.len(), expected, "{trades:?}");
     }
 }
@@ -156,8 +168,10 @@ fn what_reports_say_is_of_one_person() {
     let line = "short X INE0EXA01011 2024-03-01 2024-12-17 10 500 1500";
     let mut story = story(&[], &[]);
     story.persons.insert(account("b"), "other".into());
-    story.reports =
-        vec![report("a", ZERODHA, &[line]), report("b", FileFormat::IciciCapitalGains, &[line])];
+    story.reports = vec![
+        report("a", ZERODHA, &[line]),
+        report("b", FileFormat::IciciCapitalGains, &[line]),
+    ];
     for person in ["self", "other"] {
         let found = story.stated("2024-25", person);
         assert_eq!((found.left_out.len(), totals(&found)[0].as_str()), (1, "1000.00"));
@@ -183,7 +197,10 @@ fn income(line: u32, day: &str, amount: &str) -> Income {
 #[test]
 fn dividends_are_of_their_year_and_equal_ones_of_two_reports_are_one() {
     let mut story = story(&[], &[]);
-    let of = |income: Vec<Income>| AccountReport { income, ..report("a", ZERODHA, &[]) };
+    let of = |income: Vec<Income>| AccountReport {
+        income,
+        ..report("a", ZERODHA, &[])
+    };
     let first = income(2, "2024-06-03", "15");
     let later = income(3, "2025-03-31", "13.5");
     let next = income(4, "2025-04-01", "99");
@@ -192,7 +209,11 @@ fn dividends_are_of_their_year_and_equal_ones_of_two_reports_are_one() {
         of(vec![later.clone(), first.clone(), first.clone()]),
     ];
     let found = story.stated("2024-25", "self");
-    let days: Vec<String> = found.income.iter().map(|of| of.ex_date.to_string()).collect();
+    let days: Vec<String> = found
+        .income
+        .iter()
+        .map(|of| of.ex_date.to_string())
+        .collect();
     assert_eq!(days, ["2024-06-03", "2024-06-03", "2025-03-31"]);
     assert_eq!(known(found.dividends.as_ref()), "43.50");
     assert_eq!(found.income[0].per_share, Some(decimal("1.5")));

@@ -56,7 +56,10 @@ pub(crate) fn story<'a>(trades: &'a [&'a str], said: &'a [&'a str]) -> Story<'a>
 
 /// A sync that has what the ledger has.
 fn sync(ledger: &Ledger, name: &str) -> SyncedAccount {
-    let of = ledger.positions.iter().filter(|position| position.account.as_str() == name);
+    let of = ledger
+        .positions
+        .iter()
+        .filter(|position| position.account.as_str() == name);
     let holding = |position: &Position| {
         Some(SyncedHolding {
             isin: Some(position.isin()?),
@@ -95,7 +98,12 @@ impl Story<'_> {
         add_charges(&mut ledger, &self.reports);
         let synced: Vec<SyncedAccount> =
             self.synced.iter().map(|name| sync(&ledger, name)).collect();
-        let compared = Compared { trades, corrections, ledger: &ledger, persons: &self.persons };
+        let compared = Compared {
+            trades,
+            corrections,
+            ledger: &ledger,
+            persons: &self.persons,
+        };
         let proof = reconcile(compared, &synced, &NextDay).unwrap();
         let sources = Sources {
             trades,
@@ -115,8 +123,11 @@ impl Story<'_> {
     /// The only part of a year.
     pub(crate) fn part(&self, fy: &str) -> PartGain {
         let gains = self.gains(fy, "self");
-        let mut parts: Vec<PartGain> =
-            gains.sales.into_iter().flat_map(|sale| sale.parts).collect();
+        let mut parts: Vec<PartGain> = gains
+            .sales
+            .into_iter()
+            .flat_map(|sale| sale.parts)
+            .collect();
         assert_eq!(parts.len(), 1, "{parts:?}");
         parts.remove(0)
     }
@@ -187,8 +198,17 @@ pub(crate) fn exit(line: u32, text: &str) -> ReportLine {
 
 /// A report of an account.
 pub(crate) fn report(name: &str, format: FileFormat, lines: &[&str]) -> AccountReport {
-    let lines = lines.iter().enumerate().map(|(at, text)| exit(at as u32 + 2, text)).collect();
-    AccountReport { account: account(name), format, lines, income: Vec::new() }
+    let lines = lines
+        .iter()
+        .enumerate()
+        .map(|(at, text)| exit(at as u32 + 2, text))
+        .collect();
+    AccountReport {
+        account: account(name),
+        format,
+        lines,
+        income: Vec::new(),
+    }
 }
 
 pub(crate) fn rupees(amount: &Amount) -> String {

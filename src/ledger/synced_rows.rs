@@ -23,7 +23,9 @@ pub(crate) fn lacking(others: &[&[Row]], own: &[Row], answer: Vec<Row>) -> Vec<R
     let mut line = own.len() as u32;
     let mut lacking = Vec::new();
     for row in answer {
-        let Some(count) = left.get_mut(&said(&row)).filter(|count| **count > 0) else { continue };
+        let Some(count) = left.get_mut(&said(&row)).filter(|count| **count > 0) else {
+            continue;
+        };
         *count -= 1;
         line += 1;
         lacking.push(Row { line, ..row });
@@ -42,7 +44,10 @@ fn counts(rows: &[Row]) -> HashMap<Row, usize> {
 
 /// What a row says, without its place.
 fn said(row: &Row) -> Row {
-    Row { line: 0, ..row.clone() }
+    Row {
+        line: 0,
+        ..row.clone()
+    }
 }
 
 #[cfg(test)]
@@ -58,11 +63,15 @@ mod tests {
         let others: Vec<Vec<Row>> = others.iter().map(|lines| rows(lines)).collect();
         let others: Vec<&[Row]> = others.iter().map(Vec::as_slice).collect();
         let lacking = lacking(&others, &rows(own), rows(answer)).into_iter();
-        lacking.map(|row| (row.line, row.date.to_string())).collect()
+        lacking
+            .map(|row| (row.line, row.date.to_string()))
+            .collect()
     }
 
     fn lines(of: &[(u32, &str)]) -> Vec<(u32, String)> {
-        of.iter().map(|(line, date)| (*line, (*date).to_owned())).collect()
+        of.iter()
+            .map(|(line, date)| (*line, (*date).to_owned()))
+            .collect()
     }
 
     #[test]

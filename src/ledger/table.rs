@@ -55,7 +55,10 @@ pub(crate) struct TableRow {
 impl TableRow {
     /// An empty row; `from_1904`: whether its workbook counts days from there.
     pub(crate) fn new(from_1904: bool) -> Self {
-        Self { from_1904, ..Self::default() }
+        Self {
+            from_1904,
+            ..Self::default()
+        }
     }
 
     /// Empties it for another line.
@@ -89,14 +92,22 @@ impl TableRow {
         }
         let start = self.text.len();
         self.text.push_str(text);
-        self.cells.push(Place { column, kind, start, end: self.text.len() });
+        self.cells.push(Place {
+            column,
+            kind,
+            start,
+            end: self.text.len(),
+        });
         Ok(())
     }
 
     /// The cell of a column.
     pub(crate) fn at(&self, column: Option<u32>) -> Option<Cell<'_>> {
         let column = column?;
-        let at = self.cells.binary_search_by_key(&column, |place| place.column).ok()?;
+        let at = self
+            .cells
+            .binary_search_by_key(&column, |place| place.column)
+            .ok()?;
         Some(self.cell(&self.cells[at]))
     }
 
@@ -106,13 +117,19 @@ impl TableRow {
     }
 
     fn cell(&self, place: &Place) -> Cell<'_> {
-        Cell { kind: place.kind, text: &self.text[place.start..place.end] }
+        Cell {
+            kind: place.kind,
+            text: &self.text[place.start..place.end],
+        }
     }
 }
 
 /// Letters and digits alone, in lower case: `Trade Date` and `trade_date` are one name.
 pub(crate) fn plain(text: &str) -> String {
-    text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    text.chars()
+        .filter(|c| c.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 /// A row read as a header.
@@ -124,7 +141,9 @@ impl Header {
     pub(crate) fn of(row: &TableRow) -> Self {
         let text = |place: &&Place| place.kind == CellKind::Text;
         let name = |place: &Place| (plain(row.cell(place).text), place.column);
-        Self { names: row.cells.iter().filter(text).map(name).collect() }
+        Self {
+            names: row.cells.iter().filter(text).map(name).collect(),
+        }
     }
 
     /// The column of the first of the names that the header has; `Err` if two columns have it.
@@ -132,7 +151,9 @@ impl Header {
         for wanted in names {
             let mut found = self.names.iter().filter(|(name, _)| name == wanted);
             if let Some((_, column)) = found.next() {
-                return found.next().map_or(Ok(Some(*column)), |_| Err(RepeatedColumn));
+                return found
+                    .next()
+                    .map_or(Ok(Some(*column)), |_| Err(RepeatedColumn));
             }
         }
         Ok(None)

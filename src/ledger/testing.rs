@@ -34,7 +34,9 @@ pub(crate) fn correction(json: &str) -> Correction {
 /// Corrections of lines of JSON, with `c1`, `c2` as ids.
 pub(crate) fn corrections(lines: &[&str]) -> Vec<(String, Correction)> {
     let numbered = lines.iter().enumerate();
-    numbered.map(|(at, json)| (format!("c{at}"), correction(json))).collect()
+    numbered
+        .map(|(at, json)| (format!("c{at}"), correction(json)))
+        .collect()
 }
 
 /// A row as `2023-05-11 buy 12 RELIANCE 2311.40`, and what follows in any order: a time, `BSE`,
@@ -98,7 +100,11 @@ fn add(row: &mut Row, word: &str) {
 }
 
 pub(crate) fn rows(lines: &[&str]) -> Vec<Row> {
-    lines.iter().enumerate().map(|(at, text)| row(at as u32 + 1, text)).collect()
+    lines
+        .iter()
+        .enumerate()
+        .map(|(at, text)| row(at as u32 + 1, text))
+        .collect()
 }
 
 /// What is known beside the rows: nothing, unless a test says it.
@@ -133,7 +139,10 @@ pub(crate) fn trades_of(lines: &[&str], corrections: &[(String, Correction)]) ->
     let mut by_account: std::collections::BTreeMap<AccountName, Vec<Row>> = Default::default();
     for (at, line) in lines.iter().enumerate() {
         let (name, text) = line.split_once(' ').unwrap();
-        by_account.entry(account(name)).or_default().push(row(at as u32 + 1, text));
+        by_account
+            .entry(account(name))
+            .or_default()
+            .push(row(at as u32 + 1, text));
     }
     let imports: Vec<ImportedRows<'_>> = by_account
         .iter()
@@ -145,7 +154,10 @@ pub(crate) fn trades_of(lines: &[&str], corrections: &[(String, Correction)]) ->
         })
         .collect();
     let securities = Securities::of(corrections.iter().map(|(_, correction)| correction));
-    let known =
-        Known { securities: &securities, choices: &Choices::new(), isins: &Told::default() };
+    let known = Known {
+        securities: &securities,
+        choices: &Choices::new(),
+        isins: &Told::default(),
+    };
     trades::trades(&imports, known)
 }

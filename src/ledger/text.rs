@@ -24,7 +24,10 @@ pub(crate) fn read_text<R: Read>(
 ) -> Result<(), FileError> {
     let mut head = Vec::new();
     let failed = |error: &std::io::Error| FileError::below(error, Cause::BrokenZip);
-    from.by_ref().take(HEAD_BYTES).read_to_end(&mut head).map_err(|error| failed(&error))?;
+    from.by_ref()
+        .take(HEAD_BYTES)
+        .read_to_end(&mut head)
+        .map_err(|error| failed(&error))?;
     if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
         return Err(FileError::not_understood(Cause::Utf16));
     }
@@ -37,7 +40,9 @@ pub(crate) fn read_text<R: Read>(
     loop {
         line.clear();
         let mut limited = lines.by_ref().take(LINE_BYTES_MAX as u64 + 2);
-        let read = limited.read_until(b'\n', &mut line).map_err(|error| failed(&error))?;
+        let read = limited
+            .read_until(b'\n', &mut line)
+            .map_err(|error| failed(&error))?;
         if read == 0 {
             return Ok(());
         }
@@ -73,7 +78,9 @@ fn separator(head: &[u8]) -> u8 {
     let count = |line: &[u8], wanted: u8| memchr::memchr_iter(wanted, line).count();
     let lines = head.split(|byte| *byte == b'\n').take(HEAD_LINES);
     let counted = lines.map(|line| (count(line, b'\t'), count(line, b',')));
-    let (tabs, commas) = counted.max_by_key(|(tabs, commas)| tabs + commas).unwrap_or_default();
+    let (tabs, commas) = counted
+        .max_by_key(|(tabs, commas)| tabs + commas)
+        .unwrap_or_default();
     if tabs > commas { b'\t' } else { b',' }
 }
 

@@ -136,20 +136,30 @@ impl TradeTable {
 }
 
 fn isin(row: &TableRow, column: Option<u32>) -> Result<Option<Isin>, RefusedReason> {
-    let Some(text) = cells::stated(row, column)? else { return Ok(None) };
-    Isin::parse(text).map(Some).ok_or(RefusedReason::IsinMalformed)
+    let Some(text) = cells::stated(row, column)? else {
+        return Ok(None);
+    };
+    Isin::parse(text)
+        .map(Some)
+        .ok_or(RefusedReason::IsinMalformed)
 }
 
 fn side(row: &TableRow, column: Option<u32>) -> Result<Side, RefusedReason> {
     let word = cells::text(row, column)?.unwrap_or_default();
     let is_word = |side: &Side| word.eq_ignore_ascii_case(side.as_str());
-    Side::ALL.into_iter().find(is_word).ok_or(RefusedReason::SideUnknown)
+    Side::ALL
+        .into_iter()
+        .find(is_word)
+        .ok_or(RefusedReason::SideUnknown)
 }
 
 fn exchange(row: &TableRow, column: Option<u32>) -> Result<Exchange, RefusedReason> {
     let word = cells::text(row, column)?.unwrap_or_default();
     let is_word = |exchange: &Exchange| word.eq_ignore_ascii_case(exchange.as_str());
-    Exchange::ALL.into_iter().find(is_word).ok_or(RefusedReason::OtherExchange)
+    Exchange::ALL
+        .into_iter()
+        .find(is_word)
+        .ok_or(RefusedReason::OtherExchange)
 }
 
 /// The exchange, and the segment where its name says that too: `NFO` is derivatives of the NSE.
@@ -168,7 +178,9 @@ fn market(
 }
 
 fn segment(row: &TableRow, column: Option<u32>) -> Result<Option<Segment>, RefusedReason> {
-    let Some(word) = cells::stated(row, column)? else { return Ok(None) };
+    let Some(word) = cells::stated(row, column)? else {
+        return Ok(None);
+    };
     match word.to_ascii_uppercase().as_str() {
         "EQ" => Ok(Some(Segment::Equity)),
         "FO" | "F&O" | "NFO" | "BFO" => Ok(Some(Segment::Derivatives)),
@@ -202,7 +214,10 @@ impl Zerodha {
         let expiry = cells::any_date(row, self.expiry);
         let expiry = expiry.map_err(|_| RefusedReason::ExpiryUnreadable)?;
         let of_expiry = expiry.map(|_| Segment::Derivatives);
-        let segment = of_exchange.or(of_column).or(of_expiry).unwrap_or(Segment::Equity);
+        let segment = of_exchange
+            .or(of_column)
+            .or(of_expiry)
+            .unwrap_or(Segment::Equity);
         Ok(Row {
             line: row.line,
             symbol: cells::symbol(row, self.symbol)?,
@@ -295,7 +310,12 @@ impl Tradebook {
             stamp_duty: charge(row, self.stamp_duty)?,
             other: charge(row, self.other)?,
         };
-        let parts = [stated.brokerage, stated.stt, stated.stamp_duty, stated.other];
+        let parts = [
+            stated.brokerage,
+            stated.stt,
+            stated.stamp_duty,
+            stated.other,
+        ];
         let sum: Decimal = parts.into_iter().flatten().sum();
         let adds_up = parts.iter().all(Option::is_some)
             && charge(row, self.all)?.is_some_and(|all| all == sum);
@@ -323,7 +343,11 @@ impl Tradebook {
             product: None,
             auction: false,
             expiry: None,
-            charges: if adds_up { stated.into() } else { RowCharges::default() },
+            charges: if adds_up {
+                stated.into()
+            } else {
+                RowCharges::default()
+            },
             stt_paid: None,
             mark,
         };

@@ -220,7 +220,10 @@ impl Trade {
 
     /// What equal trades without an id have in common.
     fn figure_key(&self) -> (&AccountName, Date, &Security, Side, Figures) {
-        let figures = Figures { price: self.price, quantity: self.quantity };
+        let figures = Figures {
+            price: self.price,
+            quantity: self.quantity,
+        };
         (&self.account, self.date, &self.security, self.side, figures)
     }
 }
@@ -267,12 +270,25 @@ pub(crate) fn preview(
     let is_live = |row: &&u32| merge.seen[**row as usize].import != added_at;
     let mut outcomes: BTreeMap<u32, Outcome> = BTreeMap::new();
     for draft in &merge.drafts {
-        let is_known = draft.rows.iter().chain(&draft.averaged).any(|row| is_live(&row));
-        let mut stored: Vec<Figures> =
-            draft.rows.iter().filter(is_live).map(|row| merge.figures(*row)).collect();
+        let is_known = draft
+            .rows
+            .iter()
+            .chain(&draft.averaged)
+            .any(|row| is_live(&row));
+        let mut stored: Vec<Figures> = draft
+            .rows
+            .iter()
+            .filter(is_live)
+            .map(|row| merge.figures(*row))
+            .collect();
         stored.sort_unstable();
-        let mut rows: Vec<u32> =
-            draft.rows.iter().chain(&draft.averaged).filter(|row| !is_live(row)).copied().collect();
+        let mut rows: Vec<u32> = draft
+            .rows
+            .iter()
+            .chain(&draft.averaged)
+            .filter(|row| !is_live(row))
+            .copied()
+            .collect();
         rows.sort_unstable();
         for row in rows {
             let stated = merge.figures(row);
@@ -285,7 +301,11 @@ pub(crate) fn preview(
                     line: merge.seen[row as usize].row.line,
                     trade: merge.trade(draft).id(),
                     stated,
-                    stored: if stored.contains(&draft.figures) { draft.figures } else { *first },
+                    stored: if stored.contains(&draft.figures) {
+                        draft.figures
+                    } else {
+                        *first
+                    },
                 }),
             };
             stored.push(stated);
@@ -350,7 +370,13 @@ struct Draft {
 
 impl Draft {
     fn new(rows: Vec<u32>, figures: Figures, ordinal: u32) -> Self {
-        Self { rows, averaged: Vec::new(), figures, conflict: None, ordinal }
+        Self {
+            rows,
+            averaged: Vec::new(),
+            figures,
+            conflict: None,
+            ordinal,
+        }
     }
 }
 
@@ -362,7 +388,11 @@ struct Merge<'a> {
 
 impl<'a> Merge<'a> {
     fn of(imports: &'a [ImportedRows<'a>], known: Known<'_>) -> Self {
-        let mut merge = Self { imports, seen: seen(imports, known), drafts: Vec::new() };
+        let mut merge = Self {
+            imports,
+            seen: seen(imports, known),
+            drafts: Vec::new(),
+        };
         let mut by_id: HashMap<IdKey<'a>, Vec<u32>> = HashMap::new();
         let mut detailed: HashMap<FigureKey<'a>, Vec<u32>> = HashMap::new();
         let mut averaged: HashMap<FigureKey<'a>, Vec<u32>> = HashMap::new();
@@ -391,7 +421,10 @@ impl<'a> Merge<'a> {
 
     fn figures(&self, row: u32) -> Figures {
         let row = self.seen[row as usize].row;
-        Figures { price: row.price, quantity: row.quantity }
+        Figures {
+            price: row.price,
+            quantity: row.quantity,
+        }
     }
 
     fn figure_key(&self, row: u32) -> FigureKey<'a> {
@@ -482,17 +515,24 @@ impl<'a> Merge<'a> {
         rows.sort_by(|left, right| self.cmp_rows(*left, *right));
         let mut imports: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for row in rows {
-            imports.entry(self.seen[row as usize].import).or_default().push(row);
+            imports
+                .entry(self.seen[row as usize].import)
+                .or_default()
+                .push(row);
         }
         let count = imports.values().map(Vec::len).max().unwrap_or_default();
         let mut drafts = Vec::with_capacity(count);
         for ordinal in 0..count {
-            let mut rows: Vec<u32> =
-                imports.values().filter_map(|rows| rows.get(ordinal).copied()).collect();
+            let mut rows: Vec<u32> = imports
+                .values()
+                .filter_map(|rows| rows.get(ordinal).copied())
+                .collect();
             // The import that shows most of them says most of each.
             rows.sort_by(|left, right| {
                 let shown = |row: u32| Reverse(imports[&self.seen[row as usize].import].len());
-                shown(*left).cmp(&shown(*right)).then_with(|| self.cmp_rows(*left, *right))
+                shown(*left)
+                    .cmp(&shown(*right))
+                    .then_with(|| self.cmp_rows(*left, *right))
             });
             drafts.push(Draft::new(rows, figures, ordinal as u32));
         }
@@ -506,7 +546,12 @@ impl<'a> Merge<'a> {
         let absent = |text: &Option<String>| text.is_none();
         let lacks = |seen: &Seen<'_>| {
             let row = seen.row;
-            (row.trade_id.is_none(), row.isin.is_none(), row.time.is_none(), absent(&row.order_id))
+            (
+                row.trade_id.is_none(),
+                row.isin.is_none(),
+                row.time.is_none(),
+                absent(&row.order_id),
+            )
         };
         let named = |seen: &Seen<'a>| (seen.account, seen.named, seen.row.side, seen.isin);
         let placed = |seen: &Seen<'a>| {
@@ -544,15 +589,19 @@ impl<'a> Merge<'a> {
             let by_content = |left: &Draft, right: &Draft| {
                 let figures = left.figures.cmp(&right.figures);
                 let content = || self.cmp_rows(left.rows[0], right.rows[0]);
-                figures.then_with(content).then(left.ordinal.cmp(&right.ordinal))
+                figures
+                    .then_with(content)
+                    .then(left.ordinal.cmp(&right.ordinal))
             };
             orders.sort_by(by_content);
             let drafts = &self.drafts;
             details.sort_by(|left, right| {
                 by_content(&drafts[*left as usize], &drafts[*right as usize])
             });
-            let executions: Vec<_> =
-                details.iter().map(|at| self.execution(&drafts[*at as usize])).collect();
+            let executions: Vec<_> = details
+                .iter()
+                .map(|at| self.execution(&drafts[*at as usize]))
+                .collect();
             let averages: Vec<_> = orders.iter().map(|order| self.execution(order)).collect();
             let parts = averaged_orders::parts(&averages, &executions);
             for (order, parts) in orders.into_iter().zip(parts) {
@@ -595,7 +644,10 @@ impl<'a> Merge<'a> {
             let filled = rows.iter().map(|row| self.figures(*row));
             let last = filled.max_by_key(|figures| (figures.quantity, figures.price));
             if let Some(figures) = last {
-                orders.entry(day).or_default().push(Draft::new(rows, figures, 0));
+                orders
+                    .entry(day)
+                    .or_default()
+                    .push(Draft::new(rows, figures, 0));
             }
         }
         orders
@@ -611,7 +663,10 @@ impl<'a> Merge<'a> {
 
     /// The first thing that any row of a draft says.
     fn said<T>(&self, draft: &Draft, what: impl Fn(&'a Row) -> Option<T>) -> Option<T> {
-        draft.rows.iter().find_map(|row| what(self.seen[*row as usize].row))
+        draft
+            .rows
+            .iter()
+            .find_map(|row| what(self.seen[*row as usize].row))
     }
 
     fn trade(&self, draft: &Draft) -> Trade {
@@ -636,7 +691,10 @@ impl<'a> Merge<'a> {
         let mut sources: Vec<Source> = rows
             .iter()
             .chain(&draft.averaged)
-            .map(|row| Source { import: seen(row).import, line: seen(row).row.line })
+            .map(|row| Source {
+                import: seen(row).import,
+                line: seen(row).row.line,
+            })
             .collect();
         sources.sort_unstable();
         Trade {
@@ -665,7 +723,11 @@ impl<'a> Merge<'a> {
                 .max_by_key(|charges| (stated(charges), *charges))
                 .cloned()
                 .unwrap_or_default(),
-            stt_paid: if unpaid { Some(false) } else { paid.then_some(true) },
+            stt_paid: if unpaid {
+                Some(false)
+            } else {
+                paid.then_some(true)
+            },
             mark: match &draft.conflict {
                 Some(_) => Some(Mark::Conflict),
                 None => rows.iter().filter_map(|row| seen(row).row.mark).min(),
@@ -682,7 +744,9 @@ impl<'a> Merge<'a> {
             let seen = &self.seen[*row as usize];
             matches!(seen.named, Named::Known(_)).then_some((seen.isin, seen.named))
         });
-        let Some(found) = known.next() else { return (None, first.named) };
+        let Some(found) = known.next() else {
+            return (None, first.named);
+        };
         if known.all(|other| other.1 == found.1) {
             return found;
         }
@@ -704,7 +768,11 @@ impl<'a> Merge<'a> {
         // As long as they may be at once: growing would need the room twice.
         let all = Vec::with_capacity(self.drafts.len());
         let imports = order.iter().map(name).collect();
-        let mut trades = Trades { imports, all, conflicts: Vec::new() };
+        let mut trades = Trades {
+            imports,
+            all,
+            conflicts: Vec::new(),
+        };
         let mut names = Names::default();
         for draft in &self.drafts {
             let mut trade = self.named_trade(draft, &mut names);
@@ -725,7 +793,9 @@ impl<'a> Merge<'a> {
         trades.all.sort_unstable_by(Trade::cmp_in_time);
         number(&mut trades.all);
         trades.conflicts.sort_unstable_by(|left, right| {
-            left.trade.cmp_in_time(&right.trade).then_with(|| left.id.cmp(&right.id))
+            left.trade
+                .cmp_in_time(&right.trade)
+                .then_with(|| left.id.cmp(&right.id))
         });
         trades
     }
@@ -749,7 +819,12 @@ fn number(trades: &mut [Trade]) {
 }
 
 fn stated(charges: &Charges) -> usize {
-    let all = [charges.brokerage, charges.stt, charges.stamp_duty, charges.other];
+    let all = [
+        charges.brokerage,
+        charges.stt,
+        charges.stamp_duty,
+        charges.other,
+    ];
     all.iter().flatten().count()
 }
 
@@ -778,7 +853,10 @@ impl<'a> Targets<'a> {
             let key = merge.symbol_key(draft.rows[0]);
             (key, Vec::new())
         });
-        Self { by_security, by_symbol: by_symbol.collect() }
+        Self {
+            by_security,
+            by_symbol: by_symbol.collect(),
+        }
     }
 
     /// A conflict is found by each of the figures that its rows say.
@@ -803,7 +881,10 @@ impl<'a> Targets<'a> {
     fn find(&self, merge: &Merge<'a>, draft: &Draft, key: FigureKey<'a>) -> Option<u32> {
         let of_security = self.by_security.get(&key).into_iter().flatten();
         let may_be = |at: &&u32| merge.may_be(draft, &merge.drafts[**at as usize]);
-        let found = of_security.copied().filter(|at| may_be(&at)).collect::<Vec<u32>>();
+        let found = of_security
+            .copied()
+            .filter(|at| may_be(&at))
+            .collect::<Vec<u32>>();
         if let Some(first) = merge.first_of(&found) {
             return Some(first);
         }
@@ -813,8 +894,11 @@ impl<'a> Targets<'a> {
             let target = &merge.drafts[*at as usize];
             vague(key.2) || vague(merge.security(&target.rows).1)
         };
-        let found: Vec<u32> =
-            same_symbol.iter().copied().filter(|at| may_be(&at) && either_is_vague(at)).collect();
+        let found: Vec<u32> = same_symbol
+            .iter()
+            .copied()
+            .filter(|at| may_be(&at) && either_is_vague(at))
+            .collect();
         merge.first_of(&found)
     }
 }
@@ -828,12 +912,20 @@ impl Merge<'_> {
             left.zip(right).is_none_or(|(left, right)| left == right)
         };
         let order = |draft: &Draft| self.said(draft, |row| row.order_id.as_deref());
-        let imports: HashSet<u32> =
-            draft.rows.iter().map(|row| self.seen[*row as usize].import).collect();
+        let imports: HashSet<u32> = draft
+            .rows
+            .iter()
+            .map(|row| self.seen[*row as usize].import)
+            .collect();
         exchange(draft) == exchange(target)
-            && time(draft).zip(time(target)).is_none_or(|(left, right)| left == right)
+            && time(draft)
+                .zip(time(target))
+                .is_none_or(|(left, right)| left == right)
             && agree(order(draft), order(target))
-            && target.rows.iter().all(|row| !imports.contains(&self.seen[*row as usize].import))
+            && target
+                .rows
+                .iter()
+                .all(|row| !imports.contains(&self.seen[*row as usize].import))
     }
 
     /// Of several targets that fit, the first by what it says.
@@ -855,7 +947,11 @@ impl Merge<'_> {
 fn seen<'a>(imports: &'a [ImportedRows<'a>], known: Known<'_>) -> Vec<Seen<'a>> {
     let mut told: HashMap<(&AccountName, Exchange, &str), Vec<Isin>> = HashMap::new();
     for import in imports {
-        for row in import.rows.iter().filter(|row| row.segment == Segment::Equity) {
+        for row in import
+            .rows
+            .iter()
+            .filter(|row| row.segment == Segment::Equity)
+        {
             let Some(isin) = row.isin else { continue };
             let key = (import.account, row.exchange, row.symbol.as_str());
             let isins = told.entry(key).or_default();
@@ -884,7 +980,13 @@ fn seen<'a>(imports: &'a [ImportedRows<'a>], known: Known<'_>) -> Vec<Seen<'a>> 
                 None => Named::Unknown(&row.symbol),
             };
             let import_at = at as u32;
-            all.push(Seen { import: import_at, account: import.account, row, isin, named });
+            all.push(Seen {
+                import: import_at,
+                account: import.account,
+                row,
+                isin,
+                named,
+            });
         }
     }
     all

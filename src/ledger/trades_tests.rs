@@ -45,7 +45,11 @@ impl Files {
 
     fn with<T>(&self, run: impl FnOnce(Known<'_>) -> T) -> T {
         let securities = Securities::of(&self.corrections);
-        run(Known { securities: &securities, choices: &self.choices, isins: &self.told })
+        run(Known {
+            securities: &securities,
+            choices: &self.choices,
+            isins: &self.told,
+        })
     }
 
     fn trades(&self) -> Trades {
@@ -66,8 +70,11 @@ impl Files {
 }
 
 fn shown(trade: &Trade) -> String {
-    let sources: Vec<String> =
-        trade.sources.iter().map(|source| format!("{}:{}", source.import, source.line)).collect();
+    let sources: Vec<String> = trade
+        .sources
+        .iter()
+        .map(|source| format!("{}:{}", source.import, source.line))
+        .collect();
     let quantity = trade.quantity.normalize();
     let price = trade.price.normalize();
     format!("{} {quantity} at {price} of {}", trade.side, sources.join(" "))
@@ -87,7 +94,13 @@ fn rows_with_one_id_are_one_trade_whatever_their_names() {
         ("zerodha_tradebook", &["2023-05-11 buy 12 OLDNAME 2311.4 #40417733"]),
         ("sync_a", &["2023-05-11 buy 12 RELIANCE 2311.4 #40417733 oX"]),
     ]);
-    assert_eq!(found.shown(), ["buy 12 at 2311.4 of 0:1 0:2 1:1 2:1", "buy 12 at 2311.4 of 0:3",]);
+    assert_eq!(
+        found.shown(),
+        [
+            "buy 12 at 2311.4 of 0:1 0:2 1:1 2:1",
+            "buy 12 at 2311.4 of 0:3",
+        ]
+    );
     let trades = found.trades();
     let first = &trades.all[0];
     assert_eq!((&*first.symbol, first.isin), ("RELIANCE", Some(isin(RELIANCE))));
@@ -123,7 +136,11 @@ fn equal_rows_without_ids_count_up_in_one_import_and_meet_in_several() {
     ]);
     assert_eq!(
         found.shown(),
-        ["buy 9 at 452.35 of 0:1 1:1 2:1", "buy 9 at 452.35 of 0:2 1:2", "buy 9 at 452.35 of 1:3",]
+        [
+            "buy 9 at 452.35 of 0:1 1:1 2:1",
+            "buy 9 at 452.35 of 0:2 1:2",
+            "buy 9 at 452.35 of 1:3",
+        ]
     );
     let ids: HashSet<String> = found.trades().all.iter().map(Trade::id).collect();
     assert_eq!(ids.len(), 3);
@@ -185,8 +202,10 @@ fn a_row_that_says_more_has_the_first_choice() {
 #[test]
 fn an_averaged_order_stands_only_where_no_executions_show_it() {
     let order = "2025-02-05 buy 15 EXAIND 100.33 INE0EXA01011 oR";
-    let executions: &[&str] =
-        &["2025-02-05 buy 10 EXAIND 100 INE0EXA01011", "2025-02-05 buy 5 EXAIND 101"];
+    let executions: &[&str] = &[
+        "2025-02-05 buy 10 EXAIND 100 INE0EXA01011",
+        "2025-02-05 buy 5 EXAIND 101",
+    ];
     let both = files(&[("sync_b", &[order]), ("icici_tradebook", executions)]);
     assert_eq!(both.shown(), ["buy 10 at 100 of 0:1 1:1", "buy 5 at 101 of 0:1 1:2"]);
     assert_eq!(files(&[("sync_b", &[order])]).shown(), ["buy 15 at 100.33 of 0:1"]);
@@ -198,8 +217,10 @@ fn an_averaged_order_stands_only_where_no_executions_show_it() {
 
 #[test]
 fn an_order_that_is_left_over_is_another_trade_than_the_execution_that_says_the_same() {
-    let orders: &[&str] =
-        &["2025-02-05 buy 5 X 100 INE0EXA01011 o1", "2025-02-05 buy 5 X 100 INE0EXA01011 oA"];
+    let orders: &[&str] = &[
+        "2025-02-05 buy 5 X 100 INE0EXA01011 o1",
+        "2025-02-05 buy 5 X 100 INE0EXA01011 oA",
+    ];
     let execution: &[&str] = &["2025-02-05 buy 5 X 100 INE0EXA01011 oA"];
     let found = files(&[("sync_b", orders), ("icici_tradebook", execution)]);
     assert_eq!(found.shown(), ["buy 5 at 100 of 0:1", "buy 5 at 100 of 0:2 1:1"]);
@@ -216,7 +237,9 @@ fn one_id_with_two_figures_is_a_conflict_until_it_is_chosen() {
     ]);
     let trades = found.trades();
     assert!(trades.all.is_empty());
-    let [conflict] = trades.conflicts.as_slice() else { panic!("{trades:?}") };
+    let [conflict] = trades.conflicts.as_slice() else {
+        panic!("{trades:?}")
+    };
     assert_eq!(conflict.trade.mark, Some(Mark::Conflict));
     assert_eq!(conflict.first.quantity, decimal("9"));
     assert_eq!(conflict.second.quantity, decimal("19"));
@@ -279,11 +302,21 @@ fn a_row_of_an_unknown_security_meets_the_same_symbol() {
     let found = files(&[
         (
             "icici_all",
-            &["2020-01-01 buy 1 EXAIND 5 INE0EXN01010", "2020-01-02 buy 1 EXAIND 5 INE0EXP01015"],
+            &[
+                "2020-01-01 buy 1 EXAIND 5 INE0EXN01010",
+                "2020-01-02 buy 1 EXAIND 5 INE0EXP01015",
+            ],
         ),
         ("icici_tradebook", &["2020-01-02 buy 1 EXAIND 5", "2020-01-03 buy 1 EXAIND 5"]),
     ]);
-    assert_eq!(found.shown(), ["buy 1 at 5 of 0:1", "buy 1 at 5 of 0:2 1:1", "buy 1 at 5 of 1:2"]);
+    assert_eq!(
+        found.shown(),
+        [
+            "buy 1 at 5 of 0:1",
+            "buy 1 at 5 of 0:2 1:1",
+            "buy 1 at 5 of 1:2"
+        ]
+    );
     assert_eq!(found.trades().all[1].security, Security::Known(isin("INE0EXP01015")));
 }
 
@@ -327,8 +360,10 @@ fn a_preview_says_of_each_line_what_it_adds() {
 #[test]
 fn executions_of_a_stored_averaged_order_are_known_and_so_is_the_order() {
     let order: &[&str] = &["2025-02-05 buy 15 EXAIND 100.33 INE0EXA01011"];
-    let executions: &[&str] =
-        &["2025-02-05 buy 10 EXAIND 100 INE0EXA01011", "2025-02-05 buy 5 EXAIND 101 INE0EXA01011"];
+    let executions: &[&str] = &[
+        "2025-02-05 buy 10 EXAIND 100 INE0EXA01011",
+        "2025-02-05 buy 5 EXAIND 101 INE0EXA01011",
+    ];
     let file = files(&[("sync_b", order), ("icici_tradebook", executions)]).preview();
     assert_eq!((file.new, file.known), (vec![], vec![1, 2]));
     let sync = files(&[("icici_tradebook", executions), ("sync_b", order)]).preview();
@@ -337,14 +372,23 @@ fn executions_of_a_stored_averaged_order_are_known_and_so_is_the_order() {
 
 #[test]
 fn an_averaged_order_is_what_it_was_filled_to_last() {
-    let morning: &[&str] = &["2025-02-05 buy 10 EXAIND 100 oN1", "2025-02-05 buy 4 EXAIND 90 oN2"];
-    let evening: &[&str] = &["2025-02-05 buy 15 EXAIND 101 oN1", "2025-02-05 buy 4 EXAIND 90 oN2"];
+    let morning: &[&str] = &[
+        "2025-02-05 buy 10 EXAIND 100 oN1",
+        "2025-02-05 buy 4 EXAIND 90 oN2",
+    ];
+    let evening: &[&str] = &[
+        "2025-02-05 buy 15 EXAIND 101 oN1",
+        "2025-02-05 buy 4 EXAIND 90 oN2",
+    ];
     let one = files(&[("sync_b", morning), ("sync_b", evening)]);
     assert_eq!(one.shown(), ["buy 4 at 90 of 0:2 1:2", "buy 15 at 101 of 0:1 1:1"]);
     let same = files(&[("sync_b", &[morning, evening].concat())]);
     assert_eq!(same.shown(), ["buy 4 at 90 of 0:2 0:4", "buy 15 at 101 of 0:1 0:3"]);
     // Two orders that are alike are two.
-    let alike = ["2025-02-05 buy 4 EXAIND 90 oN2", "2025-02-05 buy 4 EXAIND 90 oN3"];
+    let alike = [
+        "2025-02-05 buy 4 EXAIND 90 oN2",
+        "2025-02-05 buy 4 EXAIND 90 oN3",
+    ];
     assert_eq!(files(&[("sync_b", &alike)]).shown().len(), 2);
     let preview = one.preview();
     assert_eq!((preview.new, preview.known), (vec![], vec![1, 2]));
@@ -365,7 +409,11 @@ fn the_order_of_a_day_is_time_then_id_shorter_first_then_exchange_price_and_quan
         ],
     )]);
     let trades = found.trades();
-    let order: Vec<String> = trades.all.iter().map(|trade| trade.quantity.to_string()).collect();
+    let order: Vec<String> = trades
+        .all
+        .iter()
+        .map(|trade| trade.quantity.to_string())
+        .collect();
     assert_eq!(order, ["7", "4", "3", "2", "5", "6", "1"]);
 }
 
@@ -375,7 +423,13 @@ fn any_row() -> impl Strategy<Value = Row> {
     let isins = prop_oneof![Just(""), Just("INE0EXQ01013"), Just("INE0EXR01011")];
     let ids = prop_oneof![2 => Just(""), 1 => Just("#1"), 1 => Just("#2"), 1 => Just("#333")];
     let times = prop_oneof![Just(""), Just("10:00:00"), Just("11:00:00")];
-    let rest = prop_oneof![Just(""), Just("BSE"), Just("oA"), Just("brokerage=1"), Just("mtf")];
+    let rest = prop_oneof![
+        Just(""),
+        Just("BSE"),
+        Just("oA"),
+        Just("brokerage=1"),
+        Just("mtf")
+    ];
     let figures = (1..4_u32, 1..3_u32, 1..3_u32, prop::bool::ANY);
     (figures, names, isins, ids, times, rest).prop_map(
         |((quantity, price, day, buys), name, isin, id, time, rest)| {
@@ -405,7 +459,10 @@ fn any_files() -> impl Strategy<Value = Vec<(&'static str, Vec<Row>)>> {
 /// The trades without the names of the imports, which repetition changes.
 fn content(mut trades: Trades) -> String {
     trades.imports.clear();
-    let conflicts = trades.conflicts.iter_mut().map(|conflict| &mut conflict.trade);
+    let conflicts = trades
+        .conflicts
+        .iter_mut()
+        .map(|conflict| &mut conflict.trade);
     for trade in trades.all.iter_mut().chain(conflicts) {
         trade.sources = Box::default();
     }

@@ -55,7 +55,10 @@ pub(crate) fn read_workbook<R: Read + Seek>(
     let workbook = Workbook::of(archive)?;
     let shared = shared_strings(archive)?;
     for sheet in &workbook.sheets {
-        let Some(at) = workbook.parts.get(&sheet.relation).and_then(|part| archive.place(part))
+        let Some(at) = workbook
+            .parts
+            .get(&sheet.relation)
+            .and_then(|part| archive.place(part))
         else {
             continue;
         };
@@ -84,7 +87,11 @@ impl<R: Read> Xml<R> {
         let mut reader =
             Reader::from_reader(Allowance::new(BufReader::with_capacity(BUFFER_BYTES, from)));
         reader.config_mut().expand_empty_elements = true;
-        Self { reader, buffer: Vec::new(), depth: 0 }
+        Self {
+            reader,
+            buffer: Vec::new(),
+            depth: 0,
+        }
     }
 
     /// The next event; `None` at the end.
@@ -104,7 +111,11 @@ impl<R: Read> Xml<R> {
             Event::Eof => return Ok(None),
             _ => {}
         }
-        if self.depth > DEPTH_MAX { Err(broken()) } else { Ok(Some(event)) }
+        if self.depth > DEPTH_MAX {
+            Err(broken())
+        } else {
+            Ok(Some(event))
+        }
     }
 }
 
@@ -114,7 +125,9 @@ fn attribute(of: &BytesStart<'_>, wanted: &str) -> Result<Option<String>, FileEr
         let attribute = attribute.map_err(|_| broken())?;
         if attribute.key.local_name().as_ref() == wanted {
             let value = attribute.normalized_value(XmlVersion::Implicit1_0);
-            return value.map(|value| Some(value.into_owned())).map_err(|_| broken());
+            return value
+                .map(|value| Some(value.into_owned()))
+                .map_err(|_| broken());
         }
     }
     Ok(None)
@@ -222,7 +235,9 @@ fn shared_strings<R: Read + Seek>(
     archive: &mut Archive<'_, R>,
 ) -> Result<SharedStrings, FileError> {
     let mut shared = SharedStrings::default();
-    let Some(at) = archive.place(SHARED_STRINGS) else { return Ok(shared) };
+    let Some(at) = archive.place(SHARED_STRINGS) else {
+        return Ok(shared);
+    };
     let mut xml = Xml::new(archive.open(at)?);
     let mut is_text = false;
     // How a name is read aloud stands beside it, and is no part of it.

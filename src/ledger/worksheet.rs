@@ -15,7 +15,9 @@ use crate::ledger::rules::GRANDFATHERED_UNTIL;
 use crate::ledger::securities::Security;
 
 /// Years of which the form is known. That of 2026-27 is one under the Act of 2025.
-const YEARS_KNOWN: [&str; 6] = ["2020-21", "2021-22", "2022-23", "2023-24", "2024-25", "2025-26"];
+const YEARS_KNOWN: [&str; 6] = [
+    "2020-21", "2021-22", "2022-23", "2023-24", "2024-25", "2025-26",
+];
 /// The year in which the rates changed, whose form has a column for the date of sale.
 const YEAR_OF_TWO_RATES: &str = "2024-25";
 /// From then on purchases after January 2018 are one row.
@@ -76,19 +78,27 @@ pub(crate) fn worksheet(gains: &Gains) -> Result<Worksheet, NotNotified> {
     if let Some(cells) = later.cells() {
         write(&mut csv, &cells);
     }
-    Ok(Worksheet { csv, left_out: left_out(gains) })
+    Ok(Worksheet {
+        csv,
+        left_out: left_out(gains),
+    })
 }
 
 /// Proved parts, in the order of time.
 fn long_parts(gains: &Gains) -> impl Iterator<Item = (&SaleGain, &PartGain)> {
-    let parts = gains.sales.iter().flat_map(|sale| sale.parts.iter().map(move |part| (sale, part)));
+    let parts = gains
+        .sales
+        .iter()
+        .flat_map(|sale| sale.parts.iter().map(move |part| (sale, part)));
     parts.filter(|(_, part)| part.class == GainClass::Long && part.reasons.is_empty())
 }
 
 /// How many securities have something that is left out. A contract is none.
 fn left_out(gains: &Gains) -> usize {
     let of = gains.left_out.iter().map(|row| &row.security);
-    of.filter(|of| !matches!(of, Security::Contract(_))).collect::<BTreeSet<_>>().len()
+    of.filter(|of| !matches!(of, Security::Contract(_)))
+        .collect::<BTreeSet<_>>()
+        .len()
 }
 
 /// The amounts of a part that rows are made of.
@@ -128,7 +138,11 @@ impl Values {
     fn last_cells(&self) -> [String; 3] {
         let charges = self.charges.total();
         let deductions = self.considered.total().plus(&charges);
-        [money(&charges), money(&deductions), money(&self.gain.total())]
+        [
+            money(&charges),
+            money(&deductions),
+            money(&self.gain.total()),
+        ]
     }
 
     /// The one row of all purchases after January 2018.
@@ -136,8 +150,9 @@ impl Values {
         if !self.is_any {
             return None;
         }
-        let mut cells: Vec<String> =
-            ["AE", "INNOTREQUIRD", "CONSOLIDATED", "", ""].map(str::to_owned).into();
+        let mut cells: Vec<String> = ["AE", "INNOTREQUIRD", "CONSOLIDATED", "", ""]
+            .map(str::to_owned)
+            .into();
         let sums = [&self.proceeds, &self.considered, &self.cost];
         cells.extend(sums.map(|sum| money(&sum.total())));
         cells.extend(["0.00", "", "0.00"].map(str::to_owned));
@@ -155,7 +170,11 @@ fn cells(sale: &SaleGain, part: &PartGain, has_transferred: bool) -> Vec<String>
     let of_one = |all: &Amount| money(&all.over(&part.quantity.into()));
     let mut cells = vec![before(is_old)];
     cells.extend(has_transferred.then(|| before(sale.sold <= OLD_RATES_UNTIL)));
-    cells.push(sale.isin.map(|isin| isin.as_str().to_owned()).unwrap_or_default());
+    cells.push(
+        sale.isin
+            .map(|isin| isin.as_str().to_owned())
+            .unwrap_or_default(),
+    );
     cells.push(csv_cell(sale.symbol.as_deref().unwrap_or_default()).into_owned());
     cells.push(part.quantity.normalize().to_string());
     cells.push(of_one(&proceeds));
@@ -176,7 +195,10 @@ fn before(is_before: bool) -> String {
 
 /// Two places, and none for what is beyond any amount of money.
 fn money(amount: &Amount) -> String {
-    amount.rounded().map(|rupees| rupees.to_string()).unwrap_or_default()
+    amount
+        .rounded()
+        .map(|rupees| rupees.to_string())
+        .unwrap_or_default()
 }
 
 fn write(csv: &mut String, cells: &[String]) {

@@ -76,8 +76,10 @@ fn three_years_are_right_byte_for_byte() {
 
 #[test]
 fn the_samples_row_is_that_of_the_vector() {
-    let trades =
-        ["a 2017-03-01 buy 10 X 50 INE0EXA01011 #1", "a 2024-12-17 sell 10 X 150 INE0EXA01011 #2"];
+    let trades = [
+        "a 2017-03-01 buy 10 X 50 INE0EXA01011 #1",
+        "a 2024-12-17 sell 10 X 150 INE0EXA01011 #2",
+    ];
     let found = sheet(&trades, &[FMV], "2024-25");
     let row = "BE,AE,INE0EXA01011,X,10,150.00,1500.00,900.00,500.00,900.00,90.00,900.00,0.00,\
                900.00,600.00";
@@ -164,7 +166,9 @@ fn one_person_has_the_rows_of_the_own_accounts() {
     let mut story = story(&trades, &[]);
     let both = worksheet(&story.gains("2024-25", "self")).unwrap();
     assert_eq!(rows(&both).len(), 2);
-    story.persons.insert(crate::ledger::testing::account("b"), "other".into());
+    story
+        .persons
+        .insert(crate::ledger::testing::account("b"), "other".into());
     let own = worksheet(&story.gains("2024-25", "self")).unwrap();
     assert_eq!(rows(&own).len(), 1);
 }

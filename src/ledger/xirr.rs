@@ -44,11 +44,19 @@ pub(crate) struct Rate {
 
 impl Rate {
     pub(crate) fn none(reason: NoRate) -> Self {
-        Self { rate: None, reason: Some(reason), roots: None }
+        Self {
+            rate: None,
+            reason: Some(reason),
+            roots: None,
+        }
     }
 
     fn of(rate: f64) -> Self {
-        Self { rate: Some(rate), reason: None, roots: None }
+        Self {
+            rate: Some(rate),
+            reason: None,
+            roots: None,
+        }
     }
 }
 
@@ -57,7 +65,9 @@ pub(crate) type Flows = BTreeMap<Date, f64>;
 
 /// The rate at which the flows are worth nothing together.
 pub(crate) fn xirr(flows: &Flows) -> Rate {
-    let Some((first, _)) = flows.first_key_value() else { return Rate::none(NoRate::NoFlows) };
+    let Some((first, _)) = flows.first_key_value() else {
+        return Rate::none(NoRate::NoFlows);
+    };
     if flows.len() == 1 {
         return Rate::none(NoRate::OneDate);
     }
@@ -79,7 +89,10 @@ pub(crate) fn xirr(flows: &Flows) -> Rate {
                 .or_else(|| between(&dated, RATE_MAX, RATE_MOST));
             outside.map_or(Rate::none(NoRate::NoRoot), Rate::of)
         }
-        several => Rate { roots: Some(several.to_vec()), ..Rate::none(NoRate::SeveralRoots) },
+        several => Rate {
+            roots: Some(several.to_vec()),
+            ..Rate::none(NoRate::SeveralRoots)
+        },
     }
 }
 
@@ -126,7 +139,10 @@ fn sign_changes(flows: impl Iterator<Item = f64>) -> usize {
 /// takes the days between two flows off.
 fn worth(flows: &[(i32, f64)], rate: f64) -> f64 {
     let of_a_day = (-rate.ln_1p() / 365.0).exp();
-    flows.iter().rev().fold(0.0, |later, (days, flow)| (later + flow) * of_a_day.powi(*days))
+    flows
+        .iter()
+        .rev()
+        .fold(0.0, |later, (days, flow)| (later + flow) * of_a_day.powi(*days))
 }
 
 fn roots(flows: &[(i32, f64)]) -> Vec<f64> {
@@ -213,7 +229,11 @@ mod tests {
         let even = of(&[("2023-01-01", -100.0), ("2024-01-01", 100.0)]);
         assert_eq!(even.rate, Some(0.0));
         // Of one day they are one flow.
-        let summed = of(&[("2023-01-01", -60.0), ("2023-01-01", -40.0), ("2024-01-01", 110.0)]);
+        let summed = of(&[
+            ("2023-01-01", -60.0),
+            ("2023-01-01", -40.0),
+            ("2024-01-01", 110.0),
+        ]);
         assert_eq!(summed.rate, Some(0.1));
     }
 
@@ -226,7 +246,11 @@ mod tests {
             ("2024-01-01", 100.0),
         ]);
         assert!(rate.rate.is_some() && rate.roots.is_none(), "{rate:?}");
-        let several = of(&[("2023-01-01", -100.0), ("2024-01-01", 230.0), ("2024-12-31", -132.0)]);
+        let several = of(&[
+            ("2023-01-01", -100.0),
+            ("2024-01-01", 230.0),
+            ("2024-12-31", -132.0),
+        ]);
         assert_eq!(several.roots, Some(vec![0.1, 0.2]));
         assert_eq!((several.rate, several.reason), (None, Some(NoRate::SeveralRoots)));
     }
@@ -239,7 +263,11 @@ mod tests {
             (&[("2023-01-01", -100.0), ("2024-01-01", -1.0)], NoRate::OneSign),
             (&[("2023-01-01", 100.0), ("2024-01-01", 0.0)], NoRate::OneSign),
             (
-                &[("2023-01-01", 100.0), ("2024-01-01", -100.0), ("2025-01-01", 100.0)],
+                &[
+                    ("2023-01-01", 100.0),
+                    ("2024-01-01", -100.0),
+                    ("2025-01-01", 100.0),
+                ],
                 NoRate::NoRoot,
             ),
         ] {

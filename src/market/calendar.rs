@@ -92,7 +92,9 @@ impl MarketCalendar {
         let Timeline { transitions, days } = &self.timeline;
         let now_s = floor_second(at);
         let after = transitions.partition_point(|transition| transition.at_s <= now_s);
-        let current = after.checked_sub(1).map_or(UNKNOWN, |index| transitions[index].state);
+        let current = after
+            .checked_sub(1)
+            .map_or(UNKNOWN, |index| transitions[index].state);
         let next = transitions.get(after);
         let next = next.filter(|transition| current.known && transition.state.known);
         let begun = days.partition_point(|day| day.begin_s <= now_s);
@@ -121,7 +123,11 @@ impl MarketCalendar {
     /// `None` if `date` itself is not.
     pub(crate) fn covered_until(&self, date: Date) -> Option<Date> {
         let mut until = self.covered_in_year(date)?;
-        while let Some(next) = until.tomorrow().ok().and_then(|next| self.covered_in_year(next)) {
+        while let Some(next) = until
+            .tomorrow()
+            .ok()
+            .and_then(|next| self.covered_in_year(next))
+        {
             until = next;
         }
         Some(until)
@@ -166,7 +172,9 @@ impl MarketCalendar {
 
     /// Whether every date strictly between `from` and `to` is covered.
     fn covers_between(&self, from: Date, to: Date) -> bool {
-        let (Ok(first), Ok(last)) = (from.tomorrow(), to.yesterday()) else { return false };
+        let (Ok(first), Ok(last)) = (from.tomorrow(), to.yesterday()) else {
+            return false;
+        };
         first > last || self.covered_until(first).is_some_and(|until| last <= until)
     }
 
@@ -210,7 +218,10 @@ impl MarketCalendar {
     /// The last official close that was final at `at`, and the earliest time that its prices can
     /// have. `None` before the first known session.
     pub(crate) fn final_close(&self, at: Timestamp) -> Option<FinalClose> {
-        FinalClose::of(self.timeline.final_close(Trading::WithAuction, at.as_millisecond())?)
+        FinalClose::of(
+            self.timeline
+                .final_close(Trading::WithAuction, at.as_millisecond())?,
+        )
     }
 
     /// The part of the time between `from` and `to` that was continuous trading of the indices, in
@@ -239,7 +250,10 @@ impl MarketCalendar {
     /// one before `at`. `None` before the first known session.
     pub(crate) fn trading_began(&self, at: Timestamp) -> Option<Timestamp> {
         let before_ms = at.as_millisecond() + 1;
-        let (start_ms, _) = self.timeline.trading_before(Trading::WithAuction, before_ms).next()?;
+        let (start_ms, _) = self
+            .timeline
+            .trading_before(Trading::WithAuction, before_ms)
+            .next()?;
         Timestamp::from_millisecond(start_ms).ok()
     }
 
@@ -255,7 +269,10 @@ impl MarketCalendar {
         let at_ms = at.as_millisecond();
         let traded = self.timeline.trading_before(whose, at_ms + 1).next();
         let traded_ms = traded.map(|(_, end_ms)| end_ms.min(at_ms));
-        let closed_ms = self.timeline.final_close(whose, at_ms).map(|close| close.final_s * 1_000);
+        let closed_ms = self
+            .timeline
+            .final_close(whose, at_ms)
+            .map(|close| close.final_s * 1_000);
         Timestamp::from_millisecond(traded_ms.max(closed_ms)?).ok()
     }
 
@@ -264,9 +281,10 @@ impl MarketCalendar {
     pub(crate) fn hours(&self, date: Date) -> &[Hours] {
         match self.entries.day(date) {
             Day::Trading(parts) => parts,
-            _ => {
-                self.entries.regime(date).map_or(&[], |regime| std::slice::from_ref(&regime.hours))
-            }
+            _ => self
+                .entries
+                .regime(date)
+                .map_or(&[], |regime| std::slice::from_ref(&regime.hours)),
         }
     }
 
@@ -284,10 +302,13 @@ impl MarketCalendar {
         &self,
         from: Date,
     ) -> impl Iterator<Item = (Date, &Session)> {
-        self.entries.days.range(from..).filter_map(|(date, entry)| match entry {
-            Entry::Session(session) if !session.hours_confirmed => Some((*date, session)),
-            _ => None,
-        })
+        self.entries
+            .days
+            .range(from..)
+            .filter_map(|(date, entry)| match entry {
+                Entry::Session(session) if !session.hours_confirmed => Some((*date, session)),
+                _ => None,
+            })
     }
 
     /// The regime in force on `date`: its hours if no special session is listed.

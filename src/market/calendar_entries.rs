@@ -132,7 +132,10 @@ pub(crate) struct CalendarEntries {
 impl CalendarEntries {
     /// The regime in force on `date`.
     pub(crate) fn regime(&self, date: Date) -> Option<&Regime> {
-        self.regimes.range(..=date).next_back().map(|(_, regime)| regime)
+        self.regimes
+            .range(..=date)
+            .next_back()
+            .map(|(_, regime)| regime)
     }
 
     /// The kind of `date`. Where no list of holidays covers it, that is what its weekday says, and
@@ -158,7 +161,9 @@ impl CalendarEntries {
 
     /// Whether a list of holidays covers `date`: it is then known whether it is a trading date.
     pub(crate) fn is_listed(&self, date: Date) -> bool {
-        self.years.get(&date.year()).is_some_and(|list| date <= list.known_until)
+        self.years
+            .get(&date.year())
+            .is_some_and(|list| date <= list.known_until)
     }
 
     /// Whether `date` is a trading date at the hours of its regime.
@@ -206,6 +211,7 @@ impl Hours {
     /// The second of the day at which the official close is final: the auction's latest end, or
     /// that of continuous trading without an auction.
     pub(crate) fn close_s(&self) -> u32 {
-        self.closing.map_or(self.continuous.end_s, |auction| auction.span.end_s)
+        self.closing
+            .map_or(self.continuous.end_s, |auction| auction.span.end_s)
     }
 }

@@ -32,8 +32,15 @@ const HOURS_KEYS: [&str; 9] = [
 /// Keys of an entry for one date.
 const DAY_KEYS: [&str; 4] = ["date", "name", "source", "confidence"];
 
-const ROOT_KEYS: [&str; 7] =
-    ["years", "year", "regime", "holiday", "session", "trading_day", "settlement_holiday"];
+const ROOT_KEYS: [&str; 7] = [
+    "years",
+    "year",
+    "regime",
+    "holiday",
+    "session",
+    "trading_day",
+    "settlement_holiday",
+];
 
 /// Reads one file. `below` holds the entries that the file will be laid over; years and regimes
 /// that it has need not be repeated.
@@ -56,8 +63,13 @@ pub(super) fn parse(
         let provenance = provenance(&row, &mut faults);
         let date = row.date("date", &mut faults);
         let name = row.required("name", &mut faults);
-        let (Some(date), Some(name)) = (date, name) else { continue };
-        let entry = SettlementHoliday { name: name.into(), provenance };
+        let (Some(date), Some(name)) = (date, name) else {
+            continue;
+        };
+        let entry = SettlementHoliday {
+            name: name.into(),
+            provenance,
+        };
         if book.settlement_holidays.insert(date, entry).is_some() {
             faults.add(row.offset, format!("a second settlement holiday on {date}: remove one"));
         }
@@ -77,20 +89,40 @@ pub(super) fn parse(
 /// Reads `years` and `[[year]]`, which adds a source and an end.
 fn read_years(root: &Row<'_, '_>, book: &mut CalendarEntries, faults: &mut Faults<'_>) {
     for year in root.years("years", faults) {
-        let provenance =
-            Provenance { source: OPERATOR.to_owned(), confidence: Confidence::Confirmed };
-        book.years.insert(year, YearList { known_until: last_date(year), provenance });
+        let provenance = Provenance {
+            source: OPERATOR.to_owned(),
+            confidence: Confidence::Confirmed,
+        };
+        book.years.insert(
+            year,
+            YearList {
+                known_until: last_date(year),
+                provenance,
+            },
+        );
     }
     for row in root.rows("year", faults) {
         row.expect_only(&["year", "known_until", "source", "confidence"], faults);
         let provenance = provenance(&row, faults);
-        let Some(year) = row.year("year", faults) else { continue };
+        let Some(year) = row.year("year", faults) else {
+            continue;
+        };
         let known_until = known_until(&row, faults).unwrap_or_else(|| last_date(year));
         if known_until.year() != year {
             let cure = format!("`known_until` must be a date of {year}");
             faults.add(row.offset_of("known_until"), cure);
         }
-        if book.years.insert(year, YearList { known_until, provenance }).is_some() {
+        if book
+            .years
+            .insert(
+                year,
+                YearList {
+                    known_until,
+                    provenance,
+                },
+            )
+            .is_some()
+        {
             faults.add(row.offset, format!("{year} is listed twice: remove one"));
         }
     }
@@ -104,11 +136,24 @@ fn read_regimes(root: &Row<'_, '_>, book: &mut CalendarEntries, faults: &mut Fau
         let known_until = known_until(&row, faults);
         let from = row.date("from", faults);
         let hours = hours(&row, faults);
-        let (Some(from), Some(hours)) = (from, hours) else { continue };
+        let (Some(from), Some(hours)) = (from, hours) else {
+            continue;
+        };
         if known_until.is_some_and(|until| until < from) {
             faults.add(row.offset_of("known_until"), "`known_until` must not be before `from`");
         }
-        if book.regimes.insert(from, Regime { hours, known_until, provenance }).is_some() {
+        if book
+            .regimes
+            .insert(
+                from,
+                Regime {
+                    hours,
+                    known_until,
+                    provenance,
+                },
+            )
+            .is_some()
+        {
             faults.add(row.offset, format!("a second regime from {from}: remove one"));
         }
     }
@@ -126,14 +171,21 @@ fn read_days(
         let provenance = provenance(&row, faults);
         let date = row.date("date", faults);
         let name = row.required("name", faults);
-        let (Some(date), Some(name)) = (date, name) else { continue };
-        let entry = Entry::Holiday(Holiday { name: name.into(), provenance });
+        let (Some(date), Some(name)) = (date, name) else {
+            continue;
+        };
+        let entry = Entry::Holiday(Holiday {
+            name: name.into(),
+            provenance,
+        });
         insert_day(&mut book.days, &row, date, entry, faults);
     }
     let CalendarEntries { years, days, .. } = book;
     let known = |year: i16| years.contains_key(&year) || below.years.contains_key(&year);
     for row in root.rows("session", faults) {
-        let Some((date, session)) = session(&row, faults) else { continue };
+        let Some((date, session)) = session(&row, faults) else {
+            continue;
+        };
         expect_covered(&row, date, known(date.year()), faults);
         insert_day(days, &row, date, Entry::Session(session), faults);
     }
@@ -141,7 +193,9 @@ fn read_days(
         row.expect_only(&DAY_KEYS, faults);
         provenance(&row, faults);
         row.text("name", faults);
-        let Some(date) = row.date("date", faults) else { continue };
+        let Some(date) = row.date("date", faults) else {
+            continue;
+        };
         expect_covered(&row, date, known(date.year()), faults);
         insert_day(days, &row, date, Entry::TradingDay, faults);
     }
@@ -153,7 +207,11 @@ fn last_date(year: i16) -> Date {
 
 /// The optional end of what an entry says.
 fn known_until(row: &Row<'_, '_>, faults: &mut Faults<'_>) -> Option<Date> {
-    if row.has("known_until") { row.date("known_until", faults) } else { None }
+    if row.has("known_until") {
+        row.date("known_until", faults)
+    } else {
+        None
+    }
 }
 
 fn expect_covered(row: &Row<'_, '_>, date: Date, covered: bool, faults: &mut Faults<'_>) {
@@ -179,7 +237,17 @@ fn insert_day(
 }
 
 fn session(row: &Row<'_, '_>, faults: &mut Faults<'_>) -> Option<(Date, Session)> {
-    row.expect_only(&["date", "name", "source", "confidence", "hours_confirmed", "part"], faults);
+    row.expect_only(
+        &[
+            "date",
+            "name",
+            "source",
+            "confidence",
+            "hours_confirmed",
+            "part",
+        ],
+        faults,
+    );
     let provenance = provenance(row, faults);
     let hours_confirmed = row.boolean("hours_confirmed", true, faults);
     let date = row.date("date", faults);
@@ -194,14 +262,27 @@ fn session(row: &Row<'_, '_>, faults: &mut Faults<'_>) -> Option<(Date, Session)
     let mut parts: Vec<Hours> = Vec::with_capacity(rows.len());
     for part in rows {
         part.expect_only(&HOURS_KEYS, faults);
-        let Some(hours) = hours(&part, faults) else { continue };
-        if parts.last().is_some_and(|before| before.end_s() > hours.start_s()) {
+        let Some(hours) = hours(&part, faults) else {
+            continue;
+        };
+        if parts
+            .last()
+            .is_some_and(|before| before.end_s() > hours.start_s())
+        {
             faults
                 .add(part.offset, "this part begins before the one above ends: put them in order");
         }
         parts.push(hours);
     }
-    Some((date?, Session { name: name?.into(), parts, hours_confirmed, provenance }))
+    Some((
+        date?,
+        Session {
+            name: name?.into(),
+            parts,
+            hours_confirmed,
+            provenance,
+        },
+    ))
 }
 
 /// Source of an entry that names none.
@@ -211,7 +292,9 @@ const OPERATOR: &str = "operator";
 /// confirmed.
 fn provenance(row: &Row<'_, '_>, faults: &mut Faults<'_>) -> Provenance {
     let source = row.text("source", faults).unwrap_or(OPERATOR).to_owned();
-    let word = row.text("confidence", faults).unwrap_or(Confidence::Confirmed.as_str());
+    let word = row
+        .text("confidence", faults)
+        .unwrap_or(Confidence::Confirmed.as_str());
     let confidence = Confidence::parse(word).unwrap_or_else(|| {
         let known = Confidence::ALL.map(Confidence::as_str).join(", ");
         faults.add(row.offset_of("confidence"), format!("`confidence` is one of {known}"));
@@ -236,14 +319,22 @@ fn hours(row: &Row<'_, '_>, faults: &mut Faults<'_>) -> Option<Hours> {
         faults.add(row.offset_of(key), format!("`{key}` {cure}"));
     };
     if let Some(orders) = hours.orders
-        && !hours.pre_open.is_some_and(|p| p.start_s <= orders.start_s && orders.end_s <= p.end_s)
+        && !hours
+            .pre_open
+            .is_some_and(|p| p.start_s <= orders.start_s && orders.end_s <= p.end_s)
     {
         wrong("orders", "must lie inside `pre_open`");
     }
-    if hours.pre_open.is_some_and(|span| span.end_s > continuous.start_s) {
+    if hours
+        .pre_open
+        .is_some_and(|span| span.end_s > continuous.start_s)
+    {
         wrong("pre_open", "must end before `continuous` begins");
     }
-    if hours.post_close.is_some_and(|span| span.start_s < hours.close_s()) {
+    if hours
+        .post_close
+        .is_some_and(|span| span.start_s < hours.close_s())
+    {
         wrong("post_close", "must begin after `continuous` and `closing` end");
     }
     Some(hours)
@@ -255,12 +346,20 @@ const RANDOM_END_S: u32 = 120;
 
 /// Reads the times of the closing auction. `continuous` is the trading of shares without one.
 fn auction(row: &Row<'_, '_>, continuous: DaySpan, faults: &mut Faults<'_>) -> Option<Auction> {
-    const PARTS: [&str; 3] = ["closing_reference", "closing_orders", "closing_limit_orders"];
+    const PARTS: [&str; 3] = [
+        "closing_reference",
+        "closing_orders",
+        "closing_limit_orders",
+    ];
     let span = row.span("closing", faults);
     let parts = PARTS.map(|key| row.span(key, faults));
     let earliest_end = row.second("closing_earliest_end", faults);
     let Some(span) = span else {
-        for key in PARTS.iter().chain(&["closing_earliest_end"]).filter(|key| row.has(key)) {
+        for key in PARTS
+            .iter()
+            .chain(&["closing_earliest_end"])
+            .filter(|key| row.has(key))
+        {
             faults.add(row.offset_of(key), format!("`{key}` goes with `closing`: add it"));
         }
         return None;
@@ -279,7 +378,11 @@ fn auction(row: &Row<'_, '_>, continuous: DaySpan, faults: &mut Faults<'_>) -> O
         from_s = part.end_s;
     }
     // An auction beside the trading of other shares may match its orders from the end of that on.
-    let usual_s = if span.start_s < continuous.end_s { continuous.end_s } else { span.end_s };
+    let usual_s = if span.start_s < continuous.end_s {
+        continuous.end_s
+    } else {
+        span.end_s
+    };
     let earliest_end_s =
         earliest_end.unwrap_or_else(|| usual_s.saturating_sub(RANDOM_END_S).max(span.start_s));
     if earliest_end.is_some_and(|second| !(span.start_s..=span.end_s).contains(&second)) {
@@ -287,5 +390,11 @@ fn auction(row: &Row<'_, '_>, continuous: DaySpan, faults: &mut Faults<'_>) -> O
         faults.add(row.offset_of("closing_earliest_end"), cure);
     }
     let [reference, orders, limit_orders] = parts;
-    Some(Auction { span, reference, orders, limit_orders, earliest_end_s })
+    Some(Auction {
+        span,
+        reference,
+        orders,
+        limit_orders,
+        earliest_end_s,
+    })
 }

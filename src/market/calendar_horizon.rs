@@ -15,7 +15,9 @@ impl MarketCalendar {
     /// each in words with its date.
     pub(crate) fn unknown_ahead(&self, today: Date) -> Vec<String> {
         let horizon = today.saturating_add(AHEAD_DAYS.days());
-        let mut dates = today.series(Span::new().days(1)).take_while(|date| *date <= horizon);
+        let mut dates = today
+            .series(Span::new().days(1))
+            .take_while(|date| *date <= horizon);
         let mut found = Vec::new();
         if let Some(date) = dates.clone().find(|date| !self.covers(*date)) {
             found.push(format!("trading holidays from {date} on"));
@@ -26,7 +28,9 @@ impl MarketCalendar {
         if let Some(date) = dates.find(lacks_hours) {
             found.push(format!("trading hours from {date} on"));
         }
-        let sessions = self.unconfirmed_sessions(today).take_while(|(date, _)| *date <= horizon);
+        let sessions = self
+            .unconfirmed_sessions(today)
+            .take_while(|(date, _)| *date <= horizon);
         found
             .extend(sessions.map(|(date, session)| format!("hours of {} on {date}", session.name)));
         found

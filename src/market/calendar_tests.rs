@@ -63,14 +63,26 @@ fn the_embedded_calendar_has_the_known_number_of_days() {
 #[test]
 fn every_embedded_entry_has_a_source() {
     let calendar = MarketCalendar::embedded();
-    let provenances = calendar.entries.days.values().filter_map(|entry| match entry {
-        Entry::Holiday(holiday) => Some(&holiday.provenance),
-        Entry::Session(session) => Some(&session.provenance),
-        Entry::TradingDay => None,
-    });
-    let regimes = calendar.entries.regimes.values().map(|regime| &regime.provenance);
+    let provenances = calendar
+        .entries
+        .days
+        .values()
+        .filter_map(|entry| match entry {
+            Entry::Holiday(holiday) => Some(&holiday.provenance),
+            Entry::Session(session) => Some(&session.provenance),
+            Entry::TradingDay => None,
+        });
+    let regimes = calendar
+        .entries
+        .regimes
+        .values()
+        .map(|regime| &regime.provenance);
     let years = calendar.entries.years.values().map(|list| &list.provenance);
-    let settlement = calendar.entries.settlement_holidays.values().map(|day| &day.provenance);
+    let settlement = calendar
+        .entries
+        .settlement_holidays
+        .values()
+        .map(|day| &day.provenance);
     let mut count = 0;
     for provenance in provenances.chain(regimes).chain(years).chain(settlement) {
         assert_ne!(provenance.source, "operator", "an embedded entry without a source");
@@ -90,7 +102,10 @@ fn every_embedded_entry_has_a_source() {
 #[test]
 fn sessions_with_placeholder_hours_are_listed_as_unconfirmed() {
     let calendar = MarketCalendar::embedded();
-    let flagged: Vec<_> = calendar.unconfirmed_sessions(date("2023-01-01")).map(|s| s.0).collect();
+    let flagged: Vec<_> = calendar
+        .unconfirmed_sessions(date("2023-01-01"))
+        .map(|s| s.0)
+        .collect();
     assert_eq!(flagged, [date("2024-05-18"), date("2026-11-08")]);
     assert!(calendar.is_trading_date(date("2026-11-08")));
     let day = |text: &str| calendar.entries.days.get(&date(text));
@@ -143,7 +158,13 @@ fn the_official_close_is_the_end_of_the_closing_auction() {
 fn a_settlement_holiday_is_listed_and_changes_nothing() {
     let calendar = MarketCalendar::embedded();
     for day in ["2026-04-01", "2026-08-26"] {
-        assert!(calendar.entries.settlement_holidays.contains_key(&date(day)), "{day}");
+        assert!(
+            calendar
+                .entries
+                .settlement_holidays
+                .contains_key(&date(day)),
+            "{day}"
+        );
         assert!(calendar.is_trading_date(date(day)) && calendar.knows(date(day)), "{day}");
         assert!(calendar.official_close(date(day)).is_some(), "{day}");
         assert_eq!(calendar.status(at(&format!("{day}T11:00:00"))).phase, Phase::Open, "{day}");
@@ -188,7 +209,11 @@ fn a_day_past_the_end_of_each_rule_nothing_is_known_or_official() {
     let ends = [
         ("2026-12-31", "2027-01-01", ""),
         // A year whose list ends within it.
-        ("2027-06-30", "2027-07-01", "[[year]]\nyear = 2027\nknown_until = \"2027-06-30\""),
+        (
+            "2027-06-30",
+            "2027-07-01",
+            "[[year]]\nyear = 2027\nknown_until = \"2027-06-30\"",
+        ),
         // The hours, while holidays are still known.
         ("2027-12-31", "2028-01-03", "years = [2027, 2028]"),
         (
@@ -328,7 +353,10 @@ fn a_malformed_file_is_reported_without_a_panic() {
         ("[[holiday]]\ndate = 2026-12-01\nname = \"bare\"", 2),
         ("[[holiday]]\ndate = \"2026-12-01\"\nname = \"", 3),
         ("[[regime]]\nfrom = \"2027-01-01\"", 1),
-        ("[[regime]]\nfrom=\"2027-01-01\"\ncontinuous=\"09:15-15:30\"\nclosing=\"15:15-15:20\"", 4),
+        (
+            "[[regime]]\nfrom=\"2027-01-01\"\ncontinuous=\"09:15-15:30\"\nclosing=\"15:15-15:20\"",
+            4,
+        ),
         (
             "[[regime]]\nfrom=\"2027-01-01\"\ncontinuous=\"09:15-15:30\"\npre_open=\"09:00-09:20\"",
             4,
@@ -370,7 +398,10 @@ fn a_malformed_file_is_reported_without_a_panic() {
     let error =
         MarketCalendar::with_operator_text("years = 1\nmonths = 2", "mine.toml").unwrap_err();
     let shown = error.to_string();
-    assert!(shown.starts_with("mine.toml:1: ") && shown.contains("\nmine.toml:2: "), "{shown}");
+    assert!(
+        shown.starts_with("mine.toml:1: ") && shown.contains("\nmine.toml:2: "),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -380,5 +411,9 @@ fn a_file_is_read_from_disk() {
     std::fs::write(&path, "[[holiday]]\ndate = \"2026-12-02\"\nname = \"Polling\"\n").unwrap();
     let calendar = MarketCalendar::load(Some(&path)).unwrap();
     assert!(!calendar.is_trading_date(date("2026-12-02")));
-    assert!(MarketCalendar::load(None).unwrap().is_trading_date(date("2026-12-02")));
+    assert!(
+        MarketCalendar::load(None)
+            .unwrap()
+            .is_trading_date(date("2026-12-02"))
+    );
 }

@@ -37,7 +37,10 @@ pub struct Fault {
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
     #[error("cannot read {path}: {cause}", path = path.display())]
-    Unreadable { path: PathBuf, cause: std::io::Error },
+    Unreadable {
+        path: PathBuf,
+        cause: std::io::Error,
+    },
     #[error("{path} is over {DATA_FILE_BYTES_MAX} bytes, too many", path = path.display())]
     TooLarge { path: PathBuf },
     #[error("{}", Listing { origin, faults })]
@@ -81,10 +84,15 @@ pub(crate) fn operators<T>(
 
 /// Reads an operator's file, up to [`DATA_FILE_BYTES_MAX`].
 fn read_file(path: &Path) -> Result<String, DataError> {
-    let unreadable = |cause| DataError::Unreadable { path: path.into(), cause };
+    let unreadable = |cause| DataError::Unreadable {
+        path: path.into(),
+        cause,
+    };
     let file = std::fs::File::open(path).map_err(unreadable)?;
     let mut text = String::new();
-    file.take(DATA_FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
+    file.take(DATA_FILE_BYTES_MAX + 1)
+        .read_to_string(&mut text)
+        .map_err(unreadable)?;
     if text.len() as u64 > DATA_FILE_BYTES_MAX {
         return Err(DataError::TooLarge { path: path.into() });
     }
@@ -99,13 +107,19 @@ pub(crate) struct Faults<'t> {
 
 impl<'t> Faults<'t> {
     pub(crate) fn of(text: &'t str) -> Self {
-        Self { text, found: Vec::new() }
+        Self {
+            text,
+            found: Vec::new(),
+        }
     }
 
     pub(crate) fn add(&mut self, offset: usize, message: impl Into<String>) {
         let before = &self.text.as_bytes()[..offset.min(self.text.len())];
         let line = 1 + memchr::memchr_iter(b'\n', before).count();
-        self.found.push(Fault { line, message: message.into() });
+        self.found.push(Fault {
+            line,
+            message: message.into(),
+        });
     }
 
     /// `value` if there are no faults, otherwise all of them as an error.
@@ -114,7 +128,10 @@ impl<'t> Faults<'t> {
             return Ok(value);
         }
         self.found.sort_by_key(|fault| fault.line);
-        Err(DataError::Faulty { origin: origin.into(), faults: self.found })
+        Err(DataError::Faulty {
+            origin: origin.into(),
+            faults: self.found,
+        })
     }
 }
 
@@ -130,7 +147,10 @@ impl DaySpan {
     /// Parses `09:15-15:30`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (start, end) = text.split_once('-')?;
-        let span = Self { start_s: second_of_day(start)?, end_s: second_of_day(end)? };
+        let span = Self {
+            start_s: second_of_day(start)?,
+            end_s: second_of_day(end)?,
+        };
         (span.start_s < span.end_s).then_some(span)
     }
 
@@ -149,7 +169,9 @@ fn year_of(value: &DeValue<'_>) -> Option<i16> {
 
 fn second_of_day(text: &str) -> Option<u32> {
     let bytes = text.trim().as_bytes();
-    let [h1, h2, b':', m1, m2] = bytes else { return None };
+    let [h1, h2, b':', m1, m2] = bytes else {
+        return None;
+    };
     let digit = |byte: &u8| byte.is_ascii_digit().then(|| u32::from(byte - b'0'));
     let hour = digit(h1)? * 10 + digit(h2)?;
     let minute = digit(m1)? * 10 + digit(m2)?;
@@ -200,7 +222,8 @@ impl<'a, 't> Row<'a, 't> {
 
     /// Byte offset of `key`, or of the table if the key is missing.
     pub(crate) fn offset_of(&self, key: &str) -> usize {
-        self.value(key).map_or(self.offset, |value| value.span().start)
+        self.value(key)
+            .map_or(self.offset, |value| value.span().start)
     }
 
     /// The string at `key`. `None` if it is absent; also `None`, with a fault, if it has another
@@ -209,7 +232,10 @@ impl<'a, 't> Row<'a, 't> {
         let value = self.value(key)?;
         match value.get_ref() {
             DeValue::String(text) if !text.is_empty() && text.len() <= TEXT_BYTES_MAX => {
-                if text.chars().all(|c| !c.is_control() && c != '"' && c != '\\') {
+                if text
+                    .chars()
+                    .all(|c| !c.is_control() && c != '"' && c != '\\')
+                {
                     return Some(text);
                 }
                 faults.add(
@@ -308,7 +334,9 @@ impl<'a, 't> Row<'a, 't> {
 
     /// The years listed at `key`; empty if the key is missing.
     pub(crate) fn years(&self, key: &str, faults: &mut Faults<'_>) -> Vec<i16> {
-        let Some(value) = self.value(key) else { return Vec::new() };
+        let Some(value) = self.value(key) else {
+            return Vec::new();
+        };
         let mut years = Vec::new();
         let DeValue::Array(items) = value.get_ref() else {
             faults.add(value.span().start, format!("`{key}` must be a list, like [2027]"));
@@ -332,7 +360,9 @@ impl<'a, 't> Row<'a, 't> {
 
     /// The tables of `[[key]]`; empty if the key is missing.
     pub(crate) fn rows(&self, key: &str, faults: &mut Faults<'_>) -> Vec<Row<'a, 't>> {
-        let Some(value) = self.value(key) else { return Vec::new() };
+        let Some(value) = self.value(key) else {
+            return Vec::new();
+        };
         let mut rows = Vec::new();
         let DeValue::Array(items) = value.get_ref() else {
             faults.add(value.span().start, format!("`{key}` must be a list: write [[{key}]]"));
@@ -344,7 +374,10 @@ impl<'a, 't> Row<'a, 't> {
         }
         for item in items.iter() {
             match item.get_ref() {
-                DeValue::Table(table) => rows.push(Row { table, offset: item.span().start }),
+                DeValue::Table(table) => rows.push(Row {
+                    table,
+                    offset: item.span().start,
+                }),
                 _ => faults
                     .add(item.span().start, format!("`{key}` must hold tables: write [[{key}]]")),
             }
@@ -363,9 +396,15 @@ mod tests {
         assert_eq!((span.start_s, span.end_s), (33_300, 55_800));
         assert!(span.contains(33_300) && !span.contains(33_299));
         assert!(span.contains(55_799) && !span.contains(55_800));
-        for bad in
-            ["", "09:15", "9:15-15:30", "15:30-09:15", "09:15-09:15", "24:00-24:30", "09:60-10:00"]
-        {
+        for bad in [
+            "",
+            "09:15",
+            "9:15-15:30",
+            "15:30-09:15",
+            "09:15-09:15",
+            "24:00-24:30",
+            "09:60-10:00",
+        ] {
             assert_eq!(DaySpan::parse(bad), None, "{bad}");
         }
     }

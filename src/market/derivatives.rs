@@ -50,15 +50,26 @@ pub(crate) struct Underlyings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum UnderlyingsDoubt {
     TooMany,
-    Lacks { count: usize, before: usize, first: Vec<Box<str>> },
-    Unread { rows: u64, of: u64 },
+    Lacks {
+        count: usize,
+        before: usize,
+        first: Vec<Box<str>>,
+    },
+    Unread {
+        rows: u64,
+        of: u64,
+    },
 }
 
 impl fmt::Display for UnderlyingsDoubt {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooMany => write!(to, "it names more than {UNDERLYINGS_MAX} shares"),
-            Self::Lacks { count, before, first } => {
+            Self::Lacks {
+                count,
+                before,
+                first,
+            } => {
                 let first = first.join(", ");
                 write!(to, "it lacks {count} of the {before} shares of the last: {first}")
             }
@@ -70,12 +81,18 @@ impl fmt::Display for UnderlyingsDoubt {
 impl Underlyings {
     /// Shares that are known to have derivatives without any list.
     pub(crate) fn compiled_in(tickers: impl IntoIterator<Item = Box<str>>) -> Self {
-        Self { tickers: Arc::new(tickers.into_iter().collect()), as_of: None }
+        Self {
+            tickers: Arc::new(tickers.into_iter().collect()),
+            as_of: None,
+        }
     }
 
     /// The list of a day.
     pub(crate) fn of_list(tickers: impl IntoIterator<Item = Box<str>>, as_of: Date) -> Self {
-        Self { tickers: Arc::new(tickers.into_iter().collect()), as_of: Some(as_of) }
+        Self {
+            tickers: Arc::new(tickers.into_iter().collect()),
+            as_of: Some(as_of),
+        }
     }
 
     /// The day of broker A's list, if it is one.
@@ -107,9 +124,16 @@ impl Underlyings {
         let before = last.tickers.len();
         if is_cut_short(before - count, before) {
             let first = lacking.into_iter().take(NAMED_MAX).cloned().collect();
-            return Some(UnderlyingsDoubt::Lacks { count, before, first });
+            return Some(UnderlyingsDoubt::Lacks {
+                count,
+                before,
+                first,
+            });
         }
-        is_much_unread(unread, rows).then_some(UnderlyingsDoubt::Unread { rows: unread, of: rows })
+        is_much_unread(unread, rows).then_some(UnderlyingsDoubt::Unread {
+            rows: unread,
+            of: rows,
+        })
     }
 }
 
@@ -154,7 +178,10 @@ mod tests {
         let told = judged(21..260, 0).unwrap().to_string();
         assert!(told.starts_with("it lacks 21 of the 200 shares of the last: S0, S1"), "{told}");
         assert!(judged(0..0, 0).is_some() && judged(300..500, 0).is_some());
-        let unread = UnderlyingsDoubt::Unread { rows: 1_001, of: 10_000 };
+        let unread = UnderlyingsDoubt::Unread {
+            rows: 1_001,
+            of: 10_000,
+        };
         assert_eq!(judged(0..200, 1_001), Some(unread));
         assert_eq!(judged(0..2_001, 0), Some(UnderlyingsDoubt::TooMany));
     }

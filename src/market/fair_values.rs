@@ -42,16 +42,24 @@ impl FairValues {
         let mut faults = Faults::of(text);
         let plain = text.trim_start_matches('\u{feff}');
         let mark = text.len() - plain.len();
-        let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(plain.as_bytes());
+        let mut reader = csv::ReaderBuilder::new()
+            .flexible(true)
+            .from_reader(plain.as_bytes());
         let heads = reader.headers().cloned().unwrap_or_default();
-        let column = |name| heads.iter().position(|head| head.trim().eq_ignore_ascii_case(name));
+        let column = |name| {
+            heads
+                .iter()
+                .position(|head| head.trim().eq_ignore_ascii_case(name))
+        };
         let columns = column("isin").zip(column("price"));
         if columns.is_none() {
             faults.add(0, "the columns isin and price are not there");
         }
         let mut of: HashMap<Isin, Decimal> = HashMap::new();
         for record in reader.records() {
-            let Some((isin_at, price_at)) = columns else { break };
+            let Some((isin_at, price_at)) = columns else {
+                break;
+            };
             let Ok(record) = record else {
                 faults.add(text.len(), "not CSV");
                 break;
@@ -93,7 +101,9 @@ impl FairValues {
 
 /// A price in plain digits.
 fn price(text: &str) -> Option<Decimal> {
-    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let is_plain = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
     let price: Decimal = text.parse().ok().filter(|_| is_plain)?;
     let counts = price > Decimal::ZERO && price <= PRICE_MAX.into() && price.scale() <= 9;
     counts.then(|| price.normalize())
@@ -101,11 +111,15 @@ fn price(text: &str) -> Option<Decimal> {
 
 /// Of the prices alone, however the file is written.
 fn revision(of: &HashMap<Isin, Decimal>) -> u64 {
-    let mut rows: Vec<String> =
-        of.iter().map(|(isin, price)| format!("{isin:?},{price}")).collect();
+    let mut rows: Vec<String> = of
+        .iter()
+        .map(|(isin, price)| format!("{isin:?},{price}"))
+        .collect();
     rows.sort_unstable();
     let hash = Sha256::digest(rows.join("\n").as_bytes());
-    hash.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+    hash.iter()
+        .take(8)
+        .fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 #[cfg(test)]
@@ -140,8 +154,9 @@ mod tests {
         assert_eq!(lines, ["list:3:", "list:4:", "list:5:", "list:6:", "list:7:"], "{told}");
         assert!(faults("isin;price\n").starts_with("list:1: the columns"), "no columns");
         assert!(faults("isin,price\n").contains("no price in it"));
-        let many: String =
-            (0..=SECURITIES_MAX).map(|number| format!("INE{number:08}0,1\n")).collect();
+        let many: String = (0..=SECURITIES_MAX)
+            .map(|number| format!("INE{number:08}0,1\n"))
+            .collect();
         assert!(faults(&format!("isin,price\n{many}")).contains("more than 12000"));
     }
 }

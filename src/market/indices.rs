@@ -71,7 +71,9 @@ impl IndexList {
         let mut lead: [Option<Index>; 3] = [None, None, None];
         let mut sectors: Vec<Index> = Vec::new();
         for row in rows {
-            let Some((role, index)) = read_index(&row, &mut faults) else { continue };
+            let Some((role, index)) = read_index(&row, &mut faults) else {
+                continue;
+            };
             let known = lead.iter().flatten().chain(&sectors);
             if known.into_iter().any(|other| other.symbol == index.symbol) {
                 faults.add(row.offset, format!("{} is listed twice: remove one", index.symbol));
@@ -90,14 +92,19 @@ impl IndexList {
             }
         }
         let [primary, bank, second] = lead;
-        let list = primary.zip(bank).zip(second).map(|((primary, bank), second)| Self {
-            primary,
-            bank,
-            second,
-            sectors,
-        });
+        let list = primary
+            .zip(bank)
+            .zip(second)
+            .map(|((primary, bank), second)| Self {
+                primary,
+                bank,
+                second,
+                sectors,
+            });
         // A missing lead index is a fault, so a text without faults has all three.
-        faults.into_result(origin, list).map(|list| list.expect("every lead is there"))
+        faults
+            .into_result(origin, list)
+            .map(|list| list.expect("every lead is there"))
     }
 
     /// Every index, most important first. If a source allows only a few symbols a call, the first
@@ -119,7 +126,10 @@ impl IndexList {
     /// The public provider's symbol for `symbol`, if it is an index of this list.
     #[cfg(test)]
     pub(crate) fn public_symbol(&self, symbol: &str) -> Option<&str> {
-        self.all().find(|index| index.symbol.as_str() == symbol)?.public.as_deref()
+        self.all()
+            .find(|index| index.symbol.as_str() == symbol)?
+            .public
+            .as_deref()
     }
 }
 
@@ -148,7 +158,11 @@ fn read_index<'a>(row: &Row<'a, '_>, faults: &mut Faults<'_>) -> Option<(&'a str
             format!("`public` takes 1 to {PUBLIC_SYMBOL_BYTES_MAX} of A-Z 0-9 ^ . _ & = -"),
         );
     }
-    let index = Index { name: name?.into(), symbol: symbol?, public: public.map(Into::into) };
+    let index = Index {
+        name: name?.into(),
+        symbol: symbol?,
+        public: public.map(Into::into),
+    };
     Some((role?, index))
 }
 
@@ -241,8 +255,9 @@ mod tests {
         assert_eq!(fault_lines(&(leads() + &entry("sector", "nifty"))), [16]);
         let public = entry("sector", "NSE:D") + "public = \"a/b\"\ncolour = \"red\"\n";
         assert_eq!(fault_lines(&(leads() + &public)), [17, 18]);
-        let many: String =
-            (3..=INDICES_MAX).map(|n| entry("sector", &format!("NSE:S{n}"))).collect();
+        let many: String = (3..=INDICES_MAX)
+            .map(|n| entry("sector", &format!("NSE:S{n}")))
+            .collect();
         assert_eq!(fault_lines(&(leads() + &many)), [INDICES_MAX * 4 + 1]);
     }
 }

@@ -25,7 +25,9 @@ const EMBEDDED: &str = include_str!("data/instruments.csv");
 
 /// The compiled-in shares all have derivatives, as members of the NIFTY 50 must.
 static COMPILED_IN: LazyLock<Underlyings> = LazyLock::new(|| {
-    let shares = embedded_instruments().into_iter().filter(|row| row.kind == Kind::Share);
+    let shares = embedded_instruments()
+        .into_iter()
+        .filter(|row| row.kind == Kind::Share);
     Underlyings::compiled_in(shares.map(|row| row.symbol.ticker().into()))
 });
 
@@ -72,9 +74,10 @@ pub struct InstrumentList {
 impl InstrumentList {
     /// The list that is compiled in.
     pub(crate) fn embedded() -> Self {
-        let rows = embedded_instruments()
-            .into_iter()
-            .map(|row| Named { symbol: row.symbol, name: row.name.into() });
+        let rows = embedded_instruments().into_iter().map(|row| Named {
+            symbol: row.symbol,
+            name: row.name.into(),
+        });
         Self::from_rows(rows, Origin::Embedded, EMBEDDED_AS_OF)
             .expect("the embedded list has rows and is far under the limit")
     }
@@ -105,12 +108,21 @@ impl InstrumentList {
         }
         symbols.shrink_to_fit();
         let search = SearchIndex::new(unique);
-        Ok(Self { symbols, search, origin, as_of, underlyings: COMPILED_IN.clone() })
+        Ok(Self {
+            symbols,
+            search,
+            origin,
+            as_of,
+            underlyings: COMPILED_IN.clone(),
+        })
     }
 
     /// The same list, with these shares as those that have derivatives.
     pub(crate) fn with_underlyings(self, underlyings: Underlyings) -> Self {
-        Self { underlyings, ..self }
+        Self {
+            underlyings,
+            ..self
+        }
     }
 
     /// The shares with derivatives.
@@ -136,7 +148,10 @@ impl InstrumentList {
 
     /// The name of `symbol`, if it has one.
     pub(crate) fn name_of(&self, symbol: &Symbol) -> Option<&str> {
-        self.search.row(symbol).map(|row| &*row.name).filter(|name| !name.is_empty())
+        self.search
+            .row(symbol)
+            .map(|row| &*row.name)
+            .filter(|name| !name.is_empty())
     }
 
     /// Number of instruments.
@@ -146,7 +161,10 @@ impl InstrumentList {
 
     /// Number of instruments on one exchange.
     pub(crate) fn count_on(&self, exchange: Exchange) -> usize {
-        self.symbols.iter().filter(|symbol| symbol.exchange() == exchange).count()
+        self.symbols
+            .iter()
+            .filter(|symbol| symbol.exchange() == exchange)
+            .count()
     }
 
     /// Its symbols, by ticker.
@@ -200,9 +218,12 @@ impl InstrumentList {
         let words: Vec<&str> = head.split(' ').collect();
         let (origin, as_of, count, derivatives) = match words[..] {
             [MAGIC, origin, as_of, count, derivatives] => (origin, as_of, count, Some(derivatives)),
-            [MAGIC | MAGIC_WITHOUT_DERIVATIVES | MAGIC_WITHOUT_NAMES, origin, as_of, count] => {
-                (origin, as_of, count, None)
-            }
+            [
+                MAGIC | MAGIC_WITHOUT_DERIVATIVES | MAGIC_WITHOUT_NAMES,
+                origin,
+                as_of,
+                count,
+            ] => (origin, as_of, count, None),
             _ => return Err(damaged("head")),
         };
         let origin = Origin::parse(origin).ok_or(damaged("origin"))?;
@@ -215,7 +236,10 @@ impl InstrumentList {
         for line in body.lines() {
             let (symbol, name) = line.split_once('\t').unwrap_or((line, ""));
             let symbol = Symbol::parse(symbol).ok_or(damaged("symbol"))?;
-            rows.push(Named { symbol, name: name.into() });
+            rows.push(Named {
+                symbol,
+                name: name.into(),
+            });
             if rows.len() > count {
                 return Err(damaged("more symbols than counted"));
             }
@@ -226,7 +250,11 @@ impl InstrumentList {
             let as_of = as_of.parse().map_err(|_| damaged("date of derivatives"))?;
             list.underlyings = Underlyings::of_list(tickers.split(',').map(Box::from), as_of);
         }
-        if list.len() == count { Ok(list) } else { Err(damaged("fewer symbols than counted")) }
+        if list.len() == count {
+            Ok(list)
+        } else {
+            Err(damaged("fewer symbols than counted"))
+        }
     }
 }
 
@@ -261,7 +289,9 @@ fn symbol<'de, D: Deserializer<'de>>(from: D) -> Result<Symbol, D::Error> {
 
 /// The rows of the embedded list, in its order: the NIFTY 50 by ticker first.
 pub fn embedded_instruments() -> Vec<Instrument> {
-    let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(EMBEDDED.as_bytes());
+    let mut reader = csv::ReaderBuilder::new()
+        .comment(Some(b'#'))
+        .from_reader(EMBEDDED.as_bytes());
     let rows = reader.deserialize();
     rows.map(|row| row.expect("the embedded instruments are well-formed: a test reads them"))
         .collect()
@@ -270,7 +300,8 @@ pub fn embedded_instruments() -> Vec<Instrument> {
 /// Names of the compiled-in list, by ticker: a share has the same one on both exchanges.
 static NAMES: LazyLock<HashMap<Box<str>, Box<str>>> = LazyLock::new(|| {
     let rows = embedded_instruments().into_iter();
-    rows.map(|row| (row.symbol.ticker().into(), row.name.into())).collect()
+    rows.map(|row| (row.symbol.ticker().into(), row.name.into()))
+        .collect()
 });
 
 /// Words that are no abbreviation, as short as they are.
@@ -356,7 +387,9 @@ mod tests {
         for (text, faults) in expected {
             assert_eq!(lines(text), faults, "{text}");
         }
-        let rows: String = (0..=SECTORS_MAX).map(|n| format!("S{n},INE{n}\n")).collect();
+        let rows: String = (0..=SECTORS_MAX)
+            .map(|n| format!("S{n},INE{n}\n"))
+            .collect();
         let many = format!("# 2026-10-31 mine\nIndustry,ISIN Code\n{rows}");
         assert_eq!(lines(&many), [SECTORS_MAX + 4]);
     }
@@ -366,10 +399,20 @@ mod tests {
         let rows = embedded_instruments();
         let shares: Vec<_> = rows.iter().filter(|row| row.kind == Kind::Share).collect();
         assert_eq!(shares.len(), 51);
-        assert!(shares.iter().all(|row| row.isin.is_some() && row.broker_a_token.is_some()));
+        assert!(
+            shares
+                .iter()
+                .all(|row| row.isin.is_some() && row.broker_a_token.is_some())
+        );
         let list = InstrumentList::embedded();
         assert_eq!(list.len(), rows.len());
-        for symbol in ["NSE:M&M", "NSE:BAJAJ-AUTO", "NSE:BSE", "NSE:WIPRO", "NSE:NIFTY 50"] {
+        for symbol in [
+            "NSE:M&M",
+            "NSE:BAJAJ-AUTO",
+            "NSE:BSE",
+            "NSE:WIPRO",
+            "NSE:NIFTY 50",
+        ] {
             assert!(list.contains(symbol), "{symbol}");
         }
         assert!(!list.contains("NSE:TATAMOTORS") && !list.contains("BSE:INFY"));
@@ -377,7 +420,10 @@ mod tests {
             let row = rows.iter().find(|row| row.symbol == index.symbol).unwrap();
             assert_eq!((row.kind, &row.public), (Kind::Index, &index.public), "{}", index.symbol);
         }
-        let infy = rows.iter().find(|row| row.symbol.as_str() == "NSE:INFY").unwrap();
+        let infy = rows
+            .iter()
+            .find(|row| row.symbol.as_str() == "NSE:INFY")
+            .unwrap();
         assert_eq!(
             (infy.broker_a_token, infy.broker_b_code.as_deref()),
             (Some(408_065), Some("INFTEC"))
@@ -391,18 +437,24 @@ mod tests {
             .chars()
             .flat_map(|c| {
                 let value = c.to_digit(36).unwrap();
-                if value > 9 { vec![value / 10, value % 10] } else { vec![value] }
+                if value > 9 {
+                    vec![value / 10, value % 10]
+                } else {
+                    vec![value]
+                }
             })
             .collect();
         let sum: u32 = digits
             .iter()
             .rev()
             .enumerate()
-            .map(
-                |(place, digit)| {
-                    if place % 2 == 1 { digit * 2 / 10 + digit * 2 % 10 } else { *digit }
-                },
-            )
+            .map(|(place, digit)| {
+                if place % 2 == 1 {
+                    digit * 2 / 10 + digit * 2 % 10
+                } else {
+                    *digit
+                }
+            })
             .sum();
         isin.len() == 12 && sum.is_multiple_of(10)
     }
@@ -432,9 +484,10 @@ mod tests {
     fn a_list_over_the_limit_is_refused() {
         let full = InstrumentList::from_rows(rows(INSTRUMENTS_MAX), Origin::BrokerA, today());
         assert_eq!(full.unwrap().len(), INSTRUMENTS_MAX);
-        for (count, expected) in
-            [(INSTRUMENTS_MAX + 1, InstrumentsError::TooMany), (0, InstrumentsError::Empty)]
-        {
+        for (count, expected) in [
+            (INSTRUMENTS_MAX + 1, InstrumentsError::TooMany),
+            (0, InstrumentsError::Empty),
+        ] {
             let refused = InstrumentList::from_rows(rows(count), Origin::BrokerA, today());
             assert_eq!(refused.unwrap_err(), expected);
         }
@@ -449,7 +502,13 @@ mod tests {
         assert!(read.contains("NSE:S29") && !read.contains("NSE:S30"));
         let query = Query::parse("company 7").unwrap();
         let found = read.search(&query, 20);
-        assert_eq!(found.iter().map(|row| row.symbol.as_str()).collect::<Vec<_>>(), ["NSE:S7"]);
+        assert_eq!(
+            found
+                .iter()
+                .map(|row| row.symbol.as_str())
+                .collect::<Vec<_>>(),
+            ["NSE:S7"]
+        );
     }
 
     #[test]
@@ -481,13 +540,16 @@ mod tests {
     #[test]
     fn a_damaged_stored_list_is_refused() {
         let good = String::from_utf8(
-            InstrumentList::from_rows(rows(3), Origin::BrokerA, today()).unwrap().to_bytes(),
+            InstrumentList::from_rows(rows(3), Origin::BrokerA, today())
+                .unwrap()
+                .to_bytes(),
         )
         .unwrap();
         for bad in [
             String::new(),
             good.replace("-3 ", "-4 "),
-            good.replace("-3 ", "-2 ").replace(" 3\n", " 3 2026-11-20,S1\n"),
+            good.replace("-3 ", "-2 ")
+                .replace(" 3\n", " 3 2026-11-20,S1\n"),
             good.replace(" 3\n", " 3 2026-11-20\n"),
             good.replace(" 3\n", " 3 today,S1\n"),
             good.replace("broker_a", "broker_c"),

@@ -16,15 +16,29 @@ const RENAMED_PCT_MAX: usize = 10;
 /// Why a list is not believed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Doubt {
-    Shorter { exchange: Exchange, listed: usize, before: usize },
-    Lacks { count: usize, first: Vec<Symbol> },
-    Unread { rows: u64, listed: usize },
+    Shorter {
+        exchange: Exchange,
+        listed: usize,
+        before: usize,
+    },
+    Lacks {
+        count: usize,
+        first: Vec<Symbol>,
+    },
+    Unread {
+        rows: u64,
+        listed: usize,
+    },
 }
 
 impl fmt::Display for Doubt {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Shorter { exchange, listed, before } => {
+            Self::Shorter {
+                exchange,
+                listed,
+                before,
+            } => {
                 let exchange = exchange.as_str();
                 write!(to, "it has {listed} instruments of {exchange}; the last had {before}")
             }
@@ -52,22 +66,36 @@ pub(crate) fn doubt<'a>(
         let listed = list.count_on(exchange);
         let before = last.count_on(exchange);
         if is_cut_short(listed, before) {
-            return Some(Doubt::Shorter { exchange, listed, before });
+            return Some(Doubt::Shorter {
+                exchange,
+                listed,
+                before,
+            });
         }
     }
-    let known = needed.into_iter().filter(|symbol| last.contains(symbol.as_str()));
+    let known = needed
+        .into_iter()
+        .filter(|symbol| last.contains(symbol.as_str()));
     let known: Vec<&Symbol> = known.collect();
-    let lacking = known.iter().filter(|symbol| !list.contains(symbol.as_str()));
+    let lacking = known
+        .iter()
+        .filter(|symbol| !list.contains(symbol.as_str()));
     let count = lacking.clone().count();
     let of_compiled_in = last.origin() == Origin::Embedded && unread == 0;
     let is_much = !of_compiled_in || count * 100 > known.len() * RENAMED_PCT_MAX;
     if count > 0 && is_much {
-        let first = lacking.take(NAMED_MAX).map(|symbol| (*symbol).clone()).collect();
+        let first = lacking
+            .take(NAMED_MAX)
+            .map(|symbol| (*symbol).clone())
+            .collect();
         return Some(Doubt::Lacks { count, first });
     }
     // That nothing needed is among the unread rows was judged above.
     let listed = list.len();
-    is_much_unread(unread, listed as u64 + unread).then_some(Doubt::Unread { rows: unread, listed })
+    is_much_unread(unread, listed as u64 + unread).then_some(Doubt::Unread {
+        rows: unread,
+        listed,
+    })
 }
 
 #[cfg(test)]
@@ -83,7 +111,10 @@ mod tests {
     }
 
     fn list(names: impl IntoIterator<Item = String>) -> InstrumentList {
-        let named = names.into_iter().map(|name| Named { symbol: symbol(&name), name: "".into() });
+        let named = names.into_iter().map(|name| Named {
+            symbol: symbol(&name),
+            name: "".into(),
+        });
         InstrumentList::from_rows(named, Origin::BrokerA, date(2026, 11, 20)).unwrap()
     }
 
@@ -96,8 +127,17 @@ mod tests {
     #[test]
     fn a_list_is_judged_by_the_one_before_it() {
         let last = list(shares(0, 1_000, 2_000));
-        let needed = [symbol("NSE:S3"), symbol("NSE:S900"), symbol("NSE:NEVER"), symbol("BSE:S9")];
-        let shorter = |exchange, listed, before| Doubt::Shorter { exchange, listed, before };
+        let needed = [
+            symbol("NSE:S3"),
+            symbol("NSE:S900"),
+            symbol("NSE:NEVER"),
+            symbol("BSE:S9"),
+        ];
+        let shorter = |exchange, listed, before| Doubt::Shorter {
+            exchange,
+            listed,
+            before,
+        };
         let lacks = |names: &[&str]| Doubt::Lacks {
             count: names.len(),
             first: names.iter().map(|name| symbol(name)).collect(),
@@ -116,7 +156,16 @@ mod tests {
             (4, 1_000, 2_000, 0, Some(lacks(&["NSE:S3"]))),
             (0, 900, 2_000, 0, Some(lacks(&["NSE:S900"]))),
             (0, 1_000, 2_000, 333, None),
-            (0, 1_000, 2_000, 334, Some(Doubt::Unread { rows: 334, listed: 3_000 })),
+            (
+                0,
+                1_000,
+                2_000,
+                334,
+                Some(Doubt::Unread {
+                    rows: 334,
+                    listed: 3_000,
+                }),
+            ),
         ] {
             let found = doubt(&list(shares(from, nse, bse)), &last, &needed, unread);
             assert_eq!(found, expected, "{from} {nse} {bse} {unread}");
@@ -127,11 +176,18 @@ mod tests {
     fn against_the_compiled_in_list_some_names_may_have_changed() {
         let last = InstrumentList::embedded();
         let universe = Universe::embedded();
-        let whole: Vec<String> =
-            last.search_rows().map(|symbol| symbol.as_str().to_owned()).collect();
+        let whole: Vec<String> = last
+            .search_rows()
+            .map(|symbol| symbol.as_str().to_owned())
+            .collect();
         let without = |count: usize| {
             let left = universe.symbols()[..count].to_vec();
-            list(whole.iter().filter(|name| !left.contains(&symbol(name))).cloned())
+            list(
+                whole
+                    .iter()
+                    .filter(|name| !left.contains(&symbol(name)))
+                    .cloned(),
+            )
         };
         let judged = |list: &InstrumentList, unread| {
             doubt(list, &last, universe.symbols(), unread).is_some()
@@ -140,7 +196,9 @@ mod tests {
         assert!(judged(&without(6), 0), "more than a tenth");
         assert!(judged(&without(1), 1), "its row may be the one that is broken");
         assert!(judged(&list(shares(0, 143, 40)), 0), "none of them");
-        let told = doubt(&without(6), &last, universe.symbols(), 0).unwrap().to_string();
+        let told = doubt(&without(6), &last, universe.symbols(), 0)
+            .unwrap()
+            .to_string();
         assert!(told.starts_with("it lacks 6 symbols") && told.contains("NSE:"), "{told}");
     }
 }

@@ -42,7 +42,9 @@ impl MarketCalendar {
             Some(close) if close <= now => today,
             _ => self.previous_trading_date(today)?,
         };
-        let next = self.next_trading_date(date).and_then(|next| self.opens(next));
+        let next = self
+            .next_trading_date(date)
+            .and_then(|next| self.opens(next));
         let midnight = clock::instant(date.tomorrow().ok()?.at(0, 0, 0, 0));
         let until = next.unwrap_or(midnight);
         let at = self.official_close(date)?;
@@ -70,15 +72,20 @@ impl MarketCalendar {
         let before = self.previous_trading_date(of).and_then(seen.close_of);
         // The public provider's previous close may be a last trade.
         let is_exact = quote.source == Source::BrokerA;
-        let before =
-            before.map(|close| ClosingPrice { official: close.official && is_exact, ..close });
+        let before = before.map(|close| ClosingPrice {
+            official: close.official && is_exact,
+            ..close
+        });
         let known = Known {
             shown: held.and_then(|held| held.previous_close),
             close: (seen.close_of)(of),
             close_before: before,
             index_stands: seen.index_stands,
         };
-        let said = Said { last_price: quote.last_price, previous_close: quote.previous_close };
+        let said = Said {
+            last_price: quote.last_price,
+            previous_close: quote.previous_close,
+        };
         let judged = previous_close::previous_close(said, session, known);
         quote.previous_close = judged.price;
         if session == SessionOfPrice::Earlier {
@@ -130,14 +137,21 @@ impl MarketCalendar {
         if quotes.is_empty() || !quotes.iter().all(|quote| is_before(&quote)) {
             return None;
         }
-        let is_known = quotes.iter().any(|quote| quote.asked >= began + STOOD_AFTER);
-        quotes.iter().map(|quote| quote.as_of).max().filter(|_| is_known)
+        let is_known = quotes
+            .iter()
+            .any(|quote| quote.asked >= began + STOOD_AFTER);
+        quotes
+            .iter()
+            .map(|quote| quote.as_of)
+            .max()
+            .filter(|_| is_known)
     }
 
     fn close_before_open(&self, now: Timestamp) -> Option<Timestamp> {
         let today = clock::zoned(now).date();
         let is_pre_open = self.opens(today)? <= now && now < self.begins(today)?;
-        self.official_close(self.previous_trading_date(today)?).filter(|_| is_pre_open)
+        self.official_close(self.previous_trading_date(today)?)
+            .filter(|_| is_pre_open)
     }
 }
 
@@ -213,7 +227,11 @@ mod tests {
             let mut given = quote(as_of, now, Some(100));
             let now = given.asked;
             given.asked -= SignedDuration::from_secs(5);
-            let seen = Seen { held, close_of: &|_| None, index_stands: None };
+            let seen = Seen {
+                held,
+                close_of: &|_| None,
+                index_stands: None,
+            };
             calendar.keep_to_session(&mut given, &seen, now);
             let expected = (expected.map(Decimal::from), expected.and_then(range));
             assert_eq!((given.previous_close, given.day), expected, "{as_of} received {now}");
@@ -222,7 +240,11 @@ mod tests {
         let mut given = quote("2026-11-20T15:30:00", "2026-11-23T09:00:00", Some(100));
         given.last_price = 120.into();
         let now = given.asked;
-        let seen = Seen { held: Some(&friday), close_of: &|_| None, index_stands: None };
+        let seen = Seen {
+            held: Some(&friday),
+            close_of: &|_| None,
+            index_stands: None,
+        };
         calendar.keep_to_session(&mut given, &seen, now);
         assert_eq!((given.previous_close, given.day), (Some(99.into()), None));
     }
@@ -262,12 +284,18 @@ mod tests {
             // One has moved.
             (
                 "2026-11-17T11:00:00",
-                &[(monday, "2026-11-17T11:00:00"), ("2026-11-17T09:15:01", "2026-11-17T11:00:00")],
+                &[
+                    (monday, "2026-11-17T11:00:00"),
+                    ("2026-11-17T09:15:01", "2026-11-17T11:00:00"),
+                ],
                 None,
             ),
             (
                 "2026-11-17T11:00:00",
-                &[(monday, "2026-11-17T11:00:00"), ("2026-11-16T15:29:59", "2026-11-17T11:00:00")],
+                &[
+                    (monday, "2026-11-17T11:00:00"),
+                    ("2026-11-16T15:29:59", "2026-11-17T11:00:00"),
+                ],
                 Some(monday),
             ),
             // The evening and the night after a session, and a Saturday.

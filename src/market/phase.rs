@@ -63,7 +63,11 @@ pub(super) struct State {
     pub(super) known: bool,
 }
 
-pub(super) const UNKNOWN: State = State { phase: Phase::Closed, is_open: false, known: false };
+pub(super) const UNKNOWN: State = State {
+    phase: Phase::Closed,
+    is_open: false,
+    known: false,
+};
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Transition {
@@ -144,17 +148,29 @@ pub(super) struct Timeline {
 impl Timeline {
     /// Unrolls the years from `first` to `last`, and [`ASSUMED_YEARS`] more.
     pub(super) fn build<'a>(years: Option<(i16, i16)>, day: impl Fn(Date) -> DayKind<'a>) -> Self {
-        let mut timeline = Self { transitions: Vec::new(), days: Vec::new() };
-        let Some((first, last)) = years else { return timeline };
+        let mut timeline = Self {
+            transitions: Vec::new(),
+            days: Vec::new(),
+        };
+        let Some((first, last)) = years else {
+            return timeline;
+        };
         let end = Date::constant((last + ASSUMED_YEARS).min(*YEARS.end()), 12, 31);
         let dates = Date::constant(first, 1, 1).series(Span::new().days(1));
-        dates.take_while(|date| *date <= end).for_each(|date| timeline.push_day(date, &day(date)));
+        dates
+            .take_while(|date| *date <= end)
+            .for_each(|date| timeline.push_day(date, &day(date)));
         timeline.push(midnight_s(end) + DAY_S, UNKNOWN);
         timeline
     }
 
     fn push(&mut self, at_s: i64, state: State) {
-        if self.transitions.last().map_or(UNKNOWN, |transition| transition.state) != state {
+        if self
+            .transitions
+            .last()
+            .map_or(UNKNOWN, |transition| transition.state)
+            != state
+        {
             self.transitions.push(Transition { at_s, state });
         }
     }
@@ -162,7 +178,11 @@ impl Timeline {
     fn push_day(&mut self, date: Date, kind: &DayKind<'_>) {
         let base_s = midnight_s(date);
         let known = kind.is_listed;
-        let plain = |phase| State { phase, is_open: false, known };
+        let plain = |phase| State {
+            phase,
+            is_open: false,
+            known,
+        };
         let parts = match kind.day {
             Day::Unknown => return self.push(base_s, UNKNOWN),
             Day::Weekend => return self.push(base_s, plain(Phase::Closed)),
@@ -184,7 +204,10 @@ impl Timeline {
         let mut seconds: BTreeSet<u32> = parts.iter().flat_map(transition_seconds).collect();
         seconds.insert(0);
         for second in seconds {
-            let state = State { known, ..state_within(parts, second) };
+            let state = State {
+                known,
+                ..state_within(parts, second)
+            };
             self.push(base_s + i64::from(second), state);
         }
     }
@@ -197,7 +220,9 @@ impl Timeline {
         whose: Trading,
         at_ms: i64,
     ) -> impl Iterator<Item = (i64, i64)> {
-        let begun = self.transitions.partition_point(|transition| transition.at_s * 1_000 < at_ms);
+        let begun = self
+            .transitions
+            .partition_point(|transition| transition.at_s * 1_000 < at_ms);
         let trades = move |at: &usize| {
             let State { phase, is_open, .. } = self.transitions[*at].state;
             match whose {
@@ -206,20 +231,30 @@ impl Timeline {
             }
         };
         (0..begun).rev().filter(trades).map(|at| {
-            let end_ms = self.transitions.get(at + 1).map_or(i64::MAX, |next| next.at_s * 1_000);
+            let end_ms = self
+                .transitions
+                .get(at + 1)
+                .map_or(i64::MAX, |next| next.at_s * 1_000);
             (self.transitions[at].at_s * 1_000, end_ms)
         })
     }
 
     /// The last official close, by `whose` hours, that was final at `at_ms`.
     pub(super) fn final_close(&self, whose: Trading, at_ms: i64) -> Option<CloseTimes> {
-        let begun = self.days.partition_point(|day| day.begin_s * 1_000 <= at_ms);
+        let begun = self
+            .days
+            .partition_point(|day| day.begin_s * 1_000 <= at_ms);
         let closes = self.days[..begun].iter().rev().filter_map(|day| day.close);
-        closes.map(|closes| closes.of(whose)).find(|close| close.final_s * 1_000 <= at_ms)
+        closes
+            .map(|closes| closes.of(whose))
+            .find(|close| close.final_s * 1_000 <= at_ms)
     }
 
     pub(super) fn find(&self, date: Date) -> Option<&TradingDay> {
-        self.days.binary_search_by_key(&date, |day| day.date).ok().map(|index| &self.days[index])
+        self.days
+            .binary_search_by_key(&date, |day| day.date)
+            .ok()
+            .map(|index| &self.days[index])
     }
 }
 
@@ -236,12 +271,17 @@ const REFERENCE_S: i64 = 15 * 60;
 /// trading on.
 fn closes(last: &Hours, base_s: i64) -> Closes {
     let end_s = base_s + i64::from(last.continuous.end_s);
-    let without_auction = CloseTimes { prices_from_s: end_s - LAST_TRADE_S, final_s: end_s };
+    let without_auction = CloseTimes {
+        prices_from_s: end_s - LAST_TRADE_S,
+        final_s: end_s,
+    };
     let with_auction = last.closing.map(|auction| CloseTimes {
         prices_from_s: base_s + i64::from(auction.earliest_end_s),
         final_s: base_s + i64::from(auction.span.end_s),
     });
-    let begins = last.closing.map(|auction| base_s + i64::from(auction.span.start_s));
+    let begins = last
+        .closing
+        .map(|auction| base_s + i64::from(auction.span.start_s));
     Closes {
         with_auction: with_auction.unwrap_or(without_auction),
         without_auction,
@@ -261,10 +301,15 @@ pub(super) fn floor_second(at: Timestamp) -> i64 {
 
 fn transition_seconds(hours: &Hours) -> impl Iterator<Item = u32> {
     let closing = hours.closing.map(|auction| auction.span);
-    [hours.pre_open, Some(hours.continuous), closing, hours.post_close]
-        .into_iter()
-        .flatten()
-        .flat_map(|span| [span.start_s, span.end_s])
+    [
+        hours.pre_open,
+        Some(hours.continuous),
+        closing,
+        hours.post_close,
+    ]
+    .into_iter()
+    .flatten()
+    .flat_map(|span| [span.start_s, span.end_s])
 }
 
 /// The phase at `second` of a trading date with these hours. The closing auction takes precedence
@@ -272,7 +317,10 @@ fn transition_seconds(hours: &Hours) -> impl Iterator<Item = u32> {
 fn state_within(parts: &[Hours], second: u32) -> State {
     let within = |span: Option<DaySpan>| span.is_some_and(|s| s.contains(second));
     let is_open = parts.iter().any(|hours| hours.continuous.contains(second));
-    let phase = if parts.iter().any(|hours| within(hours.closing.map(|auction| auction.span))) {
+    let phase = if parts
+        .iter()
+        .any(|hours| within(hours.closing.map(|auction| auction.span)))
+    {
         Phase::Closing
     } else if is_open {
         Phase::Open
@@ -283,7 +331,11 @@ fn state_within(parts: &[Hours], second: u32) -> State {
     } else {
         Phase::Closed
     };
-    State { phase, is_open, known: true }
+    State {
+        phase,
+        is_open,
+        known: true,
+    }
 }
 
 #[cfg(test)]

@@ -212,7 +212,11 @@ fn expect_afternoon(day: &str, expected: &[(&str, Phase, bool)]) {
     let calendar = MarketCalendar::embedded();
     for minute in 15 * 60 + 10..=16 * 60 + 5 {
         let time = format!("{:02}:{:02}", minute / 60, minute % 60);
-        let holds = expected.iter().rev().find(|(from, ..)| *from <= time.as_str()).unwrap();
+        let holds = expected
+            .iter()
+            .rev()
+            .find(|(from, ..)| *from <= time.as_str())
+            .unwrap();
         for second in ["00", "59"] {
             check(&calendar, &[(&format!("{day}T{time}:{second}"), holds.1, holds.2)]);
         }
@@ -266,7 +270,11 @@ fn shares_without_derivatives_trade_through_the_first_regimes_auction() {
         ("2026-07-30T15:10", "2026-07-30T15:40", 20, 20),
     ] {
         let at = |text: &str| at(&format!("{text}:00"));
-        let minutes = |whose| CALENDAR.trading_of_between(whose, at(from), at(to)).as_mins();
+        let minutes = |whose| {
+            CALENDAR
+                .trading_of_between(whose, at(from), at(to))
+                .as_mins()
+        };
         assert_eq!(minutes(Trading::WithAuction), indices, "{from}");
         assert_eq!(minutes(Trading::WithoutAuction), others, "{from}");
     }
@@ -280,7 +288,9 @@ fn shares_without_derivatives_trade_through_the_first_regimes_auction() {
         ("2026-07-30T16:30:00", ["15:30", "15:30"]),
     ] {
         let day = &now[..10];
-        for (whose, moved) in [Trading::WithAuction, Trading::WithoutAuction].into_iter().zip(moved)
+        for (whose, moved) in [Trading::WithAuction, Trading::WithoutAuction]
+            .into_iter()
+            .zip(moved)
         {
             let moved = at(&format!("{day}T{moved}:00"));
             assert_eq!(CALENDAR.last_move_of(whose, at(now)), Some(moved), "{now} {whose:?}");
@@ -295,8 +305,10 @@ fn shares_without_derivatives_trade_through_the_first_regimes_auction() {
     ] {
         let instant = |time: &str| at(&format!("{date}T{time}:00"));
         let date = date.parse().unwrap();
-        for (whose, expected) in [(Trading::WithAuction, with), (Trading::WithoutAuction, without)]
-        {
+        for (whose, expected) in [
+            (Trading::WithAuction, with),
+            (Trading::WithoutAuction, without),
+        ] {
             let close = CALENDAR.close_of(whose, date).unwrap();
             assert_eq!([close.prices_from, close.at], expected.map(instant), "{date} {whose:?}");
         }
@@ -335,7 +347,10 @@ fn past_the_known_end_the_phase_is_what_weekday_and_hours_say() {
     // Nothing is known after the last covered date, so no transition is announced.
     let evening = calendar.status(at("2026-12-31T16:00:00"));
     assert_eq!((evening.calendar_known, evening.next_transition_at), (true, None));
-    assert_eq!(calendar.status(at("2027-01-04T11:00:00")).trading_date, Some(date("2026-12-31")));
+    assert_eq!(
+        calendar.status(at("2027-01-04T11:00:00")).trading_date,
+        Some(date("2026-12-31"))
+    );
     assert_eq!(calendar.status(at("2022-12-30T11:00:00")).trading_date, None);
     assert!(calendar.status(at("2023-01-01T00:00:00")).calendar_known);
     // Indices move in the hours that are assumed, or their prices are old.
@@ -413,7 +428,10 @@ fn closing_prices_are_of_the_last_minute_or_of_the_auction() {
     ] {
         let at = |text: &str| clock::instant(format!("{text}:00").parse().unwrap());
         let found = CALENDAR.final_close(at(now));
-        let expected = FinalClose { at: at(close), prices_from: at(prices_from) };
+        let expected = FinalClose {
+            at: at(close),
+            prices_from: at(prices_from),
+        };
         assert_eq!(found, Some(expected), "{now}");
         let date = clock::zoned(expected.at).date();
         assert_eq!(CALENDAR.closing_prices_from(date), Some(expected.prices_from));

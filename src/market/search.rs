@@ -57,7 +57,10 @@ impl Query {
         let rest = rest.trim();
         let good = fits && rest.chars().any(char::is_alphanumeric);
         let few = words(rest).count() <= WORDS_MAX;
-        (good && few).then(|| Self { text: rest.to_owned(), exchange })
+        (good && few).then(|| Self {
+            text: rest.to_owned(),
+            exchange,
+        })
     }
 
     /// The query in upper case, without an exchange.
@@ -79,7 +82,10 @@ impl SearchIndex {
         for (at, row) in (0_u32..).zip(&rows) {
             sorted.extend(words(&row.name).filter_map(|start| Some((at, start.try_into().ok()?))));
         }
-        let mut index = Self { rows, words: sorted };
+        let mut index = Self {
+            rows,
+            words: sorted,
+        };
         let Self { rows, words } = &mut index;
         words.sort_unstable_by(|one, other| {
             let word = |(at, start): &(u32, u16)| &rows[*at as usize].name[usize::from(*start)..];
@@ -97,7 +103,10 @@ impl SearchIndex {
 
     /// The row of `symbol`.
     pub(crate) fn row(&self, symbol: &Symbol) -> Option<&Named> {
-        let at = self.rows.binary_search_by(|row| order(&row.symbol).cmp(&order(symbol))).ok()?;
+        let at = self
+            .rows
+            .binary_search_by(|row| order(&row.symbol).cmp(&order(symbol)))
+            .ok()?;
         Some(&self.rows[at])
     }
 
@@ -118,7 +127,9 @@ impl SearchIndex {
     }
 
     fn by_ticker<'a>(&'a self, query: &'a Query) -> impl Iterator<Item = &'a Named> {
-        let from = self.rows.partition_point(|row| row.symbol.ticker() < query.text());
+        let from = self
+            .rows
+            .partition_point(|row| row.symbol.ticker() < query.text());
         let rest = self.rows[from..].iter().take(CANDIDATES_MAX);
         rest.take_while(|row| row.symbol.ticker().starts_with(query.text()))
             .filter(|row| query.is_on(row.symbol.exchange()))
@@ -127,10 +138,12 @@ impl SearchIndex {
     fn by_former_ticker<'a>(&'a self, query: &'a Query) -> impl Iterator<Item = &'a Named> {
         from_old(query.text()).flat_map(move |change| {
             let exchanges = [Exchange::Nse, Exchange::Bse].into_iter();
-            exchanges.filter(|exchange| query.is_on(*exchange)).filter_map(|exchange| {
-                let symbol = Symbol::parse(&format!("{}:{}", exchange.as_str(), change.new))?;
-                self.row(&symbol)
-            })
+            exchanges
+                .filter(|exchange| query.is_on(*exchange))
+                .filter_map(|exchange| {
+                    let symbol = Symbol::parse(&format!("{}:{}", exchange.as_str(), change.new))?;
+                    self.row(&symbol)
+                })
         })
     }
 
@@ -140,19 +153,25 @@ impl SearchIndex {
         // The query's word that the fewest names have gives the candidates.
         let ranges = wanted.iter().map(|word| self.range(word));
         let fewest = ranges.min_by_key(|range| range.len()).unwrap_or_default();
-        fewest.iter().take(CANDIDATES_MAX).filter_map(move |(at, _)| {
-            let row = &self.rows[*at as usize];
-            let has = |word: &&str| {
-                words(&row.name).any(|start| begins(&row.name.as_bytes()[start..], word.as_bytes()))
-            };
-            (query.is_on(row.symbol.exchange()) && wanted.iter().all(has)).then_some(row)
-        })
+        fewest
+            .iter()
+            .take(CANDIDATES_MAX)
+            .filter_map(move |(at, _)| {
+                let row = &self.rows[*at as usize];
+                let has = |word: &&str| {
+                    words(&row.name)
+                        .any(|start| begins(&row.name.as_bytes()[start..], word.as_bytes()))
+                };
+                (query.is_on(row.symbol.exchange()) && wanted.iter().all(has)).then_some(row)
+            })
     }
 
     /// The places where a word begins with `prefix`.
     fn range(&self, prefix: &str) -> &[(u32, u16)] {
         let text = |(at, start): &(u32, u16)| &self.rows[*at as usize].name[usize::from(*start)..];
-        let from = self.words.partition_point(|place| folded(text(place), prefix).is_lt());
+        let from = self
+            .words
+            .partition_point(|place| folded(text(place), prefix).is_lt());
         let rest = &self.words[from..];
         let count = rest.partition_point(|place| begins(text(place).as_bytes(), prefix.as_bytes()));
         &rest[..count]
@@ -180,7 +199,9 @@ fn is_of_word(letter: char) -> bool {
 
 fn word_at(text: &str, start: usize) -> &str {
     let rest = &text[start..];
-    &rest[..rest.find(|letter: char| !is_of_word(letter)).unwrap_or(rest.len())]
+    &rest[..rest
+        .find(|letter: char| !is_of_word(letter))
+        .unwrap_or(rest.len())]
 }
 
 /// Compares without regard to the case of ASCII letters; names have no others.
@@ -191,7 +212,8 @@ fn folded(one: &str, other: &str) -> Ordering {
 }
 
 fn begins(text: &[u8], prefix: &[u8]) -> bool {
-    text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+    text.get(..prefix.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
 const RENAMED: &str = include_str!("data/renamed.csv");
@@ -204,7 +226,9 @@ struct Renamed {
 }
 
 static RENAMES: LazyLock<Vec<Renamed>> = LazyLock::new(|| {
-    let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(RENAMED.as_bytes());
+    let mut reader = csv::ReaderBuilder::new()
+        .comment(Some(b'#'))
+        .from_reader(RENAMED.as_bytes());
     let rows = reader.deserialize();
     rows.map(|row| row.expect("the changes of tickers are well-formed: a test reads them"))
         .collect()
@@ -212,7 +236,9 @@ static RENAMES: LazyLock<Vec<Renamed>> = LazyLock::new(|| {
 
 /// The changes whose old ticker begins with `text`, which is in upper case.
 fn from_old(text: &str) -> impl Iterator<Item = &'static Renamed> {
-    RENAMES.iter().filter(move |renamed| renamed.old.starts_with(text))
+    RENAMES
+        .iter()
+        .filter(move |renamed| renamed.old.starts_with(text))
 }
 
 #[cfg(test)]
@@ -245,7 +271,11 @@ mod tests {
 
     fn found(index: &SearchIndex, text: &str, max: usize) -> Vec<String> {
         let query = Query::parse(text).unwrap();
-        index.find(&query, max).into_iter().map(|row| row.symbol.as_str().to_owned()).collect()
+        index
+            .find(&query, max)
+            .into_iter()
+            .map(|row| row.symbol.as_str().to_owned())
+            .collect()
     }
 
     #[test]
@@ -316,7 +346,9 @@ mod tests {
             assert!(!list.contains(&format!("NSE:{old}")), "{old} is listed");
         }
         assert_eq!(
-            from_old("ZOM").map(|renamed| renamed.new.as_str()).collect::<Vec<_>>(),
+            from_old("ZOM")
+                .map(|renamed| renamed.new.as_str())
+                .collect::<Vec<_>>(),
             ["ETERNAL"]
         );
     }
@@ -336,7 +368,9 @@ mod tests {
 
     /// As many rows as the exchanges list, with names made of few words.
     fn full() -> SearchIndex {
-        let words = ["INDIA", "FINANCE", "LIMITED", "STEEL", "POWER", "MAHINDRA", "TECH", "AGRO"];
+        let words = [
+            "INDIA", "FINANCE", "LIMITED", "STEEL", "POWER", "MAHINDRA", "TECH", "AGRO",
+        ];
         let word = |n: usize| words[n % words.len()];
         let row = |n: usize| Named {
             symbol: Symbol::parse(&format!("{}:S{}", ["NSE", "BSE"][n % 2], n / 2)).unwrap(),
@@ -349,11 +383,19 @@ mod tests {
     fn a_search_of_a_full_list_looks_at_few_rows() {
         let index = full();
         assert_eq!(index.rows().len(), 25_000);
-        for text in
-            ["S", "LIMITED", "INDIA LIMITED", "LIMITED NOWHERE", "BSE:S1", "L L L L L L L X"]
-        {
+        for text in [
+            "S",
+            "LIMITED",
+            "INDIA LIMITED",
+            "LIMITED NOWHERE",
+            "BSE:S1",
+            "L L L L L L L X",
+        ] {
             let query = Query::parse(text).unwrap();
-            let looked = index.by_name(&query).count().max(index.by_ticker(&query).count());
+            let looked = index
+                .by_name(&query)
+                .count()
+                .max(index.by_ticker(&query).count());
             assert!(looked <= CANDIDATES_MAX, "{text}: {looked}");
             assert!(index.find(&query, 20).len() <= 20);
         }

@@ -40,11 +40,24 @@ impl Sectors {
         let mut of = HashMap::new();
         let mut tickers = HashMap::new();
         for row in embedded_instruments() {
-            let (Some(industry), Some(isin)) = (row.industry, row.isin) else { continue };
+            let (Some(industry), Some(isin)) = (row.industry, row.isin) else {
+                continue;
+            };
             tickers.insert(row.symbol.ticker().into(), isin.clone().into());
-            of.insert(isin.into(), Company { sector: industry.into(), name: row.name.into() });
+            of.insert(
+                isin.into(),
+                Company {
+                    sector: industry.into(),
+                    name: row.name.into(),
+                },
+            );
         }
-        Self { of, tickers, as_of: EMBEDDED_AS_OF, source: "NIFTY 50".into() }
+        Self {
+            of,
+            tickers,
+            as_of: EMBEDDED_AS_OF,
+            source: "NIFTY 50".into(),
+        }
     }
 
     /// The operator's list in place of the embedded one.
@@ -74,7 +87,11 @@ impl Sectors {
             .flexible(true)
             .from_reader(text.as_bytes());
         let heads = reader.headers().cloned().unwrap_or_default();
-        let column = |name| heads.iter().position(|head| head.trim().eq_ignore_ascii_case(name));
+        let column = |name| {
+            heads
+                .iter()
+                .position(|head| head.trim().eq_ignore_ascii_case(name))
+        };
         let industry = column("Industry");
         let isin = column("ISIN Code");
         let name = column("Company Name");
@@ -91,13 +108,24 @@ impl Sectors {
                 break;
             };
             let cell = |at: Option<usize>| record.get(at?).map(str::trim).filter(|c| !c.is_empty());
-            let (Some(industry), Some(isin)) = (cell(industry), cell(isin)) else { continue };
-            let sector = names.get(industry).cloned().unwrap_or_else(|| industry.into());
+            let (Some(industry), Some(isin)) = (cell(industry), cell(isin)) else {
+                continue;
+            };
+            let sector = names
+                .get(industry)
+                .cloned()
+                .unwrap_or_else(|| industry.into());
             names.insert(Arc::clone(&sector));
             if let Some(ticker) = cell(ticker) {
                 tickers.insert(ticker.into(), isin.into());
             }
-            of.insert(isin.into(), Company { sector, name: cell(name).unwrap_or_default().into() });
+            of.insert(
+                isin.into(),
+                Company {
+                    sector,
+                    name: cell(name).unwrap_or_default().into(),
+                },
+            );
         }
         if names.len() > SECTORS_MAX || of.len() > COMPANIES_MAX {
             let most = format!("more than {SECTORS_MAX} sectors or {COMPANIES_MAX} companies");
@@ -107,7 +135,15 @@ impl Sectors {
             faults.add(text.len(), "no company in it");
         }
         let as_of = as_of.unwrap_or(EMBEDDED_AS_OF);
-        faults.into_result(origin, Self { of, tickers, as_of, source: source.into() })
+        faults.into_result(
+            origin,
+            Self {
+                of,
+                tickers,
+                as_of,
+                source: source.into(),
+            },
+        )
     }
 
     /// The sector of the company with this ISIN.
@@ -122,13 +158,19 @@ impl Sectors {
 
     /// The name of the company with this ISIN, as one writes it.
     pub(crate) fn name_of(&self, isin: &str) -> Option<&str> {
-        self.of.get(isin).map(|company| &*company.name).filter(|name| !name.is_empty())
+        self.of
+            .get(isin)
+            .map(|company| &*company.name)
+            .filter(|name| !name.is_empty())
     }
 }
 
 /// The date of a list and its source, of a first line such as `# 2026-09-30 NIFTY 500`.
 fn date_and_source(line: &str) -> (Option<Date>, &str) {
-    let about = line.trim_start_matches('\u{feff}').strip_prefix('#').unwrap_or_default();
+    let about = line
+        .trim_start_matches('\u{feff}')
+        .strip_prefix('#')
+        .unwrap_or_default();
     let (date, source) = about.trim().split_once(' ').unwrap_or_default();
     (date.parse().ok(), source.trim())
 }

@@ -119,7 +119,10 @@ impl Snapshot {
                 phase: inputs.status.phase,
                 next_transition_at: inputs.status.next_transition_at,
                 calendar_known: inputs.status.calendar_known,
-                age: Age { stale, ..index1.age },
+                age: Age {
+                    stale,
+                    ..index1.age
+                },
                 simulated,
             },
             index1,
@@ -133,8 +136,22 @@ impl Snapshot {
 impl Level {
     fn of(priced: &Priced) -> Self {
         let Priced { quote, stale } = priced;
-        let Quote { as_of, delay_s, source, .. } = *quote;
-        let age = Age { as_of, delay_s, stale: *stale, source };
-        Self { price: quote.last_price, change_pct: quote.change_pct(), age }
+        let Quote {
+            as_of,
+            delay_s,
+            source,
+            ..
+        } = *quote;
+        let age = Age {
+            as_of,
+            delay_s,
+            stale: *stale,
+            source,
+        };
+        Self {
+            price: quote.last_price,
+            change_pct: quote.change_pct(),
+            age,
+        }
     }
 }

@@ -106,7 +106,10 @@ mod tests {
         let Err(DataError::Faulty { faults, .. }) = Universe::parse(text, "test") else {
             panic!("no fault in {text}")
         };
-        faults.into_iter().map(|fault| (fault.line, fault.message)).collect()
+        faults
+            .into_iter()
+            .map(|fault| (fault.line, fault.message))
+            .collect()
     }
 
     #[test]
@@ -118,7 +121,12 @@ mod tests {
             let row = rows.iter().find(|row| row.symbol == *symbol).unwrap();
             assert!(row.kind == Kind::Share && row.broker_a_token.is_some(), "{symbol}");
         }
-        assert!(!universe.symbols().iter().any(|symbol| symbol.ticker() == "WIPRO"));
+        assert!(
+            !universe
+                .symbols()
+                .iter()
+                .any(|symbol| symbol.ticker() == "WIPRO")
+        );
     }
 
     #[test]
@@ -140,7 +148,11 @@ mod tests {
 
     #[test]
     fn a_universe_over_the_limit_is_refused() {
-        let lines = |count: usize| (0..count).map(|n| format!("NSE:S{n}\n")).collect::<String>();
+        let lines = |count: usize| {
+            (0..count)
+                .map(|n| format!("NSE:S{n}\n"))
+                .collect::<String>()
+        };
         assert_eq!(names(&lines(SYMBOLS_MAX)).len(), SYMBOLS_MAX);
         let found = faults(&lines(SYMBOLS_MAX + 5));
         assert_eq!(found.len(), 1);

@@ -74,7 +74,9 @@ fn meant(entry: &str) -> Option<Symbol> {
         // Without an exchange the provider's ending says it; most shares are traded at NSE.
         None => (Exchange::Nse, capitals.as_str()),
     };
-    let ending = PROVIDER_ENDINGS.iter().find(|(ending, _)| ticker.ends_with(ending));
+    let ending = PROVIDER_ENDINGS
+        .iter()
+        .find(|(ending, _)| ticker.ends_with(ending));
     let (ticker, exchange) = match ending {
         Some((ending, of)) => (ticker.strip_suffix(ending)?, *of),
         None => (ticker, exchange),
@@ -85,7 +87,9 @@ fn meant(entry: &str) -> Option<Symbol> {
 
 fn has_ending(entry: &str) -> bool {
     let capitals = entry.to_ascii_uppercase();
-    PROVIDER_ENDINGS.iter().any(|(ending, _)| capitals.ends_with(ending))
+    PROVIDER_ENDINGS
+        .iter()
+        .any(|(ending, _)| capitals.ends_with(ending))
 }
 
 /// The name before the separator that is no exchange of ours.

@@ -24,7 +24,10 @@ use crate::nodes::valkey::{
 use crate::store::{Epoch, PostgresLease};
 
 /// Deadlines below the margin between a lease and the local deadline.
-const DEADLINES: Deadlines = Deadlines { connect_ms: 300, call_ms: 600 };
+const DEADLINES: Deadlines = Deadlines {
+    connect_ms: 300,
+    call_ms: 600,
+};
 /// The rows of the scripts' keys.
 const ROWS: [&KeptKey; 2] = [LEADER, FENCE];
 
@@ -165,7 +168,9 @@ impl ValkeyClaim {
         work: impl FnOnce(&NamespaceKeys, &mut Connection) -> RedisResult<T>,
     ) -> Result<T, AuthorityError> {
         let namespace_keys = self.installation.sure_namespace_keys().map_err(not_asked)?;
-        self.client.call(|to| work(&namespace_keys, to)).map_err(not_asked)
+        self.client
+            .call(|to| work(&namespace_keys, to))
+            .map_err(not_asked)
     }
 
     fn claim(&self, holder: &Holder, epoch: Epoch, takes: bool) -> Result<Grant, AuthorityError> {
@@ -231,17 +236,24 @@ impl ValkeyClaim {
         let is_ahead = opened.number.saturating_sub(now_ms) > CLOCK_MS;
         if age_ms >= self.lease_ms || is_ahead {
             self.distrust(Distrust::Replayed, Signed::Claim, LEADER);
-            return Standing::RunOut { sent_ms: opened.number };
+            return Standing::RunOut {
+                sent_ms: opened.number,
+            };
         }
         match opened.body {
             [] => Standing::GivenBack,
-            _ => Standing::Claimed { sent_ms: opened.number, age_ms },
+            _ => Standing::Claimed {
+                sent_ms: opened.number,
+                age_ms,
+            },
         }
     }
 
     /// The highest epoch that a node has written in.
     fn fenced(&self, namespace_keys: &NamespaceKeys, fence: &[u8]) -> Option<Epoch> {
-        let epoch = namespace_keys.open(Signed::Fence, b"", fence).map(|opened| opened.epoch);
+        let epoch = namespace_keys
+            .open(Signed::Fence, b"", fence)
+            .map(|opened| opened.epoch);
         if epoch.is_none() {
             self.distrust(Distrust::Forged, Signed::Fence, FENCE);
         }
@@ -255,7 +267,8 @@ impl ValkeyClaim {
 
     fn note(&self, now_ms: u64, foreign: &[usize]) {
         self.client.note_foreign(&ROWS, foreign);
-        self.server_zero_ms.store(now_ms.saturating_sub(self.timer.monotonic_ms()), Relaxed);
+        self.server_zero_ms
+            .store(now_ms.saturating_sub(self.timer.monotonic_ms()), Relaxed);
     }
 }
 
@@ -278,8 +291,13 @@ impl Authority for ValkeyClaim {
         };
         let now_mono_ms = self.timer.monotonic_ms();
         let is_over = self.seen.lock().note(standing, self.lease_ms, now_mono_ms);
-        let highest = (!fence.is_empty()).then(|| self.fenced(&namespace_keys, &fence)).flatten();
-        Ok(Look { is_free: gives == 1 && is_over, highest: highest.unwrap_or_default() })
+        let highest = (!fence.is_empty())
+            .then(|| self.fenced(&namespace_keys, &fence))
+            .flatten();
+        Ok(Look {
+            is_free: gives == 1 && is_over,
+            highest: highest.unwrap_or_default(),
+        })
     }
 
     fn take(&self, holder: &Holder, epoch: Epoch) -> Result<Grant, AuthorityError> {
@@ -297,7 +315,9 @@ impl Authority for ValkeyClaim {
             let given_back =
                 namespace_keys.sign(Signed::Claim, "", (Epoch::default(), sent_ms), b"");
             let mut script = self.release.prepare_invoke();
-            script.key(namespace_keys.keys.key(Key::Leader)).arg(holder.as_str());
+            script
+                .key(namespace_keys.keys.key(Key::Leader))
+                .arg(holder.as_str());
             script.arg(given_back).arg(self.lease_ms).invoke(to)
         })?;
         self.client.note_foreign(&ROWS, &foreign);

@@ -35,7 +35,9 @@ const GRANTED: fn(u64) -> Result<Grant, AuthorityError> = |epoch| Ok(Grant::Gran
 #[test]
 fn one_holder_has_the_claim_until_it_runs_out_or_is_given_back() {
     let name = "one_holder_has_the_claim_until_it_runs_out_or_is_given_back";
-    let Some(server) = TestServer::start(name) else { return };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
     let other_node = claim(&server);
     let claim = claim(&server);
     let a = Holder::new("a", 1);
@@ -44,7 +46,10 @@ fn one_holder_has_the_claim_until_it_runs_out_or_is_given_back() {
     eventually("a claim is free", || is_free(&claim));
     assert_eq!(claim.take(&a, Epoch(1)), GRANTED(1));
     assert_eq!(presence(&other_node), Ok(false));
-    for attempt in [other_node.take(&b, Epoch(2)), other_node.renew(&b, Epoch(2))] {
+    for attempt in [
+        other_node.take(&b, Epoch(2)),
+        other_node.renew(&b, Epoch(2)),
+    ] {
         assert_eq!(attempt, Ok(Grant::Refused));
     }
     other_node.release(&b).unwrap();
@@ -60,7 +65,9 @@ fn one_holder_has_the_claim_until_it_runs_out_or_is_given_back() {
 #[test]
 fn a_server_that_forgot_gives_no_claim_for_a_lease_and_lets_the_leader_renew() {
     let name = "a_server_that_forgot_gives_no_claim_for_a_lease_and_lets_the_leader_renew";
-    let Some(mut server) = TestServer::start(name) else { return };
+    let Some(mut server) = TestServer::start(name) else {
+        return;
+    };
     let claim = claim(&server);
     let timer = Clock::system();
     let a = Holder::new("a", 1);
@@ -87,7 +94,9 @@ fn a_server_that_forgot_gives_no_claim_for_a_lease_and_lets_the_leader_renew() {
 #[test]
 fn a_call_of_a_stopped_server_ends_within_the_margin() {
     let name = "a_call_of_a_stopped_server_ends_within_the_margin";
-    let Some(server) = TestServer::start(name) else { return };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
     let claim = claim(&server);
     let timer = Clock::system();
     claim.look().unwrap();
@@ -121,7 +130,9 @@ fn ask(node: &mut LeaseState, ask: &Ask, claim: &ValkeyClaim, now_ms: u64) {
 #[test]
 fn of_two_nodes_one_leads_and_the_other_follows_it_after_a_clean_stop() {
     let name = "of_two_nodes_one_leads_and_the_other_follows_it_after_a_clean_stop";
-    let Some(server) = TestServer::start(name) else { return };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
     let claims = [claim(&server), claim(&server)];
     let times = LeaseTimes::of(LEASE_MS);
     let mut nodes = ["a", "b"].map(|name| LeaseState::new(times, name, true));
@@ -155,7 +166,9 @@ fn of_two_nodes_one_leads_and_the_other_follows_it_after_a_clean_stop() {
 #[test]
 fn no_epoch_is_claimed_twice_and_a_look_says_which_is_the_highest() {
     let name = "no_epoch_is_claimed_twice_and_a_look_says_which_is_the_highest";
-    let Some(server) = TestServer::start(name) else { return };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
     let claim = claim(&server);
     let holder = |attempt| Holder::new("a", attempt);
     eventually("a claim is free", || is_free(&claim));
@@ -177,12 +190,20 @@ fn an_epoch_that_no_row_gave_holds_nobody_up() {
     let claim = claim(&server);
     eventually("a claim is free", || is_free(&claim));
     let timer = Clock::system();
-    for (attempt, invented) in
-        ["1000000000000000", "9e300", "inf", "nan", "rumour"].iter().enumerate()
+    for (attempt, invented) in ["1000000000000000", "9e300", "inf", "nan", "rumour"]
+        .iter()
+        .enumerate()
     {
-        let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
+        let mut connection = server
+            .server()
+            .connect(timer.monotonic_ms() + 5_000)
+            .unwrap();
         connection.end_by(timer.monotonic_ms() + 5_000);
-        redis::cmd("SET").arg("bhav:main:epoch").arg(invented).exec(&mut connection).unwrap();
+        redis::cmd("SET")
+            .arg("bhav:main:epoch")
+            .arg(invented)
+            .exec(&mut connection)
+            .unwrap();
         let holder = Holder::new("a", attempt as u64);
         let epoch = 7 + attempt as u64;
         claim.look().unwrap();

@@ -43,7 +43,10 @@ impl Nodes {
 
     /// The receiving side, for health and metrics.
     pub(crate) fn relay_reading(&self) -> RelayReading {
-        let off = || RelayReading { state: RelayState::Off, ..RelayReading::default() };
+        let off = || RelayReading {
+            state: RelayState::Off,
+            ..RelayReading::default()
+        };
         self.relay().map_or_else(off, |relay| relay.reading())
     }
 }
@@ -131,7 +134,9 @@ impl NodeSettings {
     /// The name of this node.
     pub(crate) fn called(&self) -> String {
         let machine = || std::fs::read_to_string(MACHINE_NAME).unwrap_or_default();
-        self.name.clone().unwrap_or_else(|| machine().trim().to_owned())
+        self.name
+            .clone()
+            .unwrap_or_else(|| machine().trim().to_owned())
     }
 
     /// The name of its connections at the database and at the shared server: `bhav/NODE`, in

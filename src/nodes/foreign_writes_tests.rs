@@ -41,7 +41,9 @@ const BEGINS_MAX: usize = 5;
 const AGAIN_MS: u64 = 100;
 
 fn rows() -> Vec<KeyRow> {
-    KEPT.iter().map(|row| (row.name, row.kept_type.as_str())).collect()
+    KEPT.iter()
+        .map(|row| (row.name, row.kept_type.as_str()))
+        .collect()
 }
 
 fn stranger(server: &TestServer) -> Stranger {
@@ -156,8 +158,9 @@ impl Case {
                 self.ask(at, &ask, now_ms);
             }
         }
-        let leading: Vec<usize> =
-            (0..2).filter(|at| self.nodes[*at].leads(now_ms).is_some()).collect();
+        let leading: Vec<usize> = (0..2)
+            .filter(|at| self.nodes[*at].leads(now_ms).is_some())
+            .collect();
         assert!(leading.len() < 2, "two leaders: {} in {:?}", self.act.name, self.part);
         self.judge(leading.first().copied(), now_ms, stranger);
     }
@@ -246,23 +249,33 @@ impl Case {
 /// The acts on the lease's own keys each by itself, those on each other key together; and some of
 /// the first ones again and again.
 fn lease_acts(prefix: &str) -> Vec<(Act, bool)> {
-    let (own, others): (Vec<KeyRow>, Vec<KeyRow>) =
-        rows().into_iter().partition(|(name, _)| ["leader", "epoch"].contains(name));
+    let (own, others): (Vec<KeyRow>, Vec<KeyRow>) = rows()
+        .into_iter()
+        .partition(|(name, _)| ["leader", "epoch"].contains(name));
     let own = acts(prefix, &own);
     let again: Vec<Act> = own.iter().step_by(3).cloned().collect();
     let others = others.into_iter().map(|row| {
-        let commands = acts(prefix, &[row]).into_iter().flat_map(|act| act.commands).collect();
-        Act { name: format!("{}: everything", row.0), commands }
+        let commands = acts(prefix, &[row])
+            .into_iter()
+            .flat_map(|act| act.commands)
+            .collect();
+        Act {
+            name: format!("{}: everything", row.0),
+            commands,
+        }
     });
     let once = own.into_iter().chain(others).map(|act| (act, false));
-    once.chain(again.into_iter().map(|act| (act, true))).collect()
+    once.chain(again.into_iter().map(|act| (act, true)))
+        .collect()
 }
 
 /// Each wrong value once in each part, and some of them every 100 ms.
 #[test]
 fn whatever_a_stranger_writes_under_any_key_one_node_leads_soon_and_leads_on() {
     let name = "whatever_a_stranger_writes_under_any_key_one_node_leads_soon_and_leads_on";
-    let Some(test_server) = TestServer::start(name) else { return };
+    let Some(test_server) = TestServer::start(name) else {
+        return;
+    };
     let server = test_server.server();
     let timer = Clock::system();
     let mut stranger = stranger(&test_server);
@@ -279,7 +292,10 @@ fn whatever_a_stranger_writes_under_any_key_one_node_leads_soon_and_leads_on() {
             }
             // Each case has the time as it is then: the others' calls take some.
             let now_ms = timer.monotonic_ms();
-            if case.stepped_ms.is_some_and(|before_ms| now_ms > before_ms + STOOD_STILL_MS) {
+            if case
+                .stepped_ms
+                .is_some_and(|before_ms| now_ms > before_ms + STOOD_STILL_MS)
+            {
                 begins[at] += 1;
                 assert!(begins[at] <= BEGINS_MAX, "the machine stands still too often");
                 *case = Case::new(&server, at, begins[at]);
@@ -309,7 +325,9 @@ fn whatever_a_stranger_writes_under_any_key_one_node_leads_soon_and_leads_on() {
         }
     }
     // Bypasses the harness, so that the figures can be read after a run.
-    std::io::stderr().write_all(format!("{told}\n").as_bytes()).unwrap();
+    std::io::stderr()
+        .write_all(format!("{told}\n").as_bytes())
+        .unwrap();
 }
 
 /// A node that hears one symbol's price, in paise.
@@ -353,7 +371,9 @@ pub(super) fn eventually(what: &str, mut holds: impl FnMut() -> bool) -> u64 {
 #[test]
 fn whatever_a_stranger_writes_what_nodes_tell_keep_and_count_goes_on() {
     let name = "whatever_a_stranger_writes_what_nodes_tell_keep_and_count_goes_on";
-    let Some(test_server) = TestServer::start(name) else { return };
+    let Some(test_server) = TestServer::start(name) else {
+        return;
+    };
     let server = test_server.server();
     let mut stranger = stranger(&test_server);
     let installation = of("main", SECRET, None);
@@ -374,7 +394,10 @@ fn whatever_a_stranger_writes_what_nodes_tell_keep_and_count_goes_on() {
         let name = &act.name;
         paise += 1;
         let tell = |paise| {
-            let aged = Aged { quote: quote(symbol.as_str(), paise), age_ms: 0 };
+            let aged = Aged {
+                quote: quote(symbol.as_str(), paise),
+                age_ms: 0,
+            };
             leader.publish(Epoch(1), update(aged))
         };
         assert_eq!(tell(paise), Ok(()), "{name}");
@@ -408,16 +431,24 @@ fn write_everything(server: &Arc<Server>, installation: &Arc<Installation>) -> H
     let holder = Holder::new(&"n".repeat(100), u64::MAX);
     let epoch = Epoch(u64::MAX >> 12);
     assert_eq!(claim.take(&holder, epoch), Ok(Grant::Granted(epoch)));
-    let aged = Aged { quote: quote("NSE:A", 100), age_ms: 0 };
-    Publisher::new(server, installation, "a").publish(epoch, update(aged)).unwrap();
+    let aged = Aged {
+        quote: quote("NSE:A", 100),
+        age_ms: 0,
+    };
+    Publisher::new(server, installation, "a")
+        .publish(epoch, update(aged))
+        .unwrap();
     let l2 = ValkeyL2::new(server, installation, 1_000);
     l2.set_epoch(epoch);
     for kind in [Kind::Quote, Kind::Instruments] {
-        l2.store(kind, &[("NSE:A".to_owned(), vec![7; 60])], 1_000).unwrap();
+        l2.store(kind, &[("NSE:A".to_owned(), vec![7; 60])], 1_000)
+            .unwrap();
     }
     let limits = SharedLimits::new(server, installation);
     let counts: &dyn crate::base::limiter::SharedCounts = &limits;
-    counts.admit("login", &[b"asha@example.org"], Rate::new(600_000, 3), 1).unwrap();
+    counts
+        .admit("login", &[b"asha@example.org"], Rate::new(600_000, 3), 1)
+        .unwrap();
     holder
 }
 
@@ -449,7 +480,10 @@ fn what_nodes_keep_is_what_the_table_says() {
             .unwrap_or_else(|| panic!("{name} is not in the table"));
         found.push(row.name);
         let mut ask = |words: &[&str]| -> redis::Value {
-            redis::cmd(words[0]).arg(&words[1..]).query(&mut connection).unwrap()
+            redis::cmd(words[0])
+                .arg(&words[1..])
+                .query(&mut connection)
+                .unwrap()
         };
         let kept_type: String = redis::from_redis_value(ask(&["TYPE", name])).unwrap();
         assert_eq!(kept_type, row.kept_type.as_str(), "{name}");

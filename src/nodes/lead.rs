@@ -80,7 +80,10 @@ impl Lead {
             refused: AtomicU64::new(0),
             fenced: Counts::default(),
         };
-        Self { state: Arc::new(state), clock: clock.clone() }
+        Self {
+            state: Arc::new(state),
+            clock: clock.clone(),
+        }
     }
 
     /// Starts or extends a term. The thread `lease` calls this.
@@ -90,7 +93,9 @@ impl Lead {
             self.end();
             self.state.epoch.store(term.epoch.0, SeqCst);
         }
-        self.state.asks_from_mono_ms.store(term.asks_from_mono_ms, SeqCst);
+        self.state
+            .asks_from_mono_ms
+            .store(term.asks_from_mono_ms, SeqCst);
         self.state.until_mono_ms.store(term.until_mono_ms, SeqCst);
     }
 
@@ -103,7 +108,9 @@ impl Lead {
     /// this; the thread `lease` reads it with [`take_refused`](Self::take_refused).
     pub(crate) fn refused(&self) {
         if !self.state.is_alone {
-            self.state.refused.store(self.state.epoch.load(SeqCst), SeqCst);
+            self.state
+                .refused
+                .store(self.state.epoch.load(SeqCst), SeqCst);
             self.end();
         }
     }
@@ -234,7 +241,11 @@ mod leadership_tests {
         let clock = clock();
         let node = Lead::follower(&clock);
         assert_eq!((node.epoch(), node.role()), (None, Role::Follower));
-        let term = Term { epoch: Epoch(7), asks_from_mono_ms: 150, until_mono_ms: 500 };
+        let term = Term {
+            epoch: Epoch(7),
+            asks_from_mono_ms: 150,
+            until_mono_ms: 500,
+        };
         node.grant(term);
         clock.advance_ms(149);
         assert_eq!((node.epoch(), node.may_ask()), (Some(Epoch(7)), false));
@@ -244,7 +255,10 @@ mod leadership_tests {
         assert_eq!((node.may_ask(), node.role()), (true, Role::Leader));
         clock.advance_ms(1);
         assert_eq!((node.epoch(), node.may_ask()), (None, false));
-        node.grant(Term { until_mono_ms: 900, ..term });
+        node.grant(Term {
+            until_mono_ms: 900,
+            ..term
+        });
         clock.advance_ms(399);
         assert!(node.may_ask());
         node.end();
@@ -261,7 +275,11 @@ mod leadership_tests {
             scope.spawn(|| {
                 for epoch in 1..=TERMS {
                     let until_mono_ms = until_of(epoch);
-                    node.grant(Term { epoch: Epoch(epoch), asks_from_mono_ms: 0, until_mono_ms });
+                    node.grant(Term {
+                        epoch: Epoch(epoch),
+                        asks_from_mono_ms: 0,
+                        until_mono_ms,
+                    });
                 }
             });
             let mut seen = 0;
@@ -312,13 +330,21 @@ mod tests {
         let asked = Arc::new(Asked::default());
         let led = Arc::new(LedFeed::new(asked.clone(), lead.clone()));
         assert_eq!(led.readiness(), Readiness::Follows, "nobody has granted anything");
-        let term = Term { epoch: Epoch(3), asks_from_mono_ms: 100, until_mono_ms: 4_000 };
+        let term = Term {
+            epoch: Epoch(3),
+            asks_from_mono_ms: 100,
+            until_mono_ms: 4_000,
+        };
         lead.grant(term);
         assert_eq!(led.readiness(), Readiness::Follows, "the leader before may still ask");
         clock.advance_ms(100);
         assert_eq!(led.readiness(), Readiness::Ready);
 
-        let spec = LaneSpec { name: "test", threads: 1, queue_max: 4 };
+        let spec = LaneSpec {
+            name: "test",
+            threads: 1,
+            queue_max: 4,
+        };
         let lane = Lane::start(&spec, &clock).unwrap();
         let (send, told) = crossbeam_channel::unbounded();
         let (release, released) = crossbeam_channel::unbounded::<()>();
@@ -341,7 +367,10 @@ mod tests {
             assert_eq!(error.kind, BrokerErrorKind::NotReady(Readiness::Follows));
         }
         assert_eq!(asked.0.load(SeqCst), 0);
-        lead.grant(Term { until_mono_ms: 9_000, ..term });
+        lead.grant(Term {
+            until_mono_ms: 9_000,
+            ..term
+        });
         submit(None).unwrap();
         assert_eq!(told.recv().unwrap(), Ok(()));
         assert_eq!(asked.0.load(SeqCst), 1);

@@ -84,7 +84,13 @@ impl LeaseTimes {
     /// Times for leases of this length.
     pub(crate) const fn of(lease_ms: u64) -> Self {
         let fifth = lease_ms / 5;
-        Self { lease_ms, margin_ms: fifth, renew_ms: fifth, retry_ms: fifth, answer_ms: 2 * fifth }
+        Self {
+            lease_ms,
+            margin_ms: fifth,
+            renew_ms: fifth,
+            retry_ms: fifth,
+            answer_ms: 2 * fifth,
+        }
     }
 
     /// Longest that a holder acts on a lease after he asked for it.
@@ -164,7 +170,9 @@ impl LeaseState {
     /// leader, and never from it on. To be asked before every call, publication and write.
     pub(crate) fn leads(&self, now_mono_ms: u64) -> Option<(Epoch, u64)> {
         let until_mono_ms = self.row.until_mono_ms.max(self.claim.until_mono_ms);
-        let Stage::Leader { epoch, .. } = &self.stage else { return None };
+        let Stage::Leader { epoch, .. } = &self.stage else {
+            return None;
+        };
         (now_mono_ms < until_mono_ms).then_some((*epoch, until_mono_ms))
     }
 
@@ -185,10 +193,16 @@ impl LeaseState {
         if let Stage::Leader { holder, epoch } = &self.stage {
             let holder = holder.clone();
             let epoch = *epoch;
-            let renew = Request::Renew { holder: holder.clone(), epoch };
+            let renew = Request::Renew {
+                holder: holder.clone(),
+                epoch,
+            };
             // A row that another node holds is refused. A free one gives a new epoch.
-            let row =
-                if self.has_lost_row { Request::Take { holder, epoch } } else { renew.clone() };
+            let row = if self.has_lost_row {
+                Request::Take { holder, epoch }
+            } else {
+                renew.clone()
+            };
             asks.extend(self.renewal(Which::Row, &row, now_mono_ms));
             if self.has_claim {
                 asks.extend(self.renewal(Which::Claim, &renew, now_mono_ms));
@@ -212,7 +226,10 @@ impl LeaseState {
             // back.
             Stage::Free => Some(self.take_row(now_mono_ms, random)),
             Stage::Claiming { holder, epoch } if self.claim.under_way.is_none() => {
-                let take = Request::Take { holder: holder.clone(), epoch: *epoch };
+                let take = Request::Take {
+                    holder: holder.clone(),
+                    epoch: *epoch,
+                };
                 Some(self.ask(Which::Claim, take, now_mono_ms))
             }
             _ => None,
@@ -221,8 +238,17 @@ impl LeaseState {
 
     fn take_row(&mut self, now_mono_ms: u64, random: u64) -> Ask {
         let holder = Holder::new(&self.node, random);
-        self.stage = Stage::TakingRow { holder: holder.clone() };
-        self.ask(Which::Row, Request::Take { holder, epoch: self.highest }, now_mono_ms)
+        self.stage = Stage::TakingRow {
+            holder: holder.clone(),
+        };
+        self.ask(
+            Which::Row,
+            Request::Take {
+                holder,
+                epoch: self.highest,
+            },
+            now_mono_ms,
+        )
     }
 
     /// Processes an answer. One that is no longer awaited is ignored.
@@ -382,8 +408,14 @@ impl LeaseState {
             lease.under_way = None;
             if which == Which::Row || self.has_claim {
                 self.asks += 1;
-                let request = Request::Release { holder: holder.clone() };
-                self.farewells.push(Ask { id: self.asks, which, request });
+                let request = Request::Release {
+                    holder: holder.clone(),
+                };
+                self.farewells.push(Ask {
+                    id: self.asks,
+                    which,
+                    request,
+                });
             }
         }
     }
@@ -417,7 +449,11 @@ impl Holder {
     /// cut.
     pub fn new(node: &str, attempt: u64) -> Self {
         let plain = |letter: &char| letter.is_ascii_alphanumeric() || "-_.".contains(*letter);
-        let node: String = node.chars().filter(plain).take(Self::NODE_BYTES_MAX).collect();
+        let node: String = node
+            .chars()
+            .filter(plain)
+            .take(Self::NODE_BYTES_MAX)
+            .collect();
         Self(format!("{node}/{attempt:016x}"))
     }
 

@@ -30,7 +30,10 @@ impl Model {
         let (holder, asked, takes) = match request {
             Request::Look => {
                 let is_free = is_free && now_ms >= self.gives_from_ms;
-                return Answer::Look(Look { is_free, highest: Epoch(self.epoch) });
+                return Answer::Look(Look {
+                    is_free,
+                    highest: Epoch(self.epoch),
+                });
             }
             Request::Release { holder } => {
                 if self.holder.as_ref() == Some(holder) {
@@ -113,8 +116,18 @@ fn event() -> impl Strategy<Value = Event> {
 
 /// A message on its way: a request to an authority, or its answer.
 enum Message {
-    Request { node: usize, life: u64, ask: Ask },
-    Answer { node: usize, life: u64, id: u64, which: Which, answer: Answer },
+    Request {
+        node: usize,
+        life: u64,
+        ask: Ask,
+    },
+    Answer {
+        node: usize,
+        life: u64,
+        id: u64,
+        which: Which,
+        answer: Answer,
+    },
 }
 
 struct World {
@@ -177,13 +190,17 @@ impl World {
             _ => self.random.u64(0..60),
         };
         self.sent += 1;
-        self.messages.insert((self.now_ms.max(after_ms) + delay_ms, self.sent), message);
+        self.messages
+            .insert((self.now_ms.max(after_ms) + delay_ms, self.sent), message);
     }
 
     fn send_asks(&mut self, node: usize, asks: Vec<Ask>) {
         for ask in asks {
             let claim = ask.which == Which::Claim;
-            let cut = self.cut_until_ms.get(&(node, claim)).is_some_and(|at| *at > self.now_ms);
+            let cut = self
+                .cut_until_ms
+                .get(&(node, claim))
+                .is_some_and(|at| *at > self.now_ms);
             if !cut {
                 let life = self.lives[node];
                 let stalled_ms = self.stalled_until_ms[usize::from(claim)];
@@ -206,18 +223,34 @@ impl World {
                     if !claim {
                         self.rows.push(self.row.clone());
                     }
-                    let model = if claim { &mut self.claim } else { &mut self.row };
+                    let model = if claim {
+                        &mut self.claim
+                    } else {
+                        &mut self.row
+                    };
                     let answer = model.handle(ask.which, &ask.request, self.now_ms);
                     self.highest = self.highest.max(self.row.epoch);
                     let cut = self.cut_until_ms.get(&(node, claim));
                     if cut.is_none_or(|at| *at <= self.now_ms) {
                         let id = ask.id;
                         let which = ask.which;
-                        let answer = Message::Answer { node, life, id, which, answer };
+                        let answer = Message::Answer {
+                            node,
+                            life,
+                            id,
+                            which,
+                            answer,
+                        };
                         self.send(answer, self.stopped_until_ms[node]);
                     }
                 }
-                Message::Answer { node, life, id, which, answer } => {
+                Message::Answer {
+                    node,
+                    life,
+                    id,
+                    which,
+                    answer,
+                } => {
                     if life == self.lives[node] {
                         self.nodes[node].answered(id, which, answer, self.now_ms);
                     }
@@ -242,10 +275,13 @@ impl World {
     fn check(&mut self) -> Result<(), TestCaseError> {
         let now_ms = self.now_ms;
         let leading =
-            self.nodes.iter().enumerate().filter_map(|(node, state)| match state.leads(now_ms) {
-                Some((epoch, _)) => Some((node, self.lives[node], epoch.0)),
-                None => None,
-            });
+            self.nodes
+                .iter()
+                .enumerate()
+                .filter_map(|(node, state)| match state.leads(now_ms) {
+                    Some((epoch, _)) => Some((node, self.lives[node], epoch.0)),
+                    None => None,
+                });
         let leading: Vec<_> = leading.collect();
         prop_assert!(leading.len() <= 1, "two leaders at {now_ms}: {leading:?}");
         if let (Some(new), old) = (leading.first(), self.leader) {
@@ -283,7 +319,10 @@ impl World {
             }
             Event::Forget => {
                 let gives_from_ms = self.now_ms + TIMES.lease_ms;
-                self.claim = Model { gives_from_ms, ..Model::default() };
+                self.claim = Model {
+                    gives_from_ms,
+                    ..Model::default()
+                };
             }
             Event::Stop { node, steps } => self.stopped_until_ms[node] = until_ms(steps),
             Event::Restart { node } => {
@@ -334,12 +373,22 @@ fn an_authority_that_forgets_and_gives_at_once_makes_two_leaders() {
         let mut world = World::new(seed, true);
         let mut run = || -> Result<(), TestCaseError> {
             world.happens(&Event::Wait { steps: 100 })?;
-            let Some((leader, ..)) = world.leader else { return Ok(()) };
+            let Some((leader, ..)) = world.leader else {
+                return Ok(());
+            };
             // The leader loses the row, which runs out; only the claim keeps it.
-            world.happens(&Event::Cut { node: leader, claim: false, steps: 400 })?;
+            world.happens(&Event::Cut {
+                node: leader,
+                claim: false,
+                steps: 400,
+            })?;
             world.happens(&Event::Wait { steps: 130 })?;
             world.claim = Model::default();
-            world.happens(&Event::Cut { node: leader, claim: true, steps: 400 })?;
+            world.happens(&Event::Cut {
+                node: leader,
+                claim: true,
+                steps: 400,
+            })?;
             world.happens(&Event::Wait { steps: 80 })
         };
         found |= run().is_err();

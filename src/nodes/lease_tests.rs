@@ -9,7 +9,10 @@ fn node(has_claim: bool) -> LeaseState {
 }
 
 const fn looked(is_free: bool, highest: u64) -> Answer {
-    Answer::Look(Look { is_free, highest: Epoch(highest) })
+    Answer::Look(Look {
+        is_free,
+        highest: Epoch(highest),
+    })
 }
 
 /// The only request that is due.
@@ -36,7 +39,12 @@ fn leader() -> LeaseState {
     node.answered(take.id, Which::Row, granted(7), 150);
     assert_eq!(node.leads(150), None, "one of two");
     let claim = only(node.due(200, 3));
-    let Request::Take { epoch: Epoch(7), .. } = claim.request else { panic!("{claim:?}") };
+    let Request::Take {
+        epoch: Epoch(7), ..
+    } = claim.request
+    else {
+        panic!("{claim:?}")
+    };
     node.answered(claim.id, Which::Claim, granted(7), 300);
     node
 }
@@ -148,17 +156,32 @@ fn a_renewal_that_comes_after_the_deadline_brings_nothing_back() {
     }
     assert_eq!(node.leads(4_200), None);
     let farewells = node.due(4_200, 10);
-    assert!(farewells.iter().any(|ask| matches!(ask.request, Request::Release { .. })));
+    assert!(
+        farewells
+            .iter()
+            .any(|ask| matches!(ask.request, Request::Release { .. }))
+    );
 }
 
 #[test]
 fn the_epoch_follows_the_row_and_goes_with_the_next_renewal() {
     let mut node = leader();
     renew(&mut node, 1_200, granted(9), granted(7));
-    let Some((epoch, _)) = node.leads(1_300) else { panic!("{node:?}") };
+    let Some((epoch, _)) = node.leads(1_300) else {
+        panic!("{node:?}")
+    };
     assert_eq!(epoch, Epoch(9));
     for ask in node.due(2_200, 1) {
-        assert!(matches!(ask.request, Request::Renew { epoch: Epoch(9), .. }), "{ask:?}");
+        assert!(
+            matches!(
+                ask.request,
+                Request::Renew {
+                    epoch: Epoch(9),
+                    ..
+                }
+            ),
+            "{ask:?}"
+        );
     }
     // A row that was restored from a backup counts lower: it is not ours.
     let asks = node.due(3_600, 1);
@@ -171,7 +194,11 @@ fn a_stopped_leader_lets_go_and_never_leads_again() {
     let asks = node.stop();
     assert_eq!(asks.len(), 2);
     assert_eq!(node.leads(310), None);
-    assert!((400..20_000).step_by(100).all(|now_ms| node.due(now_ms, now_ms).is_empty()));
+    assert!(
+        (400..20_000)
+            .step_by(100)
+            .all(|now_ms| node.due(now_ms, now_ms).is_empty())
+    );
 }
 
 #[test]
@@ -193,7 +220,12 @@ fn a_row_that_went_back_is_asked_for_an_epoch_above_all_that_is_known_of() {
     let look = only(node.due(0, 1));
     node.answered(look.id, Which::Claim, looked(true, 51), 10);
     let take = only(node.due(20, 2));
-    let Request::Take { epoch: Epoch(51), .. } = take.request else { panic!("{take:?}") };
+    let Request::Take {
+        epoch: Epoch(51), ..
+    } = take.request
+    else {
+        panic!("{take:?}")
+    };
     node.answered(take.id, Which::Row, granted(52), 30);
     let claim = only(node.due(40, 3));
     node.answered(claim.id, Which::Claim, granted(52), 50);
@@ -206,7 +238,16 @@ fn whoever_leads_by_its_claim_alone_takes_the_free_row_in_a_new_epoch() {
     renew(&mut node, 1_200, REFUSED, granted(7));
     let asks = node.due(2_300, 1);
     let row = asks.iter().find(|ask| ask.which == Which::Row).unwrap();
-    assert!(matches!(row.request, Request::Take { epoch: Epoch(7), .. }), "{row:?}");
+    assert!(
+        matches!(
+            row.request,
+            Request::Take {
+                epoch: Epoch(7),
+                ..
+            }
+        ),
+        "{row:?}"
+    );
     for ask in &asks {
         node.answered(
             ask.id,
@@ -217,7 +258,16 @@ fn whoever_leads_by_its_claim_alone_takes_the_free_row_in_a_new_epoch() {
     }
     assert!(matches!(node.leads(2_400), Some((Epoch(8), _))));
     for ask in node.due(3_400, 1) {
-        assert!(matches!(ask.request, Request::Renew { epoch: Epoch(8), .. }), "{ask:?}");
+        assert!(
+            matches!(
+                ask.request,
+                Request::Renew {
+                    epoch: Epoch(8),
+                    ..
+                }
+            ),
+            "{ask:?}"
+        );
     }
 }
 
@@ -229,6 +279,10 @@ fn a_leader_whose_word_is_refused_lets_go_and_tries_again_after_a_pause() {
     node.refused(Epoch(7), 400, 0);
     assert_eq!(node.leads(410), None);
     assert_eq!(node.due(410, 1).len(), 2, "both are given back");
-    assert!((420..1_400).step_by(20).all(|now_ms| node.due(now_ms, 0).is_empty()));
+    assert!(
+        (420..1_400)
+            .step_by(20)
+            .all(|now_ms| node.due(now_ms, 0).is_empty())
+    );
     assert_eq!(only(node.due(1_400, 0)).request, Request::Look);
 }

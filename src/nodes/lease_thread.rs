@@ -135,10 +135,12 @@ impl Worker {
                 return self.let_go();
             }
             while let Ok((id, which, answer)) = self.answers.try_recv() {
-                self.state.answered(id, which, answer, self.lead.now_mono_ms());
+                self.state
+                    .answered(id, which, answer, self.lead.now_mono_ms());
             }
             if let Some(epoch) = self.lead.take_refused() {
-                self.state.refused(epoch, self.lead.now_mono_ms(), rng::bits());
+                self.state
+                    .refused(epoch, self.lead.now_mono_ms(), rng::bits());
             }
             self.tell(self.lead.now_mono_ms());
         }
@@ -163,7 +165,11 @@ impl Worker {
             Some((epoch, until_mono_ms)) => {
                 let began_mono_ms = *self.began_mono_ms.get_or_insert(now_mono_ms);
                 let asks_from_mono_ms = began_mono_ms + self.first_call_after_ms;
-                self.lead.grant(Term { epoch, asks_from_mono_ms, until_mono_ms });
+                self.lead.grant(Term {
+                    epoch,
+                    asks_from_mono_ms,
+                    until_mono_ms,
+                });
             }
             None => {
                 self.began_mono_ms = None;

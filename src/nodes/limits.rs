@@ -23,7 +23,10 @@ use crate::nodes::valkey::{
 };
 
 /// Deadline of the whole call. A login waits for it before its password is hashed.
-const DEADLINES: Deadlines = Deadlines { connect_ms: 50, call_ms: 50 };
+const DEADLINES: Deadlines = Deadlines {
+    connect_ms: 50,
+    call_ms: 50,
+};
 /// Purpose of the key of the hash.
 const PURPOSE: &str = "rate limits";
 /// Bytes of the hash that name a bucket: enough that no two of them meet.
@@ -65,7 +68,10 @@ impl SharedLimits {
             for value in values {
                 script.key(self.bucket(&namespace_keys, kind, value));
             }
-            script.arg(rate.interval_ms()).arg(rate.tolerance_ms()).arg(cost);
+            script
+                .arg(rate.interval_ms())
+                .arg(rate.tolerance_ms())
+                .arg(cost);
             let (wait_ms, foreign): (u64, Vec<usize>) = self.client.call(|to| script.invoke(to))?;
             self.client.note_foreign(&[BUCKETS], &foreign);
             Ok(wait_ms)
@@ -118,7 +124,9 @@ impl SharedCounts for SharedLimits {
     /// Fills the buckets of this value again. If the server does not reply, the attempts stay
     /// counted.
     fn forgive(&self, kind: &'static str, value: &[u8]) {
-        let Ok(namespace_keys) = self.installation.namespace_keys() else { return };
+        let Ok(namespace_keys) = self.installation.namespace_keys() else {
+            return;
+        };
         let mut delete = redis::cmd("DEL");
         delete.arg(self.bucket(&namespace_keys, kind, value));
         drop(self.client.call(|to| delete.exec(to)));

@@ -50,7 +50,9 @@ fn a_bucket_has_this_name() {
 
 #[test]
 fn all_nodes_together_get_the_burst() {
-    let Some(server) = TestServer::start("all_nodes_together_get_the_burst") else { return };
+    let Some(server) = TestServer::start("all_nodes_together_get_the_burst") else {
+        return;
+    };
     let nodes = [limits(&server), limits(&server)];
     let mut admitted = 0;
     while verdict(&nodes[admitted % 2], "login", &["a@example.org"], SLOW) == Some(Ok(())) {
@@ -73,7 +75,9 @@ fn all_nodes_together_get_the_burst() {
 #[test]
 fn an_attempt_that_one_bucket_refuses_is_counted_in_none() {
     let name = "an_attempt_that_one_bucket_refuses_is_counted_in_none";
-    let Some(server) = TestServer::start(name) else { return };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
     let limits = limits(&server);
     while !is_refused(verdict(&limits, "login", &["full"], SLOW)) {}
     for _ in 0..10 {
@@ -97,24 +101,33 @@ fn several_calls_at_once_are_counted_all_or_none() {
     };
     // An attempt without an answer may have been counted, so not all that are left are certain.
     while !is_refused(ask(4)) {}
-    let Some(Err(early)) = ask(4) else { panic!("admitted") };
+    let Some(Err(early)) = ask(4) else {
+        panic!("admitted")
+    };
     assert!(early.retry_after_ms > 600_000, "two more have to come back: {early:?}");
 }
 
 #[test]
 fn another_secret_has_other_buckets() {
-    let Some(server) = TestServer::start("another_secret_has_other_buckets") else { return };
+    let Some(server) = TestServer::start("another_secret_has_other_buckets") else {
+        return;
+    };
     let limits = limits(&server);
     let bucket = || limits.bucket(&limits.installation.namespace_keys().unwrap(), "login", b"x");
     let before = bucket();
     assert_eq!(bucket(), before);
-    limits.installation.secret.set(&"another key of all of those nodes".into(), None);
+    limits
+        .installation
+        .secret
+        .set(&"another key of all of those nodes".into(), None);
     assert_ne!(bucket(), before);
 }
 
 #[test]
 fn a_bucket_fills_again_at_the_rate() {
-    let Some(server) = TestServer::start("a_bucket_fills_again_at_the_rate") else { return };
+    let Some(server) = TestServer::start("a_bucket_fills_again_at_the_rate") else {
+        return;
+    };
     let limits = limits(&server);
     let rate = Rate::every_ms(300);
     assert_eq!(verdict(&limits, "login", &["x"], rate), Some(Ok(())));
@@ -133,7 +146,10 @@ fn the_server_sees_neither_address_nor_e_mail() {
     let limits = limits(&server);
     verdict(&limits, "login", &["a@example.org", "203.0.113.7"], SLOW);
     let timer = Clock::system();
-    let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
+    let mut connection = server
+        .server()
+        .connect(timer.monotonic_ms() + 5_000)
+        .unwrap();
     connection.end_by(timer.monotonic_ms() + 5_000);
     let mut keys: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut connection).unwrap();
     assert_eq!(keys.len(), 2, "{keys:?}");
@@ -153,7 +169,9 @@ fn the_server_sees_neither_address_nor_e_mail() {
 #[test]
 fn without_the_server_there_is_no_verdict_and_hardly_a_wait() {
     let name = "without_the_server_there_is_no_verdict_and_hardly_a_wait";
-    let Some(server) = TestServer::start(name) else { return };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
     let limits = limits(&server);
     let timer = Clock::system();
     verdict(&limits, "login", &["x"], SLOW);
@@ -168,22 +186,37 @@ fn without_the_server_there_is_no_verdict_and_hardly_a_wait() {
     for _ in 0..100 {
         assert_eq!(limits.ask("login", &[b"x"], SLOW, 1), None);
     }
-    assert_eq!(limits.tally(), SharedTally { refused: 0, unknown: 100 });
+    assert_eq!(
+        limits.tally(),
+        SharedTally {
+            refused: 0,
+            unknown: 100
+        }
+    );
 }
 
 #[test]
 fn a_bucket_that_no_attempt_filled_locks_nobody_for_longer_than_the_limit_can() {
     let name = "a_bucket_that_no_attempt_filled_locks_nobody_for_longer_than_the_limit_can";
-    let Some(server) = TestServer::start(name) else { return };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
     let limits = limits(&server);
     let rate = Rate::new(300, 2);
     let namespace_keys = limits.installation.namespace_keys().unwrap();
     let key = limits.bucket(&namespace_keys, "login", b"x");
     let timer = Clock::system();
     for invented in ["1e15", "99999999999999", "rumour", "inf", "-5"] {
-        let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
+        let mut connection = server
+            .server()
+            .connect(timer.monotonic_ms() + 5_000)
+            .unwrap();
         connection.end_by(timer.monotonic_ms() + 5_000);
-        redis::cmd("SET").arg(&key).arg(invented).exec(&mut connection).unwrap();
+        redis::cmd("SET")
+            .arg(&key)
+            .arg(invented)
+            .exec(&mut connection)
+            .unwrap();
         let begun_ms = timer.monotonic_ms();
         while is_refused(verdict(&limits, "login", &["x"], rate)) {
             assert!(timer.monotonic_ms() - begun_ms < 10_000, "{invented}");

@@ -34,7 +34,8 @@ fn of_version(version: u8, body: &[u8]) -> Vec<u8> {
     let text = std::str::from_utf8(body).unwrap();
     let of_this = "\"version\":3";
     assert!(text.contains(of_this), "{text}");
-    text.replace(of_this, &format!("\"version\":{version}")).into_bytes()
+    text.replace(of_this, &format!("\"version\":{version}"))
+        .into_bytes()
 }
 
 /// A server, this node and its leader.
@@ -54,12 +55,23 @@ impl Scene {
         let leader = Publisher::new(&server.server(), &installation, "a");
         let (node, heard) = follower(&server.server(), &installation);
         eventually("subscribed", || node.reading().loads > 0);
-        Some(Self { server, installation, leader, node, heard, paise: 100 })
+        Some(Self {
+            server,
+            installation,
+            leader,
+            node,
+            heard,
+            paise: 100,
+        })
     }
 
     fn command(&self, words: &[&[u8]]) -> redis::Value {
         let timer = Clock::system();
-        let mut connection = self.server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
+        let mut connection = self
+            .server
+            .server()
+            .connect(timer.monotonic_ms() + 5_000)
+            .unwrap();
         connection.end_by(timer.monotonic_ms() + 5_000);
         let mut command = redis::cmd(std::str::from_utf8(words[0]).unwrap());
         for word in &words[1..] {
@@ -75,14 +87,22 @@ impl Scene {
     /// The server's time, as messages name it.
     fn now_ms(&self) -> u64 {
         let timer = Clock::system();
-        let mut connection = self.server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
+        let mut connection = self
+            .server
+            .server()
+            .connect(timer.monotonic_ms() + 5_000)
+            .unwrap();
         connection.end_by(timer.monotonic_ms() + 5_000);
         let (seconds, micros): (u64, u64) = redis::cmd("TIME").query(&mut connection).unwrap();
         seconds * 1_000 + micros / 1_000
     }
 
     fn publish(&self, channel: Key, signed: Signed, place: (Epoch, u64), body: &[u8]) {
-        let message = self.installation.namespace_keys().unwrap().sign(signed, "", place, body);
+        let message = self
+            .installation
+            .namespace_keys()
+            .unwrap()
+            .sign(signed, "", place, body);
         self.command(&[b"PUBLISH", self.key(channel).as_bytes(), &message]);
     }
 
@@ -94,7 +114,10 @@ impl Scene {
     /// The leader of this version is heard with its next price.
     fn goes_on(&mut self, what: &str) {
         self.paise += 1;
-        let aged = Aged { quote: quote("NSE:A", self.paise), age_ms: 0 };
+        let aged = Aged {
+            quote: quote("NSE:A", self.paise),
+            age_ms: 0,
+        };
         assert_eq!(self.leader.publish(Epoch(1), update(aged)), Ok(()), "{what}");
         eventually(what, || self.heard.load(SeqCst) == self.paise);
     }
@@ -103,11 +126,16 @@ impl Scene {
 #[test]
 fn messages_of_another_version_are_counted_and_this_node_goes_on() {
     let name = "messages_of_another_version_are_counted_and_this_node_goes_on";
-    let Some(mut scene) = Scene::start(name) else { return };
+    let Some(mut scene) = Scene::start(name) else {
+        return;
+    };
     scene.goes_on("the first price");
     let mut unreadable = 0;
     for version in OTHERS {
-        let mut body = encode(&update(Aged { quote: quote("NSE:A", 999), age_ms: 0 }));
+        let mut body = encode(&update(Aged {
+            quote: quote("NSE:A", 999),
+            age_ms: 0,
+        }));
         body = of_version(version, &body);
         let longer = [&body[..], b"and a part that only that version has"].concat();
         let mut wanted = encode_wanted("other", &[quote("NSE:NEW", 1).symbol]);
@@ -129,7 +157,9 @@ fn messages_of_another_version_are_counted_and_this_node_goes_on() {
 #[test]
 fn what_a_leader_of_another_version_kept_is_counted_and_this_node_goes_on() {
     let name = "what_a_leader_of_another_version_kept_is_counted_and_this_node_goes_on";
-    let Some(mut scene) = Scene::start(name) else { return };
+    let Some(mut scene) = Scene::start(name) else {
+        return;
+    };
     let namespace_keys = scene.installation.namespace_keys().unwrap();
     let relay = scene.key(Key::Relay);
     let quotes = scene.key(Key::RelayQuotes);
@@ -169,7 +199,9 @@ fn what_a_leader_of_another_version_kept_is_counted_and_this_node_goes_on() {
 #[test]
 fn a_claim_of_another_version_is_waited_for_and_then_taken() {
     let name = "a_claim_of_another_version_is_waited_for_and_then_taken";
-    let Some(scene) = Scene::start(name) else { return };
+    let Some(scene) = Scene::start(name) else {
+        return;
+    };
     let server = scene.server.server();
     let claim = ValkeyClaim::new(&server, &scene.installation, LEASE_MS);
     eventually("a claim is free", || claim.look().is_ok_and(|look| look.is_free));
@@ -189,7 +221,13 @@ fn a_claim_of_another_version_is_waited_for_and_then_taken() {
     // A fence with more in it than this version's is none of ours: it stops nobody, and is shown.
     let fence =
         namespace_keys.sign(Signed::Fence, "", (Epoch(9), scene.now_ms()), b"of another version");
-    scene.command(&[b"SET", scene.key(Key::Fence).as_bytes(), &fence, b"PX", lease.as_bytes()]);
+    scene.command(&[
+        b"SET",
+        scene.key(Key::Fence).as_bytes(),
+        &fence,
+        b"PX",
+        lease.as_bytes(),
+    ]);
     assert_eq!(claim.renew(&holder, Epoch(8)), Ok(Grant::Granted(Epoch(8))));
     assert!(server.refusals.foreign().contains(&"epoch"));
 }
@@ -197,7 +235,9 @@ fn a_claim_of_another_version_is_waited_for_and_then_taken() {
 #[test]
 fn records_of_another_version_are_left_out_and_the_others_are_read() {
     let name = "records_of_another_version_are_left_out_and_the_others_are_read";
-    let Some(scene) = Scene::start(name) else { return };
+    let Some(scene) = Scene::start(name) else {
+        return;
+    };
     let l2 = ValkeyL2::new(&scene.server.server(), &scene.installation, 100);
     l2.set_epoch(Epoch(1));
     let known = codec::encode(&quote("NSE:A", 150));

@@ -28,7 +28,10 @@ use crate::store::Epoch;
 
 /// An instrument list of some megabytes must get through, and the end of the service waits for the
 /// last write.
-const DEADLINES: Deadlines = Deadlines { connect_ms: 1_000, call_ms: 3_000 };
+const DEADLINES: Deadlines = Deadlines {
+    connect_ms: 1_000,
+    call_ms: 3_000,
+};
 /// Records asked for at once, so that one answer does not hold up the server's other clients.
 const PAGE_RECORDS: usize = 500;
 /// Tries of a store: more than one for an epoch that somebody else wrote.
@@ -95,8 +98,11 @@ impl ValkeyL2 {
         kind: Kind,
         to: &mut Connection,
     ) -> RedisResult<()> {
-        let foreign: Vec<usize> =
-            self.check.prepare_invoke().key(namespace_keys.keys.records(kind)).invoke(to)?;
+        let foreign: Vec<usize> = self
+            .check
+            .prepare_invoke()
+            .key(namespace_keys.keys.records(kind))
+            .invoke(to)?;
         self.client.note_foreign(&rows_of(kind), &foreign);
         Ok(())
     }
@@ -110,12 +116,16 @@ impl ValkeyL2 {
         mut value: Vec<u8>,
     ) -> Option<Record> {
         let Some(opened) = namespace_keys.open(Signed::Record(kind), key, &value) else {
-            self.installation.distrust(Distrust::Forged, Signed::Record(kind));
+            self.installation
+                .distrust(Distrust::Forged, Signed::Record(kind));
             return None;
         };
         let stored_ms = i64::try_from(opened.number).ok()?;
         value.drain(..SIGNED_BYTES);
-        Some(Record { bytes: value, stored_ms })
+        Some(Record {
+            bytes: value,
+            stored_ms,
+        })
     }
 
     /// Counts what the server uses for the kind. Access rules may forbid the command, which is sent
@@ -140,7 +150,9 @@ impl From<ValkeyError> for L2Error {
     fn from(error: ValkeyError) -> Self {
         match error {
             ValkeyError::Refused { detail, .. } => Self::Refused { detail },
-            error => Self::Unavailable { detail: error.to_string() },
+            error => Self::Unavailable {
+                detail: error.to_string(),
+            },
         }
     }
 }
@@ -156,7 +168,10 @@ impl SecondLevel for ValkeyL2 {
         })?;
         let found =
             value.and_then(|value| self.believed(&namespace_keys, kind, key.as_bytes(), value));
-        self.counters.lock().found.count_found(usize::from(found.is_some()));
+        self.counters
+            .lock()
+            .found
+            .count_found(usize::from(found.is_some()));
         Ok(found)
     }
 
@@ -170,7 +185,11 @@ impl SecondLevel for ValkeyL2 {
             let mut cursor = 0_u64;
             loop {
                 let mut command = redis::cmd("HSCAN");
-                command.arg(&name).arg(cursor).arg("COUNT").arg(PAGE_RECORDS);
+                command
+                    .arg(&name)
+                    .arg(cursor)
+                    .arg("COUNT")
+                    .arg(PAGE_RECORDS);
                 let (next, page): (u64, Page) = command.query(to)?;
                 for (key, value) in page {
                     let record = self.believed(&namespace_keys, kind, &key, value);
@@ -197,12 +216,19 @@ impl SecondLevel for ValkeyL2 {
         for _ in 0..TRIES_MAX {
             let mut script = self.store.prepare_invoke();
             let keys = &namespace_keys.keys;
-            script.key(keys.records(kind)).key(keys.ages(kind)).key(keys.key(Key::Fence));
-            script.arg(namespace_keys.sign(Signed::Fence, "", (epoch, 0), b"")).arg(&forged);
+            script
+                .key(keys.records(kind))
+                .key(keys.ages(kind))
+                .key(keys.key(Key::Fence));
+            script
+                .arg(namespace_keys.sign(Signed::Fence, "", (epoch, 0), b""))
+                .arg(&forged);
             script.arg(now_ms).arg(self.records_max).arg(RECORDS_MS);
             for (key, bytes) in items {
                 let place = (epoch, now_ms.unsigned_abs());
-                script.arg(key).arg(namespace_keys.sign(Signed::Record(kind), key, place, bytes));
+                script
+                    .arg(key)
+                    .arg(namespace_keys.sign(Signed::Record(kind), key, place, bytes));
             }
             let (code, evicted, kept, fence, foreign): Told =
                 self.client.call(|to| script.invoke(to))?;

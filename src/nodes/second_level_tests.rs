@@ -25,8 +25,12 @@ fn item(key: &str, text: &str) -> (String, Vec<u8>) {
 }
 
 fn keys_of(l2: &ValkeyL2, kind: Kind) -> Vec<String> {
-    let mut keys: Vec<String> =
-        l2.load_all(kind).unwrap().into_iter().map(|(key, _)| key).collect();
+    let mut keys: Vec<String> = l2
+        .load_all(kind)
+        .unwrap()
+        .into_iter()
+        .map(|(key, _)| key)
+        .collect();
     keys.sort();
     keys
 }
@@ -34,36 +38,60 @@ fn keys_of(l2: &ValkeyL2, kind: Kind) -> Vec<String> {
 /// Runs a command as an operator would.
 fn command(server: &TestServer, words: &[&str]) -> redis::Value {
     let timer = Clock::system();
-    let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
+    let mut connection = server
+        .server()
+        .connect(timer.monotonic_ms() + 5_000)
+        .unwrap();
     connection.end_by(timer.monotonic_ms() + 5_000);
-    redis::cmd(words[0]).arg(&words[1..]).query(&mut connection).unwrap()
+    redis::cmd(words[0])
+        .arg(&words[1..])
+        .query(&mut connection)
+        .unwrap()
 }
 
 #[test]
 fn what_one_node_stored_another_reads() {
-    let Some(server) = TestServer::start("what_one_node_stored_another_reads") else { return };
+    let Some(server) = TestServer::start("what_one_node_stored_another_reads") else {
+        return;
+    };
     let one = level(&server, 100);
-    one.store(Kind::Quote, &[item("NSE:INFY", "one"), item("NSE:TCS", "two")], 1_000).unwrap();
-    one.store(Kind::Quote, &[item("NSE:INFY", "three")], 2_000).unwrap();
-    one.store(Kind::Instruments, &[item("list", "another kind")], 3_000).unwrap();
+    one.store(Kind::Quote, &[item("NSE:INFY", "one"), item("NSE:TCS", "two")], 1_000)
+        .unwrap();
+    one.store(Kind::Quote, &[item("NSE:INFY", "three")], 2_000)
+        .unwrap();
+    one.store(Kind::Instruments, &[item("list", "another kind")], 3_000)
+        .unwrap();
     let other = level(&server, 100);
     let record = other.load(Kind::Quote, "NSE:INFY").unwrap().unwrap();
-    assert_eq!(record, Record { bytes: b"three".to_vec(), stored_ms: 2_000 });
+    assert_eq!(
+        record,
+        Record {
+            bytes: b"three".to_vec(),
+            stored_ms: 2_000
+        }
+    );
     assert_eq!(keys_of(&other, Kind::Quote), ["NSE:INFY", "NSE:TCS"]);
     assert_eq!(other.load(Kind::Instruments, "NSE:TCS").unwrap(), None);
     let stats = other.stats();
     assert_eq!((stats.hits, stats.misses, stats.errors), (3, 1, 0));
     let stats = one.stats();
     assert_eq!(stats.entries, 3);
-    assert!(["redis", "valkey"].contains(&stats.backend.as_str()) && stats.bytes > 50, "{stats:?}");
+    assert!(
+        ["redis", "valkey"].contains(&stats.backend.as_str()) && stats.bytes > 50,
+        "{stats:?}"
+    );
 }
 
 #[test]
 fn installations_on_one_server_do_not_see_each_other() {
     let name = "installations_on_one_server_do_not_see_each_other";
-    let Some(server) = TestServer::start(name) else { return };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
     let other = of("other", SECRET, None);
-    level(&server, 100).store(Kind::Quote, &[item("NSE:INFY", "one")], 1_000).unwrap();
+    level(&server, 100)
+        .store(Kind::Quote, &[item("NSE:INFY", "one")], 1_000)
+        .unwrap();
     let other = ValkeyL2::new(&server.server(), &other, 100);
     assert!(other.load_all(Kind::Quote).unwrap().is_empty());
 }
@@ -71,14 +99,18 @@ fn installations_on_one_server_do_not_see_each_other() {
 #[test]
 fn over_the_bound_the_records_stored_longest_ago_are_dropped() {
     let name = "over_the_bound_the_records_stored_longest_ago_are_dropped";
-    let Some(server) = TestServer::start(name) else { return };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
     let l2 = level(&server, 3);
     let items: Vec<_> = ["A", "B", "C"].map(|key| item(key, "x")).into();
     l2.store(Kind::Quote, &items, 1_000).unwrap();
-    l2.store(Kind::Quote, &[item("A", "again"), item("D", "new")], 2_000).unwrap();
+    l2.store(Kind::Quote, &[item("A", "again"), item("D", "new")], 2_000)
+        .unwrap();
     assert_eq!(keys_of(&l2, Kind::Quote).len(), 3);
     assert!(l2.load(Kind::Quote, "A").unwrap().is_some(), "stored again");
-    l2.store(Kind::Quote, &[item("E", "x"), item("F", "x")], 3_000).unwrap();
+    l2.store(Kind::Quote, &[item("E", "x"), item("F", "x")], 3_000)
+        .unwrap();
     let kept = keys_of(&l2, Kind::Quote);
     assert!(kept.contains(&"E".to_owned()) && kept.contains(&"F".to_owned()), "{kept:?}");
     assert_eq!((l2.stats().evictions, l2.stats().entries), (3, 3));
@@ -90,9 +122,13 @@ fn over_the_bound_the_records_stored_longest_ago_are_dropped() {
 #[test]
 fn thousands_of_quotes_are_stored_and_read_in_pages() {
     let name = "thousands_of_quotes_are_stored_and_read_in_pages";
-    let Some(server) = TestServer::start(name) else { return };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
     let l2 = level(&server, 10_000);
-    let items: Vec<_> = (0..7_000).map(|n| item(&format!("NSE:S{n}"), &"q".repeat(180))).collect();
+    let items: Vec<_> = (0..7_000)
+        .map(|n| item(&format!("NSE:S{n}"), &"q".repeat(180)))
+        .collect();
     l2.store(Kind::Quote, &items, 1_000).unwrap();
     assert_eq!(l2.load_all(Kind::Quote).unwrap().len(), 7_000);
     // A smaller node takes no more than it may hold.
@@ -102,10 +138,13 @@ fn thousands_of_quotes_are_stored_and_read_in_pages() {
 #[test]
 fn an_instrument_list_of_megabytes_gets_through_and_one_over_the_limit_does_not() {
     let name = "an_instrument_list_of_megabytes_gets_through_and_one_over_the_limit_does_not";
-    let Some(server) = TestServer::start(name) else { return };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
     let l2 = level(&server, 100);
     let list = vec![7; 12 * 1024 * 1024];
-    l2.store(Kind::Instruments, &[("list".to_owned(), list.clone())], 1_000).unwrap();
+    l2.store(Kind::Instruments, &[("list".to_owned(), list.clone())], 1_000)
+        .unwrap();
     assert_eq!(l2.load(Kind::Instruments, "list").unwrap().unwrap().bytes, list);
     let over = ("list".to_owned(), vec![0; crate::cache::l2::RECORD_BYTES_MAX + 1]);
     let refused = l2.store(Kind::Instruments, &[over], 2_000);
@@ -120,16 +159,28 @@ fn a_leader_that_was_replaced_stores_nothing() {
     let old = level(&server, 100);
     let new = level(&server, 100);
     old.set_epoch(Epoch(4));
-    old.store(Kind::Quote, &[item("NSE:INFY", "old")], 1_000).unwrap();
+    old.store(Kind::Quote, &[item("NSE:INFY", "old")], 1_000)
+        .unwrap();
     // The claim of the new leader writes this.
     let fence =
-        installation().namespace_keys().unwrap().sign(Signed::Fence, "", (Epoch(5), 0), b"");
+        installation()
+            .namespace_keys()
+            .unwrap()
+            .sign(Signed::Fence, "", (Epoch(5), 0), b"");
     let timer = Clock::system();
-    let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
+    let mut connection = server
+        .server()
+        .connect(timer.monotonic_ms() + 5_000)
+        .unwrap();
     connection.end_by(timer.monotonic_ms() + 5_000);
-    redis::cmd("SET").arg("bhav:main:epoch").arg(fence).exec(&mut connection).unwrap();
+    redis::cmd("SET")
+        .arg("bhav:main:epoch")
+        .arg(fence)
+        .exec(&mut connection)
+        .unwrap();
     new.set_epoch(Epoch(5));
-    new.store(Kind::Quote, &[item("NSE:INFY", "new")], 2_000).unwrap();
+    new.store(Kind::Quote, &[item("NSE:INFY", "new")], 2_000)
+        .unwrap();
     let refused = old.store(Kind::Quote, &[item("NSE:INFY", "late"), item("NSE:X", "y")], 3_000);
     assert!(matches!(refused, Err(L2Error::Deposed)), "{refused:?}");
     let record = old.load(Kind::Quote, "NSE:INFY").unwrap().unwrap();
@@ -143,10 +194,18 @@ fn what_another_program_wrote_is_no_record() {
         return;
     };
     let l2 = level(&server, 100);
-    l2.store(Kind::Quote, &[item("NSE:INFY", "one")], 1_000).unwrap();
+    l2.store(Kind::Quote, &[item("NSE:INFY", "one")], 1_000)
+        .unwrap();
     command(
         &server,
-        &["HSET", "bhav:main:quote", "NSE:TCS", "short", &"k".repeat(65), "12345678x"],
+        &[
+            "HSET",
+            "bhav:main:quote",
+            "NSE:TCS",
+            "short",
+            &"k".repeat(65),
+            "12345678x",
+        ],
     );
     assert_eq!(keys_of(&l2, Kind::Quote), ["NSE:INFY"]);
     assert_eq!(l2.load(Kind::Quote, "NSE:TCS").unwrap(), None);
@@ -170,10 +229,13 @@ fn works_again(l2: &ValkeyL2, timer: &Clock) {
 #[test]
 fn a_server_that_dies_fails_calls_at_once_and_is_found_again() {
     let name = "a_server_that_dies_fails_calls_at_once_and_is_found_again";
-    let Some(mut server) = TestServer::start(name) else { return };
+    let Some(mut server) = TestServer::start(name) else {
+        return;
+    };
     let l2 = level(&server, 100);
     let timer = Clock::system();
-    l2.store(Kind::Quote, &[item("NSE:INFY", "one")], 1_000).unwrap();
+    l2.store(Kind::Quote, &[item("NSE:INFY", "one")], 1_000)
+        .unwrap();
     server.kill();
     for _ in 0..200 {
         assert!(l2.load(Kind::Quote, "NSE:INFY").is_err());
@@ -190,8 +252,13 @@ fn a_server_that_dies_fails_calls_at_once_and_is_found_again() {
 #[test]
 fn a_server_that_stops_answering_costs_a_call_its_deadline() {
     let name = "a_server_that_stops_answering_costs_a_call_its_deadline";
-    let Some(server) = TestServer::start(name) else { return };
-    let deadlines = Deadlines { connect_ms: 300, call_ms: 600 };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
+    let deadlines = Deadlines {
+        connect_ms: 300,
+        call_ms: 600,
+    };
     let client = Client::new(&server.server(), deadlines);
     let timer = Clock::system();
     let ping = |to: &mut Connection| redis::cmd("PING").exec(to);
@@ -218,8 +285,13 @@ fn a_server_that_stops_answering_costs_a_call_its_deadline() {
 #[test]
 fn every_call_ends_by_its_deadline_whenever_the_server_stops_or_dies() {
     let name = "every_call_ends_by_its_deadline_whenever_the_server_stops_or_dies";
-    let Some(mut server) = TestServer::start(name) else { return };
-    let deadlines = Deadlines { connect_ms: 100, call_ms: 200 };
+    let Some(mut server) = TestServer::start(name) else {
+        return;
+    };
+    let deadlines = Deadlines {
+        connect_ms: 100,
+        call_ms: 200,
+    };
     let client = Client::new(&server.server(), deadlines);
     let timer = Clock::system();
     let done = std::sync::atomic::AtomicBool::new(false);
@@ -278,9 +350,17 @@ fn every_call_ends_by_its_deadline_whenever_the_server_stops_or_dies() {
 #[test]
 fn a_password_and_a_user_limited_to_our_keys_are_enough() {
     let name = "a_password_and_a_user_limited_to_our_keys_are_enough";
-    let rules = ["--user", "bhav", "on", ">hunter2", "~bhav:*", "&bhav:*", "+@all", "-@admin"];
-    let rules = [&rules[..], &["-@dangerous", "-client", "--requirepass", "other"]].concat();
-    let Some(server) = TestServer::with(name, &rules) else { return };
+    let rules = [
+        "--user", "bhav", "on", ">hunter2", "~bhav:*", "&bhav:*", "+@all", "-@admin",
+    ];
+    let rules = [
+        &rules[..],
+        &["-@dangerous", "-client", "--requirepass", "other"],
+    ]
+    .concat();
+    let Some(server) = TestServer::with(name, &rules) else {
+        return;
+    };
     let with = |password: Option<&str>| {
         let password = password.map(secrecy::SecretString::from);
         let mut address = server.address();
@@ -291,10 +371,14 @@ fn a_password_and_a_user_limited_to_our_keys_are_enough() {
         ValkeyL2::new(&Arc::new(server), &installation(), 100)
     };
     let l2 = with(Some("hunter2"));
-    l2.store(Kind::Quote, &[item("NSE:INFY", "one")], 1_000).unwrap();
+    l2.store(Kind::Quote, &[item("NSE:INFY", "one")], 1_000)
+        .unwrap();
     assert_eq!(keys_of(&l2, Kind::Quote), ["NSE:INFY"]);
     for wrong in [None, Some("hunter3")] {
-        let refused = with(wrong).load(Kind::Quote, "NSE:INFY").unwrap_err().to_string();
+        let refused = with(wrong)
+            .load(Kind::Quote, "NSE:INFY")
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("the server refuses"), "{refused}");
         assert!(!refused.contains("hunter"), "{refused}");
     }
@@ -314,14 +398,27 @@ fn tls_is_verified_against_the_operators_authority() {
     let key = directory.path().join("key");
     std::fs::write(&certificate, pem("CERTIFICATE", made.cert.der())).unwrap();
     std::fs::write(&key, pem("PRIVATE KEY", &made.key_pair.serialize_der())).unwrap();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
     let port = port.to_string();
     let text = |path: &Path| path.to_str().unwrap().to_owned();
     let cert = text(&certificate);
     let key = text(&key);
-    let options = ["--tls-port", &port, "--tls-cert-file", &cert, "--tls-key-file", &key];
+    let options = [
+        "--tls-port",
+        &port,
+        "--tls-cert-file",
+        &cert,
+        "--tls-key-file",
+        &key,
+    ];
     let options = [&options[..], &["--tls-auth-clients", "no"]].concat();
-    let Some(_server) = TestServer::with(name, &options) else { return };
+    let Some(_server) = TestServer::with(name, &options) else {
+        return;
+    };
     let to = |host: &str, ca: Option<&Path>| {
         let address = Address::parse(&format!("rediss://{host}:{port}")).unwrap();
         let server = Server::new(address, None, ca).unwrap();
@@ -356,12 +453,18 @@ fn tries_are_spaced_while_nobody_listens() {
 #[test]
 fn a_record_of_ours_is_none_under_another_key_or_kind() {
     let name = "a_record_of_ours_is_none_under_another_key_or_kind";
-    let Some(server) = TestServer::start(name) else { return };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
     let l2 = level(&server, 100);
-    l2.store(Kind::Quote, &[item("NSE:INFY", "one")], 1_000).unwrap();
+    l2.store(Kind::Quote, &[item("NSE:INFY", "one")], 1_000)
+        .unwrap();
     let copy =
         "redis.call('HSET', KEYS[2], ARGV[2], redis.call('HGET', KEYS[1], ARGV[1])) return 1";
-    for (to, key) in [("bhav:main:quote", "NSE:TCS"), ("bhav:main:instruments", "NSE:INFY")] {
+    for (to, key) in [
+        ("bhav:main:quote", "NSE:TCS"),
+        ("bhav:main:instruments", "NSE:INFY"),
+    ] {
         command(&server, &["EVAL", copy, "2", "bhav:main:quote", to, "NSE:INFY", key]);
     }
     assert_eq!(keys_of(&l2, Kind::Quote), ["NSE:INFY"]);
@@ -372,14 +475,18 @@ fn a_record_of_ours_is_none_under_another_key_or_kind() {
 #[test]
 fn what_nobody_stores_any_more_is_dropped_in_the_end() {
     let name = "what_nobody_stores_any_more_is_dropped_in_the_end";
-    let Some(server) = TestServer::start(name) else { return };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
     let l2 = level(&server, 100);
     for kind in [Kind::Quote, Kind::Instruments] {
         l2.store(kind, &[item("NSE:INFY", "one")], 1_000).unwrap();
     }
     for key in ["quote", "quote:age", "instruments", "instruments:age"] {
         let left = command(&server, &["PTTL", &format!("bhav:main:{key}")]);
-        let redis::Value::Int(left_ms) = left else { panic!("{left:?}") };
+        let redis::Value::Int(left_ms) = left else {
+            panic!("{left:?}")
+        };
         assert!(left_ms > 13 * 24 * 3_600_000, "{key} {left_ms}");
     }
 }

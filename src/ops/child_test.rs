@@ -19,7 +19,9 @@ pub(crate) fn is_child() -> bool {
 pub(crate) fn run(module: &str, name: &str, prepare: impl FnOnce(&mut Command)) -> Output {
     let module = module.split_once("::").map_or(module, |(_, inside)| inside);
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", &format!("{module}::{name}"), "--nocapture"]).env(CHILD, "1");
+    command
+        .args(["--exact", &format!("{module}::{name}"), "--nocapture"])
+        .env(CHILD, "1");
     prepare(&mut command);
     let output = command.output().unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);

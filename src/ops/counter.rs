@@ -44,7 +44,10 @@ pub(crate) struct Counts<W> {
 impl<W: Words> Default for Counts<W> {
     fn default() -> Self {
         let by_place = W::EVERY.iter().map(|_| AtomicU64::default()).collect();
-        Self { by_place, of: PhantomData }
+        Self {
+            by_place,
+            of: PhantomData,
+        }
     }
 }
 
@@ -59,7 +62,10 @@ impl<W: Words> Counts<W> {
 
     /// All counts, with the words of their variants.
     pub(crate) fn by_word(&self) -> Vec<(&'static str, u64)> {
-        W::EVERY.iter().map(|variant| (variant.word(), self.of(*variant))).collect()
+        W::EVERY
+            .iter()
+            .map(|variant| (variant.word(), self.of(*variant)))
+            .collect()
     }
 }
 

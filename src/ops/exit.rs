@@ -75,7 +75,11 @@ Exit codes:
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// `release`, or `debug` for a build with assertions, which is too slow for production.
-pub(crate) const PROFILE: &str = if cfg!(debug_assertions) { "debug" } else { "release" };
+pub(crate) const PROFILE: &str = if cfg!(debug_assertions) {
+    "debug"
+} else {
+    "release"
+};
 
 /// One line for `bhav version` and the first line of the log.
 pub(crate) fn line() -> String {
@@ -90,7 +94,16 @@ mod tests {
     #[test]
     fn help_lists_each_exit_code() {
         use Exit::{Data, Degraded, Down, Internal, Ok, StateDir, Unavailable, Usage};
-        for exit in [Ok, Degraded, Down, Usage, Data, Unavailable, Internal, StateDir] {
+        for exit in [
+            Ok,
+            Degraded,
+            Down,
+            Usage,
+            Data,
+            Unavailable,
+            Internal,
+            StateDir,
+        ] {
             assert!(HELP.contains(&format!("\n  {:>2}  ", exit as u8)), "{exit:?}");
         }
     }

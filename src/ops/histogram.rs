@@ -65,7 +65,10 @@ impl DurationCounts {
 /// The bucket of `value`: the first whose upper bound it does not exceed, or one more than there
 /// are bounds.
 pub(crate) fn bucket_of(bounds: &[u64], value: u64) -> usize {
-    bounds.iter().position(|bound| value <= *bound).unwrap_or(bounds.len())
+    bounds
+        .iter()
+        .position(|bound| value <= *bound)
+        .unwrap_or(bounds.len())
 }
 
 impl Default for Durations {
@@ -79,12 +82,16 @@ impl Durations {
     /// `series` empty histograms.
     pub fn new(series: usize) -> Self {
         let shard = || (0..series).map(|_| HistogramCell::default()).collect();
-        Self { shards: (0..SHARDS).map(|_| shard()).collect() }
+        Self {
+            shards: (0..SHARDS).map(|_| shard()).collect(),
+        }
     }
 
     /// Records one duration. A `series` out of range is a bug of the caller and is ignored.
     pub fn record(&self, series: usize, took_ns: u64) {
-        let Some(cell) = self.shards[shard()].get(series) else { return };
+        let Some(cell) = self.shards[shard()].get(series) else {
+            return;
+        };
         cell.buckets[bucket_of(&BOUNDS_NS, took_ns)].fetch_add(1, Relaxed);
         cell.sum_ns.fetch_add(took_ns, Relaxed);
     }
@@ -104,7 +111,10 @@ impl Durations {
     /// Number of recorded durations in all histograms together.
     pub(crate) fn count(&self) -> u64 {
         let cells = self.shards.iter().flatten();
-        cells.flat_map(|cell| &cell.buckets).map(|bucket| bucket.load(Relaxed)).sum()
+        cells
+            .flat_map(|cell| &cell.buckets)
+            .map(|bucket| bucket.load(Relaxed))
+            .sum()
     }
 }
 

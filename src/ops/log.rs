@@ -138,7 +138,10 @@ pub(crate) fn parsed(filter: &str) -> Result<Targets, BadFilter> {
     if filter.contains(['[', '{']) {
         return Err(BadFilter::OfSpans);
     }
-    let directives = filter.split(',').map(str::trim).filter(|directive| !directive.is_empty());
+    let directives = filter
+        .split(',')
+        .map(str::trim)
+        .filter(|directive| !directive.is_empty());
     let listed: Vec<&str> = directives.collect();
     if listed.is_empty() {
         return Ok(Targets::new().with_default(LevelFilter::ERROR));
@@ -221,7 +224,9 @@ where
 /// Whether standard error goes to the systemd journal: `$JOURNAL_STREAM` names the journal's device
 /// and inode (systemd.exec(5)).
 fn stderr_is_the_journal() -> bool {
-    let Ok(journal) = std::env::var("JOURNAL_STREAM") else { return false };
+    let Ok(journal) = std::env::var("JOURNAL_STREAM") else {
+        return false;
+    };
     std::fs::metadata("/proc/self/fd/2")
         .is_ok_and(|stderr| journal == format!("{}:{}", stderr.dev(), stderr.ino()))
 }
@@ -232,12 +237,17 @@ fn spawn_writer(
     time: Option<InIst>,
 ) -> io::Result<Sink> {
     let (sender, notes) = bounded(LINES_MAX);
-    let sink = Sink { sender, stats: Arc::default() };
+    let sink = Sink {
+        sender,
+        stats: Arc::default(),
+    };
     let stats = Arc::clone(&sink.stats);
     // Not started through `rt`: the log outlives every thread of `rt`, and is in a lower layer.
-    std::thread::Builder::new().name("log".into()).spawn(move || {
-        write_all(&notes, out, &stats, |lines| dropped_line(lines, format, time.as_ref()));
-    })?;
+    std::thread::Builder::new()
+        .name("log".into())
+        .spawn(move || {
+            write_all(&notes, out, &stats, |lines| dropped_line(lines, format, time.as_ref()));
+        })?;
     Ok(sink)
 }
 
@@ -267,7 +277,10 @@ fn write_all(
         }
         let dropped = stats.dropped.value();
         if dropped > dropped_reported {
-            if out.write_all(dropped_line(dropped - dropped_reported).as_bytes()).is_err() {
+            if out
+                .write_all(dropped_line(dropped - dropped_reported).as_bytes())
+                .is_err()
+            {
                 stats.failed.increment();
             }
             dropped_reported = dropped;
@@ -297,7 +310,11 @@ fn dropped_line(lines: u64, format: LogFormat, time: Option<&InIst>) -> String {
     let now = now.as_deref().unwrap_or_default();
     match format {
         LogFormat::Logfmt => {
-            let stamp = if now.is_empty() { String::new() } else { format!("ts={now} ") };
+            let stamp = if now.is_empty() {
+                String::new()
+            } else {
+                format!("ts={now} ")
+            };
             format!("{stamp}level=warn message=\"log lines dropped\" lines={lines}\n")
         }
         LogFormat::Json => format!(
@@ -333,7 +350,10 @@ impl<'a> MakeWriter<'a> for Sink {
     type Writer = Line<'a>;
 
     fn make_writer(&'a self) -> Line<'a> {
-        Line { sink: self, bytes: Vec::new() }
+        Line {
+            sink: self,
+            bytes: Vec::new(),
+        }
     }
 }
 
@@ -413,7 +433,11 @@ impl Default for RefusalLines {
 impl RefusalLines {
     /// Whether this response may be logged. If not, it is counted for the summary.
     pub(crate) fn admit(&self, status: u16, code: &'static str, now_mono_ms: u64) -> bool {
-        let limit = if status >= 500 { &self.server } else { &self.client };
+        let limit = if status >= 500 {
+            &self.server
+        } else {
+            &self.client
+        };
         limit.admit(code, now_mono_ms)
     }
 
@@ -483,8 +507,12 @@ impl LineLimit {
         let admitted = self.limiter.admit(now_mono_ms).is_ok();
         if !admitted {
             self.left_out.increment();
-            let own = self.codes.iter().find(|count| *count.code.get_or_init(|| code) == code);
-            own.map_or(&self.others, |count| &count.lines).fetch_add(1, Relaxed);
+            let own = self
+                .codes
+                .iter()
+                .find(|count| *count.code.get_or_init(|| code) == code);
+            own.map_or(&self.others, |count| &count.lines)
+                .fetch_add(1, Relaxed);
         }
         admitted
     }
@@ -504,7 +532,10 @@ impl LineLimit {
         }
         self.summarised.store(left_out, Relaxed);
         self.summary_mono_ms.store(now_mono_ms, Relaxed);
-        let counted = self.codes.iter().map_while(|count| Some((*count.code.get()?, &count.lines)));
+        let counted = self
+            .codes
+            .iter()
+            .map_while(|count| Some((*count.code.get()?, &count.lines)));
         let mut codes = String::new();
         for (code, lines) in counted.chain([(OTHER, &self.others)]) {
             let lines = lines.swap(0, Relaxed);
@@ -514,7 +545,10 @@ impl LineLimit {
                 let _ = write!(codes, "{comma}{code}={lines}");
             }
         }
-        Some(Summary { lines: left_out - summarised, codes })
+        Some(Summary {
+            lines: left_out - summarised,
+            codes,
+        })
     }
 }
 
@@ -557,8 +591,16 @@ mod tests {
     fn a_filter_is_a_level_or_levels_by_module_and_never_by_span() {
         let shown = |filter: &str, target: &str| {
             let filter = parsed(filter).unwrap();
-            let levels = [Level::TRACE, Level::DEBUG, Level::INFO, Level::WARN, Level::ERROR];
-            levels.into_iter().find(|level| filter.would_enable(target, level))
+            let levels = [
+                Level::TRACE,
+                Level::DEBUG,
+                Level::INFO,
+                Level::WARN,
+                Level::ERROR,
+            ];
+            levels
+                .into_iter()
+                .find(|level| filter.would_enable(target, level))
         };
         for (filter, http, store) in [
             ("info", Some(Level::INFO), Some(Level::INFO)),
@@ -660,7 +702,9 @@ mod log_limit_tests {
         let mut lines = 0;
         for second in 4..34 {
             assert!(admitted("not_found", second * 1_000, 50) < 10);
-            lines += limit.summary_due(second * 1_000).map_or(0, |summary| summary.lines);
+            lines += limit
+                .summary_due(second * 1_000)
+                .map_or(0, |summary| summary.lines);
             assert_eq!(lines > 0, second >= 13, "{second}");
         }
         lines += limit.summary_due(34_000).map_or(0, |summary| summary.lines);
@@ -675,7 +719,9 @@ mod log_limit_tests {
             lines.admit(404, "not_found", 0);
         }
         assert_eq!(lines.left_out(), (10_000 - CLIENT_BURST, 0));
-        let failures = (0..2 * SERVER_BURST).filter(|_| lines.admit(503, "x", 0)).count();
+        let failures = (0..2 * SERVER_BURST)
+            .filter(|_| lines.admit(503, "x", 0))
+            .count();
         assert_eq!(failures as u64, SERVER_BURST);
         assert_eq!(lines.left_out().1, SERVER_BURST);
     }
@@ -684,8 +730,9 @@ mod log_limit_tests {
     fn error_codes_beyond_the_maximum_count_as_other() {
         let limit = LineLimit::new(Rate::every_ms(1_000));
         limit.admit("first", 0);
-        let names: Vec<&'static str> =
-            (0..=CODES_MAX).map(|n| &*Box::leak(n.to_string().into_boxed_str())).collect();
+        let names: Vec<&'static str> = (0..=CODES_MAX)
+            .map(|n| &*Box::leak(n.to_string().into_boxed_str()))
+            .collect();
         names.iter().for_each(|name| assert!(!limit.admit(name, 0)));
         limit.summary_due(0);
         let summary = limit.summary_due(1_000).unwrap();
@@ -696,9 +743,16 @@ mod log_limit_tests {
     fn concurrent_threads_get_only_the_burst_and_every_other_line_is_counted() {
         let lines = RefusalLines::default();
         let admitted: usize = std::thread::scope(|scope| {
-            let each = || (0..5_000).filter(|_| lines.admit(404, "not_found", 7)).count();
+            let each = || {
+                (0..5_000)
+                    .filter(|_| lines.admit(404, "not_found", 7))
+                    .count()
+            };
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(each)).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .sum()
         });
         assert_eq!(admitted as u64, CLIENT_BURST);
         assert_eq!(lines.left_out().0, 20_000 - CLIENT_BURST);

@@ -39,7 +39,11 @@ pub(crate) fn watchdog_limit() -> Option<Duration> {
 /// require the time in the same message.
 pub(crate) fn reloading() {
     match NotifyState::monotonic_usec_now() {
-        Ok(now) => send(&[NotifyState::Reloading, now, NotifyState::Status("reloading")]),
+        Ok(now) => send(&[
+            NotifyState::Reloading,
+            now,
+            NotifyState::Status("reloading"),
+        ]),
         Err(error) => tracing::warn!(%error, "cannot notify systemd of a reload"),
     }
 }
@@ -74,7 +78,11 @@ pub(crate) fn has_passed() -> bool {
 /// If the notification cannot be sent.
 pub(crate) fn keep(name: &str, file: BorrowedFd<'_>) -> io::Result<()> {
     // systemd polls stored descriptors to drop closed connections. A file in memory needs none.
-    let states = [NotifyState::FdStore, NotifyState::FdName(name), NotifyState::Custom("FDPOLL=0")];
+    let states = [
+        NotifyState::FdStore,
+        NotifyState::FdName(name),
+        NotifyState::Custom("FDPOLL=0"),
+    ];
     sd_notify::notify_with_fds(&states, &[file])
 }
 
@@ -158,12 +166,18 @@ impl Inherited {
             return Self::default();
         }
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
-        let mut names = names.split(':').filter(|name| !name.is_empty()).map(str::to_owned);
+        let mut names = names
+            .split(':')
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned);
         // Accepts descriptors without `LISTEN_PID` too, for supervisors that do not know the
         // process id before they start the process.
         let mut passed = ListenFd::from_env();
         let numbers = (0..passed.len()).filter_map(|at| passed.take_raw_fd(at).ok().flatten());
-        #[expect(unsafe_code, reason = "only the protocol says that these descriptors are ours")]
+        #[expect(
+            unsafe_code,
+            reason = "only the protocol says that these descriptors are ours"
+        )]
         // SAFETY: The supervisor opened them for this process, and each is taken once.
         let own = |number| unsafe { OwnedFd::from_raw_fd(number) };
         let inherited: Vec<_> = numbers.map(|number| (names.next(), own(number))).collect();
@@ -179,7 +193,10 @@ impl Inherited {
     /// last, and closes the others.
     pub(crate) fn claim(&mut self, name: &str) -> Option<OwnedFd> {
         let named = |(given, _): &mut (Option<String>, OwnedFd)| given.as_deref() == Some(name);
-        self.0.extract_if(.., named).last().map(|(_, descriptor)| descriptor)
+        self.0
+            .extract_if(.., named)
+            .last()
+            .map(|(_, descriptor)| descriptor)
     }
 
     /// The unclaimed descriptors with their names, in the order in which they were passed.
@@ -306,7 +323,11 @@ mod listen_fds_tests {
         assert!(inherited.claim("other").is_none());
         assert_eq!(inherited.claim("kept").map(read).as_deref(), Some("second"));
         assert!(inherited.claim("kept").is_none(), "the older one is closed");
-        let rest: Vec<_> = inherited.rest().into_iter().map(|(_, file)| read(file)).collect();
+        let rest: Vec<_> = inherited
+            .rest()
+            .into_iter()
+            .map(|(_, file)| read(file))
+            .collect();
         assert_eq!(rest, ["nameless", "socket"]);
     }
 }

@@ -46,7 +46,11 @@ pub(crate) fn install() {
             location: info.location().map(ToString::to_string).unwrap_or_default(),
             thread: thread::current().name().unwrap_or("unnamed").to_owned(),
             in_coroutine,
-            backtrace: if in_coroutine { None } else { requested_backtrace() },
+            backtrace: if in_coroutine {
+                None
+            } else {
+                requested_backtrace()
+            },
         });
     }));
 }
@@ -135,7 +139,14 @@ fn check(limit_bytes: u64, cores: u64) -> Result<(), TooLittle> {
     let heaps = (cores * HEAPS_PER_CORE).min(HEAPS_MAX);
     let limit_mib = limit_bytes / MIB;
     let needed_mib = BASE_MIB + heaps * HEAP_MIB;
-    if limit_mib < needed_mib { Err(TooLittle { limit_mib, needed_mib }) } else { Ok(()) }
+    if limit_mib < needed_mib {
+        Err(TooLittle {
+            limit_mib,
+            needed_mib,
+        })
+    } else {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -149,7 +160,13 @@ mod tests {
         super::log::start("info", LogFormat::Logfmt).unwrap();
         super::install();
         let thread = std::thread::Builder::new().name("lane-x".into());
-        assert!(thread.spawn(|| panic!("in a {}", "thread")).unwrap().join().is_err());
+        assert!(
+            thread
+                .spawn(|| panic!("in a {}", "thread"))
+                .unwrap()
+                .join()
+                .is_err()
+        );
         assert!(may::go!(|| panic!("in a coroutine")).join().is_err());
         let waiting = may::go!(may::coroutine::park);
         // may cancels a coroutine by a panic, which the hook must not count.
@@ -166,7 +183,10 @@ mod tests {
         super::log::flush(Duration::from_secs(30));
     }
 
-    #[expect(unsafe_code, reason = "may leaves it to the caller that the coroutine can unwind")]
+    #[expect(
+        unsafe_code,
+        reason = "may leaves it to the caller that the coroutine can unwind"
+    )]
     fn unsafe_cancel(coroutine: &may::coroutine::JoinHandle<()>) {
         // SAFETY: it waits in `park` and holds nothing.
         unsafe { coroutine.coroutine().cancel() };
@@ -221,7 +241,13 @@ mod address_space_tests {
         assert_eq!(check(u64::MAX, 64), Ok(()));
         assert_eq!(check(1_280 * MIB, 2), Ok(()));
         let too_little = check(1_280 * MIB - 1, 2).unwrap_err();
-        assert_eq!(too_little, TooLittle { limit_mib: 1_279, needed_mib: 1_280 });
+        assert_eq!(
+            too_little,
+            TooLittle {
+                limit_mib: 1_279,
+                needed_mib: 1_280
+            }
+        );
         assert_eq!(
             check(64 * MIB, 64).unwrap_err().needed_mib,
             check(0, 8).unwrap_err().needed_mib

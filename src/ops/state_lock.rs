@@ -68,7 +68,10 @@ pub enum NotHeld {
 impl InstanceLock {
     /// The lock of `state_dir`, not taken yet.
     pub fn of(state_dir: &Path) -> Self {
-        Self { state_dir: state_dir.to_owned(), hold: Mutex::new(Hold::NotYet) }
+        Self {
+            state_dir: state_dir.to_owned(),
+            hold: Mutex::new(Hold::NotYet),
+        }
     }
 
     /// Takes the lock unless it is held already.
@@ -163,7 +166,12 @@ mod tests {
     fn a_held_lock_is_refused_to_others_and_seen_as_in_use() {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(in_use(directory.path()), Some(false));
-        assert!(std::fs::read_dir(directory.path()).unwrap().next().is_none());
+        assert!(
+            std::fs::read_dir(directory.path())
+                .unwrap()
+                .next()
+                .is_none()
+        );
         let held = take(directory.path()).unwrap();
         assert!(matches!(held, StateLock::Held(_)));
         assert!(matches!(take(directory.path()).unwrap(), StateLock::InUse));
@@ -193,7 +201,9 @@ mod tests {
     #[test]
     fn a_released_lock_is_free_although_its_file_is_still_open_elsewhere() {
         let directory = tempfile::tempdir().unwrap();
-        let StateLock::Held(lock) = take(directory.path()).unwrap() else { panic!("free") };
+        let StateLock::Held(lock) = take(directory.path()).unwrap() else {
+            panic!("free")
+        };
         let inherited = lock.0.try_clone().unwrap();
         drop(lock);
         assert_eq!(in_use(directory.path()), Some(false));

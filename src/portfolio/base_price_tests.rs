@@ -53,7 +53,10 @@ fn synced(day: &MarketDay, stored: ClosingPrice, before: &Holding, after: Holdin
         Account::at(Broker::A),
         day,
         stood,
-        &Synced { holdings: vec![after], ..Synced::default() },
+        &Synced {
+            holdings: vec![after],
+            ..Synced::default()
+        },
     )
 }
 
@@ -106,7 +109,10 @@ fn a_base_price_marks_the_row_and_the_point_whatever_its_size() {
 
 #[test]
 fn what_is_no_base_price_marks_nothing() {
-    let last_trade = ClosingPrice { official: false, ..close("264.50", None) };
+    let last_trade = ClosingPrice {
+        official: false,
+        ..close("264.50", None)
+    };
     let after = |previous| row((300, "210", "262.40", previous), EX_DATE);
     for (stored, previous) in [
         (close("264.50", Some("262")), "264.50"),
@@ -120,7 +126,10 @@ fn what_is_no_base_price_marks_nothing() {
     }
     // Nothing is stored, and the row's own price was a midday's.
     let midday = row((300, "210", "250", ""), "19T12:00:00");
-    let other = ClosingPrice { price: decimal("264.50"), ..last_trade };
+    let other = ClosingPrice {
+        price: decimal("264.50"),
+        ..last_trade
+    };
     assert_eq!(sign(&synced(&friday(), other, &midday, after("264.50"))), (None, false));
     // Bought on the day itself.
     let closes = HashMap::from([(Symbol::parse("NSE:POWERGRID").unwrap(), close("264.50", None))]);
@@ -132,7 +141,10 @@ fn what_is_no_base_price_marks_nothing() {
         closes: &none,
         closes_before: &closes,
     };
-    let bought = Synced { holdings: vec![after("198.37")], ..Synced::default() };
+    let bought = Synced {
+        holdings: vec![after("198.37")],
+        ..Synced::default()
+    };
     assert_eq!(sign(&derive(Account::at(Broker::A), &friday(), stood, &bought)), (None, false));
 }
 
@@ -188,7 +200,11 @@ fn shares_that_are_there_at_once_are_not_marked_as_missing() {
 fn a_mark_that_no_quantity_follows_ends_by_itself() {
     let mark = |ratio: &str, on: &str| {
         let on = format!("2026-11-{on}").parse().unwrap();
-        Mark { on, sign: ActionSign::BasePrice, ratio: Some(BaseRatio(decimal(ratio))) }
+        Mark {
+            on,
+            sign: ActionSign::BasePrice,
+            ratio: Some(BaseRatio(decimal(ratio))),
+        }
     };
     for (ratio, date, stands) in [
         ("0.9622", "14", true),
@@ -197,7 +213,10 @@ fn a_mark_that_no_quantity_follows_ends_by_itself() {
         ("0.75", "13", true), // shares: thirty days
         ("0.75", "01", true),
     ] {
-        let before = Holding { mark: Some(mark(ratio, date)), ..held() };
+        let before = Holding {
+            mark: Some(mark(ratio, date)),
+            ..held()
+        };
         let after = row((300, "210", "264", "264.50"), EX_DATE);
         let derived = synced(&friday(), close("264.50", None), &before, after);
         assert_eq!(sign(&derived).0.is_some(), stands, "{ratio} {date}");
@@ -208,7 +227,10 @@ fn a_mark_that_no_quantity_follows_ends_by_itself() {
         assert_eq!(rows[0].mark.is_some(), stands, "{ratio} {date}");
     }
     // A demerger is over once the broker has split the cost.
-    let before = Holding { mark: Some(mark("0.7", "18")), ..held() };
+    let before = Holding {
+        mark: Some(mark("0.7", "18")),
+        ..held()
+    };
     let after = row((300, "148", "186", "185.15"), EX_DATE);
     assert_eq!(sign(&synced(&friday(), close("185.15", None), &before, after)), (None, false));
 }
@@ -227,7 +249,11 @@ fn a_close_marks_rows_that_were_not_synced_that_day() {
         // It was synced that day, and judged then.
         row((300, "210", "198.40", "198.37"), EX_DATE),
         Holding {
-            mark: Some(Mark { on: date, sign: ActionSign::SharesArrived, ratio: None }),
+            mark: Some(Mark {
+                on: date,
+                sign: ActionSign::SharesArrived,
+                ratio: None,
+            }),
             ..held()
         },
     ];
@@ -235,7 +261,10 @@ fn a_close_marks_rows_that_were_not_synced_that_day() {
     let signs = rows.each_ref().map(|row| row.mark.map(|mark| mark.sign));
     let arrived = Some(ActionSign::SharesArrived);
     assert_eq!(signs, [Some(ActionSign::BasePrice), None, arrived]);
-    assert!(rows.iter().all(|row| row.close_price == Some(decimal("198.37"))));
+    assert!(
+        rows.iter()
+            .all(|row| row.close_price == Some(decimal("198.37")))
+    );
 }
 
 #[test]
@@ -248,7 +277,10 @@ fn a_price_that_is_still_the_close_is_no_move_of_the_day() {
         (sum.day_pnl, derived.holdings[0].as_of_ms)
     };
     let dated = tuesday.as_of_ms;
-    let evening = MarketDay { last_close: Some(at("20T15:35:00")), ..friday() };
+    let evening = MarketDay {
+        last_close: Some(at("20T15:35:00")),
+        ..friday()
+    };
     for day in [friday(), evening] {
         // A holiday that the calendar does not know, or a halt.
         let still = row((14, "1000", "1400", "1380"), EX_DATE);
@@ -267,7 +299,10 @@ fn a_price_that_is_still_the_close_is_no_move_of_the_day() {
 
 #[test]
 fn in_the_evening_a_row_has_the_change_of_its_session_or_none() {
-    let evening = MarketDay { last_close: Some(at("20T15:35:00")), ..friday() };
+    let evening = MarketDay {
+        last_close: Some(at("20T15:35:00")),
+        ..friday()
+    };
     let rolled = row((10, "1000", "1420", "1420"), EX_DATE);
     let previous = |stored: ClosingPrice, after: Holding| {
         synced(&evening, stored, &held(), after).holdings[0].close_price

@@ -30,7 +30,9 @@ pub(crate) fn reprice(
 ) -> Vec<usize> {
     let mut changed = Vec::new();
     for (index, row) in holdings.iter_mut().enumerate() {
-        let Some(close) = row.symbol().and_then(|symbol| close_of(&symbol)) else { continue };
+        let Some(close) = row.symbol().and_then(|symbol| close_of(&symbol)) else {
+            continue;
+        };
         let before = (row.last_price, row.close_price, row.change_pct, row.as_of_ms, row.mark);
         row.mark = mark_at_close(row, date, &close);
         // The broker's previous close belongs to this date only if its price is of this date.
@@ -47,18 +49,31 @@ pub(crate) fn reprice(
 }
 
 fn mark_at_close(row: &Holding, date: Date, close: &ClosingPrice) -> Option<Mark> {
-    let standing = row.mark.filter(|mark| mark.ratio.is_none() || mark.is_awaited(date));
+    let standing = row
+        .mark
+        .filter(|mark| mark.ratio.is_none() || mark.is_awaited(date));
     if standing.is_some_and(|mark| mark.ratio.is_some()) {
         return standing;
     }
     if let Some(ratio) = close.base_ratio {
         // A row of the date was judged when it came.
         let is_new = is_before_base(row, date);
-        let mark = Mark { on: date, sign: ActionSign::BasePrice, ratio: Some(ratio) };
+        let mark = Mark {
+            on: date,
+            sign: ActionSign::BasePrice,
+            ratio: Some(ratio),
+        };
         return if is_new { Some(mark) } else { standing };
     }
-    match row.last_price.is_some_and(|last| is_leap(last, close.price)) {
-        true => Some(Mark { on: date, sign: ActionSign::PriceLeap, ratio: None }),
+    match row
+        .last_price
+        .is_some_and(|last| is_leap(last, close.price))
+    {
+        true => Some(Mark {
+            on: date,
+            sign: ActionSign::PriceLeap,
+            ratio: None,
+        }),
         false => standing,
     }
 }
@@ -84,8 +99,14 @@ pub(crate) fn date_prices(
 ) -> Vec<Option<BaseRatio>> {
     let judged = |row: &mut Holding| {
         let symbol = row.symbol();
-        let close = symbol.as_ref().and_then(|symbol| closes.of_date.get(symbol)).copied();
-        let before = symbol.as_ref().and_then(|symbol| closes.before.get(symbol)).copied();
+        let close = symbol
+            .as_ref()
+            .and_then(|symbol| closes.of_date.get(symbol))
+            .copied();
+        let before = symbol
+            .as_ref()
+            .and_then(|symbol| closes.before.get(symbol))
+            .copied();
         match (day.last_close, day.close_before_open) {
             _ if day.stood_at.is_some() => judge_standing(row, day.stood_at?, close, before),
             (Some(at), _) => judge_closed(row, at, day, close, before),
@@ -108,7 +129,14 @@ fn judge_standing(
         return None;
     }
     row.as_of_ms = row.as_of_ms.min(stood_at.as_millisecond());
-    judge(row, SessionOfPrice::Earlier, Known { close: before, ..Known::default() });
+    judge(
+        row,
+        SessionOfPrice::Earlier,
+        Known {
+            close: before,
+            ..Known::default()
+        },
+    );
     None
 }
 
@@ -126,8 +154,20 @@ fn judge_closed(
     }
     // On the morning of the next session the broker's previous close may already be the last one.
     let is_next_morning = day.trading_date() < day.session;
-    let of = if is_next_morning { SessionOfPrice::Earlier } else { SessionOfPrice::Over };
-    let base = judge(row, of, Known { close, close_before: before, ..Known::default() });
+    let of = if is_next_morning {
+        SessionOfPrice::Earlier
+    } else {
+        SessionOfPrice::Over
+    };
+    let base = judge(
+        row,
+        of,
+        Known {
+            close,
+            close_before: before,
+            ..Known::default()
+        },
+    );
     close.map_or(base, |close| close.base_ratio)
 }
 
@@ -158,7 +198,14 @@ fn judge_running(row: &mut Holding, before: Option<ClosingPrice>) -> Option<Base
         stand_at(row, before?);
         return None;
     }
-    judge(row, SessionOfPrice::Running, Known { close_before: before, ..Known::default() })
+    judge(
+        row,
+        SessionOfPrice::Running,
+        Known {
+            close_before: before,
+            ..Known::default()
+        },
+    )
 }
 
 /// Puts the previous close of its session into the row. Returns the base price, if it is one.
@@ -167,7 +214,10 @@ fn judge(row: &mut Holding, of: SessionOfPrice, known: Known) -> Option<BaseRati
     if let (None, Some(percent)) = (row.close_price, row.change_pct) {
         return judge_percent(row, (last_price, percent), of, known);
     }
-    let said = Said { last_price, previous_close: row.close_price };
+    let said = Said {
+        last_price,
+        previous_close: row.close_price,
+    };
     let judged = previous_close::previous_close(said, of, known);
     row.close_price = judged.price;
     row.change_pct = None;
@@ -184,11 +234,15 @@ fn judge_percent(
     of: SessionOfPrice,
     known: Known,
 ) -> Option<BaseRatio> {
-    let base =
-        known.close_before.and_then(|before| base_ratio_of_percent(last_price, percent, &before));
+    let base = known
+        .close_before
+        .and_then(|before| base_ratio_of_percent(last_price, percent, &before));
     let rolls = of == SessionOfPrice::Earlier || (of == SessionOfPrice::Over && percent.is_zero());
     if rolls {
-        let said = Said { last_price, previous_close: Some(last_price) };
+        let said = Said {
+            last_price,
+            previous_close: Some(last_price),
+        };
         row.close_price = previous_close::previous_close(said, of, known).price;
         row.change_pct = None;
         return None;
@@ -206,8 +260,10 @@ fn base_of(row: &Holding, before: &ClosingPrice) -> Option<BaseRatio> {
 
 /// Whether the price is still the close `before`.
 fn is_still(row: &Holding, before: Option<ClosingPrice>) -> bool {
-    let said =
-        row.last_price.map(|last_price| Said { last_price, previous_close: row.close_price });
+    let said = row.last_price.map(|last_price| Said {
+        last_price,
+        previous_close: row.close_price,
+    });
     let both = said.zip(before);
     both.is_some_and(|(said, before)| is_close_before(said, row.change_pct, &before))
 }
@@ -221,13 +277,17 @@ fn stand_at(row: &mut Holding, close: ClosingPrice) {
 /// Whether a price moved so far that only a corporate action explains it.
 pub(super) fn is_leap(last: Decimal, now: Decimal) -> bool {
     last > Decimal::ZERO
-        && now.checked_div(last).is_none_or(|part| part <= DROP_SUSPECT || part >= RISE_SUSPECT)
+        && now
+            .checked_div(last)
+            .is_none_or(|part| part <= DROP_SUSPECT || part >= RISE_SUSPECT)
 }
 
 /// Whether a row is of before the base price of `date`: its price is, and no shares have arrived on
 /// that date.
 pub(super) fn is_before_base(row: &Holding, date: Date) -> bool {
-    let arrived = row.mark.is_some_and(|mark| mark.on == date && mark.ratio.is_none());
+    let arrived = row
+        .mark
+        .is_some_and(|mark| mark.on == date && mark.ratio.is_none());
     !arrived && price_date(row).is_none_or(|of| of < date)
 }
 

@@ -78,9 +78,15 @@ fn repricing_writes_price_previous_close_and_time_alone() {
     let before = [
         held("INFY", "1", Some("1400"), Some("1480")),
         held("TCS", "1", Some("1400"), Some("2950")),
-        Holding { as_of_ms: close().as_millisecond() - 3_600_000, ..held("TCS", "1", None, None) },
+        Holding {
+            as_of_ms: close().as_millisecond() - 3_600_000,
+            ..held("TCS", "1", None, None)
+        },
         held("OTHER", "1", Some("1400"), Some("2950")),
-        Holding { unresolved: true, ..held("INFY", "1", Some("1"), Some("3")) },
+        Holding {
+            unresolved: true,
+            ..held("INFY", "1", Some("1"), Some("3"))
+        },
     ];
     let mut rows = before.to_vec();
     assert_eq!(reprice(&mut rows, date(), closes), [0, 1, 2]);
@@ -101,10 +107,19 @@ fn repricing_writes_price_previous_close_and_time_alone() {
 /// The rows as they are dated on `day`, with the stored closes of the session before.
 fn dated(rows: &mut [Holding], day: &MarketDay) {
     let before = ["NSE:INFY", "NSE:TCS"].map(|name| Symbol::parse(name).unwrap());
-    let before = before.into_iter().filter_map(|name| Some((name.clone(), closes(&name)?)));
+    let before = before
+        .into_iter()
+        .filter_map(|name| Some((name.clone(), closes(&name)?)));
     let of_date = HashMap::new();
     let before = before.collect();
-    date_prices(rows, day, StoredCloses { of_date: &of_date, before: &before });
+    date_prices(
+        rows,
+        day,
+        StoredCloses {
+            of_date: &of_date,
+            before: &before,
+        },
+    );
 }
 
 #[test]
@@ -113,12 +128,21 @@ fn a_broker_price_sent_after_the_close_is_dated_to_the_close() {
     let mut rows = [holding("ITC", 1, 1), holding("SBIN", 1, 1)];
     (rows[0].as_of_ms, rows[1].as_of_ms) = (at + DAY_MS, at - 1);
     (rows[0].close_price, rows[1].close_price) = (Some(decimal("1.25")), Some(decimal("0.9")));
-    let evening = MarketDay { last_close: Some(close()), ..friday() };
+    let evening = MarketDay {
+        last_close: Some(close()),
+        ..friday()
+    };
     dated(&mut rows, &evening);
     assert_eq!((rows[0].as_of_ms, rows[1].as_of_ms), (at, at - 1));
     assert!(rows.iter().all(|row| row.close_price.is_some()));
     // On Monday before the open the broker's previous close may be Friday's.
-    dated(&mut rows, &MarketDay { session: "2026-11-23".parse().unwrap(), ..evening });
+    dated(
+        &mut rows,
+        &MarketDay {
+            session: "2026-11-23".parse().unwrap(),
+            ..evening
+        },
+    );
     assert!(rows.iter().all(|row| row.close_price.is_none()));
 }
 
@@ -142,15 +166,26 @@ fn a_pre_open_price_that_is_the_previous_close_is_dated_to_it() {
         row("OTHER", "7", None, Some("0.00")),
         row("OTHER", "7", None, Some("0.01")),
         row("OTHER", "7", None, None),
-        Holding { last_price: None, ..row("OTHER", "7", Some("7"), None) },
+        Holding {
+            last_price: None,
+            ..row("OTHER", "7", Some("7"), None)
+        },
     ];
     let mut dated = rows.to_vec();
-    let monday = MarketDay { close_before_open: Some(close()), ..friday() };
+    let monday = MarketDay {
+        close_before_open: Some(close()),
+        ..friday()
+    };
     self::dated(&mut dated, &monday);
     let kept_ms = close().as_millisecond() - 60_000;
     let as_of: Vec<i64> = dated.iter().map(|row| row.as_of_ms).collect();
     let close_ms = close().as_millisecond();
-    assert_eq!(as_of, [kept_ms, kept_ms, at_ms, close_ms, close_ms, at_ms, at_ms, at_ms]);
+    assert_eq!(
+        as_of,
+        [
+            kept_ms, kept_ms, at_ms, close_ms, close_ms, at_ms, at_ms, at_ms
+        ]
+    );
     assert_eq!(dated[0].close_price, Some(decimal("1490")), "that of the close's own date");
     assert_eq!(dated[1].close_price, Some(decimal("1490")));
     assert_eq!((dated[3].close_price, dated[4].change_pct), (None, None), "not known");
@@ -161,15 +196,27 @@ fn a_pre_open_price_that_is_the_previous_close_is_dated_to_it() {
 
 #[test]
 fn a_row_without_a_closing_price_is_carried() {
-    let t1 = Holding { t1_quantity: decimal("2"), ..held("INFY", "1", Some("1400"), None) };
+    let t1 = Holding {
+        t1_quantity: decimal("2"),
+        ..held("INFY", "1", Some("1400"), None)
+    };
     let at = close().as_millisecond();
     let point = at_close(&[
         t1,
         held("TCS", "0.5", Some("2900.10"), Some("2950")),
         held("OTHER", "10", Some("5"), Some("7.5")),
-        Holding { as_of_ms: at - 1, ..held("EARLIER", "1", Some("1"), Some("2")) },
-        Holding { as_of_ms: at, ..held("LATER", "1", Some("1"), Some("2")) },
-        Holding { unresolved: true, ..held("INFY", "1", Some("1"), Some("3")) },
+        Holding {
+            as_of_ms: at - 1,
+            ..held("EARLIER", "1", Some("1"), Some("2"))
+        },
+        Holding {
+            as_of_ms: at,
+            ..held("LATER", "1", Some("1"), Some("2"))
+        },
+        Holding {
+            unresolved: true,
+            ..held("INFY", "1", Some("1"), Some("3"))
+        },
         held("INFY", "1", None, Some("1500")),
         held("NOPRICE", "1", Some("1"), None),
     ]);
@@ -206,22 +253,31 @@ fn a_leap_makes_the_point_suspect_and_a_discrepancy_is_counted_apart() {
     ] {
         let row = held("TCS", "1", Some("1"), Some(last));
         assert_eq!(at_close(std::slice::from_ref(&row)).unwrap().suspect, expected, "{last}");
-        let mark =
-            expected.then_some(Mark { on: date(), sign: ActionSign::PriceLeap, ratio: None });
+        let mark = expected.then_some(Mark {
+            on: date(),
+            sign: ActionSign::PriceLeap,
+            ratio: None,
+        });
         let mut rows = repriced(&[row]);
         assert_eq!(rows[0].mark, mark, "{last}");
         // Repricing a second time finds no leap, and the mark stays.
         reprice(&mut rows, date(), closes);
         assert_eq!(rows[0].mark, mark, "{last}");
     }
-    let doubted = Holding { discrepancy: true, ..held("TCS", "1", Some("1"), Some("3000")) };
+    let doubted = Holding {
+        discrepancy: true,
+        ..held("TCS", "1", Some("1"), Some("3000"))
+    };
     let point = at_close(&[doubted.clone(), doubted, held("INFY", "1", None, None)]).unwrap();
     assert_eq!((point.suspect, point.made_of.unwrap().discrepancies), (false, 2));
 }
 
 #[test]
 fn an_amount_that_overflows_is_an_error() {
-    let rows = [Holding { settled_quantity: Decimal::MAX, ..held("TCS", "0", None, None) }];
+    let rows = [Holding {
+        settled_quantity: Decimal::MAX,
+        ..held("TCS", "0", None, None)
+    }];
     assert_eq!(at_close(&rows), Err(Overflow));
 }
 

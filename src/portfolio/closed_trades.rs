@@ -50,7 +50,11 @@ pub(crate) fn closed_pairs(trades: &[NotedTrade<'_>]) -> Vec<ClosedPair> {
             let quantity = left.min(lot.quantity);
             left -= quantity;
             lot.quantity -= quantity;
-            pairs.push(ClosedPair { opened_by: lot.at, closed_by: at, quantity });
+            pairs.push(ClosedPair {
+                opened_by: lot.at,
+                closed_by: at,
+                quantity,
+            });
             if lot.quantity.is_zero() {
                 lots.pop_front();
             }
@@ -73,8 +77,15 @@ pub(crate) fn realised<'a>(
     for pair in pairs {
         let opened = &trades[pair.opened_by];
         let closing = &trades[pair.closed_by];
-        let (bought, sold) = if opened.is_buy { (opened, closing) } else { (closing, opened) };
-        let gain = sold.price.checked_sub(bought.price)?.checked_mul(pair.quantity)?;
+        let (bought, sold) = if opened.is_buy {
+            (opened, closing)
+        } else {
+            (closing, opened)
+        };
+        let gain = sold
+            .price
+            .checked_sub(bought.price)?
+            .checked_mul(pair.quantity)?;
         sum = sum.checked_add(gain)?;
         for at in [pair.opened_by, pair.closed_by] {
             let quantity = closed.entry(at).or_default();
@@ -93,7 +104,9 @@ pub(crate) fn realised<'a>(
             Some(together) => fractions = together,
             // The fraction overflows: the 28 digits of the decimal type have to do.
             None => {
-                let part = quantity.checked_div(trade.quantity)?.checked_mul(trade.fees)?;
+                let part = quantity
+                    .checked_div(trade.quantity)?
+                    .checked_mul(trade.fees)?;
                 sum = sum.checked_sub(part)?;
             }
         }
@@ -108,7 +121,9 @@ type Fraction = Ratio<i128>;
 
 /// The part of the fees that `part` of `whole` shares bears.
 fn part_of_fees(fees: Decimal, part: Decimal, whole: Decimal) -> Option<Fraction> {
-    fraction(part)?.checked_div(&fraction(whole)?)?.checked_mul(&fraction(fees)?)
+    fraction(part)?
+        .checked_div(&fraction(whole)?)?
+        .checked_mul(&fraction(fees)?)
 }
 
 fn fraction(value: Decimal) -> Option<Fraction> {
@@ -125,13 +140,15 @@ mod tests {
 
     fn noted<'a>(trades: &[(char, &'a str, &str, &str, &str)]) -> Vec<NotedTrade<'a>> {
         let number = |text: &str| parse(text).unwrap();
-        let trades = trades.iter().map(|(side, symbol, quantity, price, fees)| NotedTrade {
-            symbol,
-            is_buy: *side == 'B',
-            quantity: number(quantity),
-            price: number(price),
-            fees: number(fees),
-        });
+        let trades = trades
+            .iter()
+            .map(|(side, symbol, quantity, price, fees)| NotedTrade {
+                symbol,
+                is_buy: *side == 'B',
+                quantity: number(quantity),
+                price: number(price),
+                fees: number(fees),
+            });
         trades.collect()
     }
 
@@ -175,9 +192,12 @@ mod tests {
     #[test]
     fn parts_of_fees_that_do_not_divide_add_up_to_the_half_paisa() {
         let sold = ('S', "X", "1", "100", "0");
-        for (fees, sales, expected) in
-            [("1", 3, "-1"), ("0.0075", 2, "-0.005"), ("0.015", 1, "-0.005"), ("0.06", 2, "-0.04")]
-        {
+        for (fees, sales, expected) in [
+            ("1", 3, "-1"),
+            ("0.0075", 2, "-0.005"),
+            ("0.015", 1, "-0.005"),
+            ("0.06", 2, "-0.04"),
+        ] {
             let mut trades = vec![('B', "X", "3", "100", fees)];
             trades.extend(std::iter::repeat_n(sold, sales));
             let trades = noted(&trades);
@@ -191,7 +211,10 @@ mod tests {
     fn nothing_is_closed_by_one_side_alone_and_too_many_digits_are_unknown() {
         assert!(pairs(&[('B', "X", "1", "1", "0"), ('B', "X", "1", "2", "0")]).is_empty());
         let most = "999999999999.999999";
-        let found = pairs(&[('B', "X", most, "0", most), ('S', "X", "0.000007", most, "0.000003")]);
+        let found = pairs(&[
+            ('B', "X", most, "0", most),
+            ('S', "X", "0.000007", most, "0.000003"),
+        ]);
         assert_eq!(found.len(), 1);
     }
 

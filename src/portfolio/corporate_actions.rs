@@ -63,7 +63,9 @@ pub(crate) fn mark(
     day: &MarketDay,
 ) {
     for (at, row) in after.iter_mut().enumerate() {
-        let Some(before) = pairs[at].map(|at| before[at]) else { continue };
+        let Some(before) = pairs[at].map(|at| before[at]) else {
+            continue;
+        };
         let base = bases.get(at).copied().flatten();
         row.mark = next_mark(before, row, base, day);
     }
@@ -83,15 +85,28 @@ fn next_mark(
     let judged = judged(before, after).flatten();
     let seen = base.filter(|_| is_before_base(before, day.trading_date()));
     if let Some(ratio) = seen {
-        let mark = Mark { on: day.trading_date(), sign: ActionSign::BasePrice, ratio: Some(ratio) };
+        let mark = Mark {
+            on: day.trading_date(),
+            sign: ActionSign::BasePrice,
+            ratio: Some(ratio),
+        };
         match followed(before, after, ratio) {
             Followed::Nothing => return Some(mark),
-            Followed::Quantity => return Some(Mark { sign: ActionSign::AverageAwaited, ..mark }),
+            Followed::Quantity => {
+                return Some(Mark {
+                    sign: ActionSign::AverageAwaited,
+                    ..mark
+                });
+            }
             Followed::Cost | Followed::Both => {}
         }
     }
     match judged {
-        Some(sign) => Some(Mark { on: today, sign, ratio: None }),
+        Some(sign) => Some(Mark {
+            on: today,
+            sign,
+            ratio: None,
+        }),
         None => before.mark.filter(|mark| stays(*mark, today)),
     }
 }
@@ -109,13 +124,24 @@ fn after_base(
     after: &Holding,
     today: Date,
 ) -> Option<Mark> {
-    let arrived = Some(Mark { on: today, sign: ActionSign::SharesArrived, ratio: None });
+    let arrived = Some(Mark {
+        on: today,
+        sign: ActionSign::SharesArrived,
+        ratio: None,
+    });
     if mark.sign == ActionSign::AverageAwaited {
-        return if cost_followed(before, after, ratio) { arrived } else { Some(mark) };
+        return if cost_followed(before, after, ratio) {
+            arrived
+        } else {
+            Some(mark)
+        };
     }
     match followed(before, after, ratio) {
         Followed::Nothing => Some(mark),
-        Followed::Quantity => Some(Mark { sign: ActionSign::AverageAwaited, ..mark }),
+        Followed::Quantity => Some(Mark {
+            sign: ActionSign::AverageAwaited,
+            ..mark
+        }),
         Followed::Cost => None,
         Followed::Both => arrived,
     }
@@ -136,7 +162,9 @@ enum Followed {
 fn followed(before: &Holding, after: &Holding, ratio: BaseRatio) -> Followed {
     let owned = before.quantity();
     let owns = after.quantity();
-    let moved = owns.checked_div(owned).filter(|moved| *moved > Decimal::ZERO);
+    let moved = owns
+        .checked_div(owned)
+        .filter(|moved| *moved > Decimal::ZERO);
     let (Some(moved), Some(size)) = (moved, ratio.quantity_ratio()) else {
         return Followed::Nothing;
     };
@@ -151,8 +179,10 @@ fn followed(before: &Holding, after: &Holding, ratio: BaseRatio) -> Followed {
 /// Whether the average cost has followed the base price. An unknown one is not waited for.
 fn cost_followed(before: &Holding, after: &Holding, ratio: BaseRatio) -> bool {
     let averages = positive(before.average_price()).zip(positive(after.average_price()));
-    averages
-        .is_none_or(|(was, is)| is.checked_div(was).is_some_and(|moved| is_move_by(moved, ratio.0)))
+    averages.is_none_or(|(was, is)| {
+        is.checked_div(was)
+            .is_some_and(|moved| is_move_by(moved, ratio.0))
+    })
 }
 
 fn is_known_cost(before: &Holding, after: &Holding) -> bool {
@@ -161,12 +191,16 @@ fn is_known_cost(before: &Holding, after: &Holding) -> bool {
 
 /// Whether something moved by about `ratio`: by no more than a quarter of the move more or less.
 fn is_move_by(moved: Decimal, ratio: Decimal) -> bool {
-    let tolerance = (ratio - Decimal::ONE).abs().saturating_mul(PRICE_TOLERANCE_PART);
+    let tolerance = (ratio - Decimal::ONE)
+        .abs()
+        .saturating_mul(PRICE_TOLERANCE_PART);
     (moved - ratio).abs() <= tolerance
 }
 
 fn stays(mark: Mark, today: Date) -> bool {
-    let days = today.since(mark.on).map_or(i32::MAX, |span| span.get_days());
+    let days = today
+        .since(mark.on)
+        .map_or(i32::MAX, |span| span.get_days());
     match mark.sign {
         ActionSign::PriceLeap => days < FOLLOWS_WITHIN_DAYS,
         ActionSign::InverseRatios | ActionSign::SharesArrived => days == 0,
@@ -181,7 +215,10 @@ pub(crate) fn suspicions(holdings: &[Holding]) -> Vec<(&Holding, Why)> {
         (None, true) => Some(Why::BrokerDiscrepancy),
         (None, false) => None,
     };
-    holdings.iter().filter_map(|row| Some((row, why(row)?))).collect()
+    holdings
+        .iter()
+        .filter_map(|row| Some((row, why(row)?)))
+        .collect()
 }
 
 /// The corporate action that the step from `before` to `after` suggests. The outer `None` means
@@ -194,13 +231,19 @@ fn judged(before: &Holding, after: &Holding) -> Option<Option<ActionSign>> {
         return Some(None);
     }
     let ratio = owns.checked_div(owned)?;
-    let size = if ratio >= Decimal::ONE { ratio } else { owned.checked_div(owns)? };
+    let size = if ratio >= Decimal::ONE {
+        ratio
+    } else {
+        owned.checked_div(owns)?
+    };
     if size < RATIO_MIN {
         return Some(leapt);
     }
     let price_moved = price_inverse(before, after, ratio, size);
     // The price leapt at an earlier sync, and the quantity follows now.
-    let quantity_follows_leap = before.mark.is_some_and(|mark| mark.sign == ActionSign::PriceLeap);
+    let quantity_follows_leap = before
+        .mark
+        .is_some_and(|mark| mark.sign == ActionSign::PriceLeap);
     let (given, uncorrected) =
         match (positive(before.average_price()), positive(after.average_price())) {
             (Some(was), Some(is)) => {
@@ -243,7 +286,9 @@ fn cost_stayed(
     let cost_was = before.quantity().checked_mul(was)?;
     let cost_is = after.quantity().checked_mul(is)?;
     let prices = [positive(before.last_price), positive(after.last_price)];
-    let Some(price) = prices.into_iter().flatten().min() else { return Some(true) };
+    let Some(price) = prices.into_iter().flatten().min() else {
+        return Some(true);
+    };
     let shares = after.quantity().checked_sub(before.quantity())?.abs();
     let worth = shares.checked_mul(price)?.checked_mul(GIVEN_COST_MAX)?;
     Some(cost_is.checked_sub(cost_was)?.abs() <= worth)
@@ -255,9 +300,12 @@ fn price_inverse(before: &Holding, after: &Holding, ratio: Decimal, size: Decima
     let (Some(was), Some(is)) = (positive(before.last_price), positive(after.last_price)) else {
         return false;
     };
-    let tolerance =
-        (size - Decimal::ONE).saturating_mul(PRICE_TOLERANCE_PART).min(PRICE_TOLERANCE_MAX);
-    let value_ratio = is.checked_div(was).and_then(|moved| moved.checked_mul(ratio));
+    let tolerance = (size - Decimal::ONE)
+        .saturating_mul(PRICE_TOLERANCE_PART)
+        .min(PRICE_TOLERANCE_MAX);
+    let value_ratio = is
+        .checked_div(was)
+        .and_then(|moved| moved.checked_mul(ratio));
     value_ratio.is_some_and(|value_ratio| (value_ratio - Decimal::ONE).abs() <= tolerance)
 }
 

@@ -78,9 +78,21 @@ fn a_price_leap_is_suspected_at_any_quantity() {
 fn trades_and_market_moves_are_not_suspected() {
     let nothing = None;
     assert_eq!(seen((100, "1500", "2000"), (100, "1500", "1201")), nothing, "a terrible month");
-    assert_eq!(seen((100, "1500", "2000"), (200, "1750", "2000")), nothing, "bought as many again");
-    assert_eq!(seen((100, "1500", "2000"), (200, "1450", "1400")), nothing, "bought after a fall");
-    assert_eq!(seen((100, "1000", "50"), (105, "954.76", "50")), nothing, "averaging down a ruin");
+    assert_eq!(
+        seen((100, "1500", "2000"), (200, "1750", "2000")),
+        nothing,
+        "bought as many again"
+    );
+    assert_eq!(
+        seen((100, "1500", "2000"), (200, "1450", "1400")),
+        nothing,
+        "bought after a fall"
+    );
+    assert_eq!(
+        seen((100, "1000", "50"), (105, "954.76", "50")),
+        nothing,
+        "averaging down a ruin"
+    );
     assert_eq!(seen((100, "1500", "2000"), (50, "1500", "2000")), nothing, "sold half");
     assert_eq!(seen((100, "", "2000"), (137, "", "1460")), nothing, "no usual ratio");
     assert_eq!(seen((0, "", "2000"), (10, "2000", "2000")), nothing, "a first purchase");
@@ -90,8 +102,11 @@ fn trades_and_market_moves_are_not_suspected() {
 /// Split 1:5, in which the price moves before the quantity does.
 #[test]
 fn shares_that_follow_a_leap_complete_it() {
-    let leapt =
-        Some(Mark { on: today().yesterday().unwrap(), sign: ActionSign::PriceLeap, ratio: None });
+    let leapt = Some(Mark {
+        on: today().yesterday().unwrap(),
+        sign: ActionSign::PriceLeap,
+        ratio: None,
+    });
     let after = |is| seen_after(leapt, (10, "1000", "280"), is);
     let leap = Some(ActionSign::PriceLeap);
     let arrived = Some(ActionSign::SharesArrived);
@@ -127,7 +142,11 @@ fn a_mark_lasts_one_date_and_a_price_leap_one_week() {
         (ActionSign::PriceLeap, "2026-11-14", true),
         (ActionSign::PriceLeap, "2026-11-13", false),
     ] {
-        before.mark = Some(Mark { on: on.parse().unwrap(), sign, ratio: None });
+        before.mark = Some(Mark {
+            on: on.parse().unwrap(),
+            sign,
+            ratio: None,
+        });
         let mut after = [holding("INFY", 10, 100)];
         marked(&[&before], &mut after);
         assert_eq!(after[0].mark, before.mark.filter(|_| stays), "{sign:?} {on}");
@@ -136,10 +155,21 @@ fn a_mark_lasts_one_date_and_a_price_leap_one_week() {
 
 #[test]
 fn a_broker_s_discrepancy_flag_is_a_suspicion() {
-    let mut rows = [holding("INFY", 1, 1), holding("TCS", 1, 1), holding("SBIN", 1, 1)];
-    rows[0].mark = Some(Mark { on: today(), sign: ActionSign::InverseRatios, ratio: None });
+    let mut rows = [
+        holding("INFY", 1, 1),
+        holding("TCS", 1, 1),
+        holding("SBIN", 1, 1),
+    ];
+    rows[0].mark = Some(Mark {
+        on: today(),
+        sign: ActionSign::InverseRatios,
+        ratio: None,
+    });
     rows[2].discrepancy = true;
-    let reasons: Vec<_> = suspicions(&rows).iter().map(|(_, why)| why.as_str()).collect();
+    let reasons: Vec<_> = suspicions(&rows)
+        .iter()
+        .map(|(_, why)| why.as_str())
+        .collect();
     assert_eq!(reasons, ["inverse_ratios", "broker_discrepancy"]);
 }
 
@@ -230,14 +260,29 @@ fn a_row_of_a_date_on_which_no_index_moved_is_of_the_session_before() {
     let stood_at = "2026-11-19T15:35:00+05:30".parse::<Timestamp>().unwrap();
     let evening = "2026-11-20T15:35:00+05:30".parse().unwrap();
     for last_close in [None, Some(evening)] {
-        let day = MarketDay { stood_at: Some(stood_at), last_close, ..friday() };
+        let day = MarketDay {
+            stood_at: Some(stood_at),
+            last_close,
+            ..friday()
+        };
         // Of nothing that is stored, with a previous close and with a change in percent alone.
         let as_of_ms = 1_795_156_000_000;
-        let said = Holding { close_price: Some(98.into()), as_of_ms, ..holding("NEW", 10, 100) };
+        let said = Holding {
+            close_price: Some(98.into()),
+            as_of_ms,
+            ..holding("NEW", 10, 100)
+        };
         let percent = Some("-0.96".parse().unwrap());
-        let by_percent = Holding { close_price: None, change_pct: percent, ..said.clone() };
+        let by_percent = Holding {
+            close_price: None,
+            change_pct: percent,
+            ..said.clone()
+        };
         let mut rows = [said, by_percent];
-        let closes = StoredCloses { of_date: &HashMap::new(), before: &HashMap::new() };
+        let closes = StoredCloses {
+            of_date: &HashMap::new(),
+            before: &HashMap::new(),
+        };
         assert_eq!(date_prices(&mut rows, &day, closes), [None, None]);
         for row in rows {
             assert!(as_of_ms > stood_at.as_millisecond());

@@ -63,11 +63,16 @@ impl Accounts {
     /// Inverse of [`Self::as_str`]; `None` for any other text.
     pub(crate) fn parse(letters: &str) -> Option<Self> {
         let all = [[false, false], [true, false], [false, true], [true, true]];
-        all.map(|at| Self(ByBroker(at))).into_iter().find(|some| some.as_str() == letters)
+        all.map(|at| Self(ByBroker(at)))
+            .into_iter()
+            .find(|some| some.as_str() == letters)
     }
 
     pub(crate) fn iter(self) -> impl Iterator<Item = Account> {
-        Broker::ALL.into_iter().filter(move |broker| self.0[*broker]).map(Account::at)
+        Broker::ALL
+            .into_iter()
+            .filter(move |broker| self.0[*broker])
+            .map(Account::at)
     }
 }
 
@@ -118,7 +123,11 @@ pub fn point<'a>(
         left_out: sum.left_out,
         carried,
         suspect,
-        made_of: Some(MadeOf { accounts, holdings: count(rows.len()), discrepancies }),
+        made_of: Some(MadeOf {
+            accounts,
+            holdings: count(rows.len()),
+            discrepancies,
+        }),
     })
 }
 

@@ -32,7 +32,11 @@ enum SameNumbers {
 pub(crate) fn paired(before: &[&Holding], after: &[Holding]) -> Vec<Option<usize>> {
     let mut free: Vec<bool> = vec![true; before.len()];
     let mut pairs = vec![None; after.len()];
-    for share in [SameShare::Ticker, SameShare::IsinAndExchange, SameShare::Isin] {
+    for share in [
+        SameShare::Ticker,
+        SameShare::IsinAndExchange,
+        SameShare::Isin,
+    ] {
         for numbers in [
             SameNumbers::QuantityAndCost,
             SameNumbers::Quantity,

@@ -31,7 +31,9 @@ pub(crate) fn merged<'a>(rows: &[Valued<'a>]) -> Result<Vec<Merged<'a>>, Overflo
     let mut by_isin: HashMap<&str, usize> = HashMap::with_capacity(rows.len());
     let mut groups: Vec<(&'a str, Vec<Valued<'a>>)> = Vec::new();
     for row in rows {
-        let Some(isin) = row.holding.isin.as_deref() else { continue };
+        let Some(isin) = row.holding.isin.as_deref() else {
+            continue;
+        };
         let at = *by_isin.entry(isin).or_insert_with(|| {
             groups.push((isin, Vec::new()));
             groups.len() - 1
@@ -71,5 +73,12 @@ fn whole<'a>(isin: &'a str, parts: Vec<Valued<'a>>) -> Result<Merged<'a>, Overfl
     };
     let average_price = invested.and_then(|invested| invested.checked_div(quantity));
     let tradingsymbol = parts[0].holding.tradingsymbol.as_str();
-    Ok(Merged { isin, tradingsymbol, quantity, average_price, valuation, parts })
+    Ok(Merged {
+        isin,
+        tradingsymbol,
+        quantity,
+        average_price,
+        valuation,
+        parts,
+    })
 }

@@ -43,13 +43,19 @@ pub struct First<T> {
 
 impl<T> Default for First<T> {
     fn default() -> Self {
-        Self { count: 0, rows: Vec::new() }
+        Self {
+            count: 0,
+            rows: Vec::new(),
+        }
     }
 }
 
 impl<T> First<T> {
     fn of<S>(all: &[S], row: impl Fn(&S) -> T) -> Self {
-        Self { count: all.len(), rows: all.iter().take(LISTED_MAX).map(row).collect() }
+        Self {
+            count: all.len(),
+            rows: all.iter().take(LISTED_MAX).map(row).collect(),
+        }
     }
 }
 
@@ -137,7 +143,13 @@ fn unresolved(holdings: &[Holding], positions: &[Position]) -> First<String> {
 /// Compares the profits. A broker counts only settled shares; we also count those bought yesterday.
 fn reconciled(holdings: &[Holding]) -> Reconciliation {
     let sums = sums(holdings);
-    let Some(Sums { broker, ours, undelivered, rows }) = sums.filter(|sums| sums.rows > 0) else {
+    let Some(Sums {
+        broker,
+        ours,
+        undelivered,
+        rows,
+    }) = sums.filter(|sums| sums.rows > 0)
+    else {
         return Reconciliation::NoBrokerFigure;
     };
     let difference = ours.saturating_sub(broker);
@@ -149,7 +161,11 @@ fn reconciled(holdings: &[Holding]) -> Reconciliation {
         () if small(difference.saturating_sub(undelivered)) => Some(Difference::T1Quantity),
         () => Some(Difference::Unexplained),
     };
-    Reconciliation::Compared { broker, ours, reason }
+    Reconciliation::Compared {
+        broker,
+        ours,
+        reason,
+    }
 }
 
 struct Sums {
@@ -161,8 +177,12 @@ struct Sums {
 }
 
 fn sums(holdings: &[Holding]) -> Option<Sums> {
-    let mut sums =
-        Sums { broker: Decimal::ZERO, ours: Decimal::ZERO, undelivered: Decimal::ZERO, rows: 0 };
+    let mut sums = Sums {
+        broker: Decimal::ZERO,
+        ours: Decimal::ZERO,
+        undelivered: Decimal::ZERO,
+        rows: 0,
+    };
     for row in holdings {
         let (Some(theirs), Some(pnl)) = (row.broker_pnl, valuation(row).ok()?.pnl) else {
             continue;
@@ -228,12 +248,18 @@ pub(super) fn diff<'a>(
             continue;
         };
         is_removed[at] = false;
-        let change = Change { before: before[at], after: row };
+        let change = Change {
+            before: before[at],
+            after: row,
+        };
         if change.quantity().is_some() || change.average_price().is_some() {
             diff.changed.push(change);
         }
     }
-    let left = before.iter().zip(is_removed).filter(|(_, is_removed)| *is_removed);
+    let left = before
+        .iter()
+        .zip(is_removed)
+        .filter(|(_, is_removed)| *is_removed);
     diff.removed = left.map(|(row, _)| *row).collect();
     diff
 }
@@ -250,8 +276,11 @@ mod diff_tests {
 
     #[test]
     fn holdings_are_reported_as_added_removed_or_changed() {
-        let stored =
-            [holding("INFY", 10, 1_400), holding("TCS", 5, 3_000), holding("SBIN", 1, 800)];
+        let stored = [
+            holding("INFY", 10, 1_400),
+            holding("TCS", 5, 3_000),
+            holding("SBIN", 1, 800),
+        ];
         let before: Vec<&Holding> = stored.iter().collect();
         let mut moved = holding("SBIN", 1, 800);
         moved.last_price = Some(Decimal::from(900));
@@ -259,7 +288,13 @@ mod diff_tests {
         let diff = compared(&before, &after);
         assert_eq!(diff.added, [&after[2]]);
         assert_eq!(diff.removed, [&stored[1]]);
-        assert_eq!(diff.changed, [Change { before: &stored[0], after: &after[0] }]);
+        assert_eq!(
+            diff.changed,
+            [Change {
+                before: &stored[0],
+                after: &after[0]
+            }]
+        );
         assert_eq!(diff.changed[0].quantity(), Some((Decimal::from(10), Decimal::from(12))));
     }
 
@@ -305,7 +340,9 @@ mod diff_tests {
             (&[(1, 9), (2, 9), (3, 9)], &[(3, 9), (2, 9)], 0, 1, &[]),
         ];
         let rows = |of: &[(i64, i64)]| -> Vec<Holding> {
-            of.iter().map(|(quantity, average)| holding("TCS", *quantity, *average)).collect()
+            of.iter()
+                .map(|(quantity, average)| holding("TCS", *quantity, *average))
+                .collect()
         };
         for (before, after, added, removed, changed) in cases {
             let stored = rows(before);
@@ -327,7 +364,11 @@ mod diff_tests {
     fn a_new_ticker_on_both_exchanges_is_no_change_in_any_order() {
         let on = |exchange: &str, ticker: &str, quantity: i64| {
             let isin = Some("INE758T01015".to_owned());
-            Holding { exchange: exchange.into(), isin, ..holding(ticker, quantity, 100) }
+            Holding {
+                exchange: exchange.into(),
+                isin,
+                ..holding(ticker, quantity, 100)
+            }
         };
         let stored = [on("NSE", "ZOMATO", 10), on("BSE", "ZOMATO", 40)];
         let after = [on("BSE", "ETERNAL", 40), on("NSE", "ETERNAL", 10)];

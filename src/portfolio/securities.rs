@@ -73,12 +73,16 @@ impl Securities {
     }
 
     fn resolve_holding(&self, row: &mut Holding) {
-        let by_isin =
-            row.isin.as_deref().and_then(|isin| self.find(&self.by_isin, isin, &row.exchange));
+        let by_isin = row
+            .isin
+            .as_deref()
+            .and_then(|isin| self.find(&self.by_isin, isin, &row.exchange));
         // A code may be listed with another ISIN. After a split the list may be older than the
         // broker's data, so only the ticker is taken over and the row keeps its ISIN.
         let by_code = || self.find(&self.by_code, &row.tradingsymbol, &row.exchange);
-        let Some(listed) = by_isin.or_else(by_code) else { return };
+        let Some(listed) = by_isin.or_else(by_code) else {
+            return;
+        };
         row.tradingsymbol = listed.ticker.clone();
         row.exchange = listed.exchange.clone();
         if row.isin.is_none() {
@@ -91,7 +95,9 @@ impl Securities {
     fn find(&self, index: &Index, key: &str, exchange: &str) -> Option<&Listed> {
         let places = index.get(&key.to_ascii_uppercase())?;
         let on = |wanted: &str| places.iter().find(|(exchange, _)| exchange == wanted);
-        let (_, at) = on(exchange).or_else(|| on("NSE")).or_else(|| places.first())?;
+        let (_, at) = on(exchange)
+            .or_else(|| on("NSE"))
+            .or_else(|| places.first())?;
         Some(&self.rows[(*at)?])
     }
 
@@ -120,7 +126,10 @@ impl Securities {
 
 fn enter(index: &mut Index, key: &str, row: &Listed, at: usize, rows: &[Listed]) {
     let places = index.entry(key.to_ascii_uppercase()).or_default();
-    match places.iter_mut().find(|(exchange, _)| *exchange == row.exchange) {
+    match places
+        .iter_mut()
+        .find(|(exchange, _)| *exchange == row.exchange)
+    {
         None => places.push((row.exchange.clone(), Some(at))),
         // Several series of one share have the same ticker. Two different tickers contradict each
         // other.

@@ -38,7 +38,10 @@ fn resolved(code: &str, exchange: &str, isin: Option<&str>) -> Holding {
     row.exchange = exchange.into();
     row.isin = isin.map(Into::into);
     row.unresolved = true;
-    let mut synced = Synced { holdings: vec![row], ..Synced::default() };
+    let mut synced = Synced {
+        holdings: vec![row],
+        ..Synced::default()
+    };
     securities().resolve(&mut synced);
     synced.holdings.remove(0)
 }
@@ -102,12 +105,22 @@ fn positions_resolve_on_their_exchange_only_and_contracts_stay() {
         position("NFO", "NIFTY 27-Feb-2025 24800 Call"),
         position("NSE", "ONLBSE"),
     ];
-    let mut synced = Synced { positions, ..Synced::default() };
+    let mut synced = Synced {
+        positions,
+        ..Synced::default()
+    };
     securities().resolve(&mut synced);
-    let names: Vec<_> =
-        synced.positions.iter().map(|row| (row.tradingsymbol.as_str(), row.unresolved)).collect();
+    let names: Vec<_> = synced
+        .positions
+        .iter()
+        .map(|row| (row.tradingsymbol.as_str(), row.unresolved))
+        .collect();
     assert_eq!(
         names,
-        [("RELIANCE", false), ("NIFTY 27-Feb-2025 24800 Call", true), ("ONLBSE", true)]
+        [
+            ("RELIANCE", false),
+            ("NIFTY 27-Feb-2025 24800 Call", true),
+            ("ONLBSE", true)
+        ]
     );
 }

@@ -52,23 +52,33 @@ pub struct Derived {
 /// Marks the new rows of `broker`, puts both brokers' rows at the last close while it stands,
 /// values the whole portfolio on that date, and compares the new rows with those they replace.
 pub fn derive(account: Account, day: &MarketDay, stood: Stood<'_>, synced: &Synced) -> Derived {
-    let (own, others): (Vec<&Holding>, Vec<&Holding>) =
-        stood.holdings.iter().partition(|row| row.account == account);
+    let (own, others): (Vec<&Holding>, Vec<&Holding>) = stood
+        .holdings
+        .iter()
+        .partition(|row| row.account == account);
     let mut holdings = synced.holdings.clone();
     let pairs = paired(&own, &holdings);
-    let closes = StoredCloses { of_date: stood.closes, before: stood.closes_before };
+    let closes = StoredCloses {
+        of_date: stood.closes,
+        before: stood.closes_before,
+    };
     let bases = date_prices(&mut holdings, day, closes);
     mark(&own, &mut holdings, &pairs, &bases, day);
-    let mut repriced =
-        Repriced { holdings: others.into_iter().cloned().collect(), changed: Vec::new() };
+    let mut repriced = Repriced {
+        holdings: others.into_iter().cloned().collect(),
+        changed: Vec::new(),
+    };
     let close_of = |symbol: &Symbol| stood.closes.get(symbol).copied();
     if let Some(close) = day.last_close {
         let date = clock::zoned(close).date();
         reprice(&mut holdings, date, close_of);
         repriced.changed = reprice(&mut repriced.holdings, date, close_of);
     }
-    let positions_before: Vec<&Position> =
-        stood.positions.iter().filter(|row| row.account == account).collect();
+    let positions_before: Vec<&Position> = stood
+        .positions
+        .iter()
+        .filter(|row| row.account == account)
+        .collect();
     let diff = diff(&own, &holdings, &pairs);
     let mut outcome = SyncOutcome::new(&diff, &holdings, &positions_before, &synced.positions);
     let rows = repriced.holdings.iter().chain(&holdings);
@@ -85,7 +95,12 @@ pub fn derive(account: Account, day: &MarketDay, stood: Stood<'_>, synced: &Sync
         outcome.unvalued = Some(overflow);
         unvalued(day.today, accounts, rows)
     });
-    Derived { point, holdings, repriced, outcome }
+    Derived {
+        point,
+        holdings,
+        repriced,
+        outcome,
+    }
 }
 
 /// Whether every price is today's closing price. Then the sync writes the point that the
@@ -95,7 +110,9 @@ fn is_at_close<'a>(
     holdings: impl Iterator<Item = &'a Holding>,
     has_close: impl Fn(&Holding) -> bool,
 ) -> bool {
-    let is_evening = day.last_close.is_some_and(|close| clock::zoned(close).date() == day.today);
+    let is_evening = day
+        .last_close
+        .is_some_and(|close| clock::zoned(close).date() == day.today);
     let mut priced = holdings.filter(|row| row.last_price.is_some()).peekable();
     is_evening && priced.peek().is_some() && priced.all(has_close)
 }
@@ -118,7 +135,11 @@ pub(crate) fn unvalued<'a>(
         left_out: holdings,
         carried: 0,
         suspect: true,
-        made_of: Some(MadeOf { accounts, holdings, discrepancies }),
+        made_of: Some(MadeOf {
+            accounts,
+            holdings,
+            discrepancies,
+        }),
     }
 }
 

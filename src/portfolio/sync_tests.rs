@@ -47,8 +47,17 @@ fn synced_on(
     let accounts = before.iter().map(|row| row.account).collect();
     let before_that = HashMap::new();
     let closes_before = &before_that;
-    let stood = Stood { accounts, holdings: before, positions: &[], closes, closes_before };
-    let synced = Synced { holdings: after, ..Synced::default() };
+    let stood = Stood {
+        accounts,
+        holdings: before,
+        positions: &[],
+        closes,
+        closes_before,
+    };
+    let synced = Synced {
+        holdings: after,
+        ..Synced::default()
+    };
     derive(Account::at(Broker::A), day, stood, &synced)
 }
 
@@ -58,7 +67,10 @@ fn synced(before: &[Holding], after: Vec<Holding>) -> Derived {
 
 /// Friday, after the close.
 fn evening() -> MarketDay {
-    MarketDay { last_close: "2026-11-20T15:35:00+05:30".parse().ok(), ..friday() }
+    MarketDay {
+        last_close: "2026-11-20T15:35:00+05:30".parse().ok(),
+        ..friday()
+    }
 }
 
 /// Broker B's row, priced the day before, and broker A's, priced an hour after the close.
@@ -96,17 +108,34 @@ fn while_a_close_stands_both_brokers_rows_are_at_it() {
         as_of_ms: close.as_of_ms,
         ..other.clone()
     };
-    assert_eq!(derived.repriced, Repriced { holdings: vec![expected], changed: vec![0] });
+    assert_eq!(
+        derived.repriced,
+        Repriced {
+            holdings: vec![expected],
+            changed: vec![0]
+        }
+    );
     assert_eq!(derived.holdings[0].as_of_ms, at_ms, "the price is no newer than the close");
     assert_eq!(derived.point.source, PointSource::Sync, "INFY is at the broker's word");
-    let of_own =
-        (Symbol::parse("NSE:INFY").unwrap(), ClosingPrice { price: decimal(1500), ..close });
-    let all: HashMap<_, _> =
-        closes.iter().map(|(held, close)| (held.clone(), *close)).chain([of_own]).collect();
+    let of_own = (
+        Symbol::parse("NSE:INFY").unwrap(),
+        ClosingPrice {
+            price: decimal(1500),
+            ..close
+        },
+    );
+    let all: HashMap<_, _> = closes
+        .iter()
+        .map(|(held, close)| (held.clone(), *close))
+        .chain([of_own])
+        .collect();
     let stood = [other.clone()];
     let at_close = |day: &MarketDay| synced_on(day, &all, &stood, vec![own.clone()]).point.source;
     assert_eq!(at_close(&evening), PointSource::Close, "every price is the closing price");
-    let saturday = MarketDay { today: evening.today.tomorrow().unwrap(), ..evening };
+    let saturday = MarketDay {
+        today: evening.today.tomorrow().unwrap(),
+        ..evening
+    };
     assert_eq!(at_close(&saturday), PointSource::Sync, "that date had no close");
     assert_eq!(synced_on(&evening, &all, &[], Vec::new()).point.source, PointSource::Sync);
 }
@@ -118,7 +147,13 @@ fn without_a_closing_price_the_other_row_stays_as_it_is_and_is_counted() {
     let derived = synced_on(&evening, &HashMap::new(), std::slice::from_ref(&other), vec![own]);
     assert_eq!(derived.point.total_current_value, "5600".parse().unwrap());
     assert_eq!(derived.point.carried, 1);
-    assert_eq!(derived.repriced, Repriced { holdings: vec![other], changed: vec![] });
+    assert_eq!(
+        derived.repriced,
+        Repriced {
+            holdings: vec![other],
+            changed: vec![]
+        }
+    );
 }
 
 #[test]
@@ -126,7 +161,10 @@ fn the_other_brokers_shares_are_in_the_point_and_those_without_a_cost_are_not() 
     let mut other = holding("ITC", 7, 0, "400", "410");
     other.account = Account::at(Broker::B);
     let before = vec![holding("TCS", 1, 0, "3000", "3100"), other];
-    let after = vec![holding("INFY", 12, 3, "1410.5", "1500"), holding("XYZ", 2, 0, "", "10")];
+    let after = vec![
+        holding("INFY", 12, 3, "1410.5", "1500"),
+        holding("XYZ", 2, 0, "", "10"),
+    ];
     let Derived { point, outcome, .. } = synced(&before, after);
     assert_eq!(point.total_invested, "23957.5".parse().unwrap());
     assert_eq!((point.left_out, point.suspect, outcome.holdings), (1, false, 2));
@@ -138,7 +176,11 @@ fn the_other_brokers_shares_are_in_the_point_and_those_without_a_cost_are_not() 
 fn a_split_is_marked_in_the_row_the_outcome_and_the_point() {
     let before = vec![holding("INFY", 10, 0, "1500", "2000")];
     let derived = synced(&before, vec![holding("INFY", 50, 0, "300", "404")]);
-    let mark = Mark { on: friday().today, sign: ActionSign::InverseRatios, ratio: None };
+    let mark = Mark {
+        on: friday().today,
+        sign: ActionSign::InverseRatios,
+        ratio: None,
+    };
     assert!(derived.holdings[0].mark == Some(mark) && derived.point.suspect);
     assert_eq!(derived.outcome.suspected.rows[0].1.as_str(), "inverse_ratios");
 }
@@ -172,10 +214,21 @@ fn an_outcome_names_at_most_a_hundred_rows_of_each_kind_and_counts_all() {
         (row.unresolved, row.discrepancy) = (true, true);
     }
     let outcome = synced(&before, after).outcome;
-    let counts = [outcome.removed.count, outcome.changed.count, outcome.added.count];
+    let counts = [
+        outcome.removed.count,
+        outcome.changed.count,
+        outcome.added.count,
+    ];
     assert_eq!((outcome.holdings, counts), (5_000, [1_000, 3_000, 2_000]));
     assert_eq!((outcome.unresolved.count, outcome.suspected.count), (2_000, 2_000));
-    let SyncOutcome { added, removed, changed, unresolved, suspected, .. } = outcome;
+    let SyncOutcome {
+        added,
+        removed,
+        changed,
+        unresolved,
+        suspected,
+        ..
+    } = outcome;
     let named = [added.rows.len(), removed.rows.len(), changed.rows.len()];
     assert_eq!(named, [LISTED_MAX; 3]);
     assert_eq!([unresolved.rows.len(), suspected.rows.len()], [LISTED_MAX; 2]);

@@ -48,15 +48,27 @@ pub(crate) fn holding(ticker: &str, quantity: i64, average: i64) -> Holding {
 pub(crate) fn price() -> impl Strategy<Value = Decimal> {
     (1_i64..10_000_000_000, 0_u32..=5).prop_map(|(digits, places)| {
         let price = Decimal::new(digits, places);
-        if price > Decimal::from(100_000) { Decimal::new(digits, 5) } else { price }
+        if price > Decimal::from(100_000) {
+            Decimal::new(digits, 5)
+        } else {
+            price
+        }
     })
 }
 
 /// Any holding of a few instruments, so that some are equal, with some amounts unknown.
 pub(crate) fn any_holding() -> impl Strategy<Value = Holding> {
     let maybe = || proptest::option::weighted(0.8, price());
-    (0_usize..6, any::<bool>(), 0_i64..1_000_000, 0_i64..1_000, maybe(), maybe(), maybe()).prop_map(
-        |(instrument, at_b, settled, t1, average, last, close)| {
+    (
+        0_usize..6,
+        any::<bool>(),
+        0_i64..1_000_000,
+        0_i64..1_000,
+        maybe(),
+        maybe(),
+        maybe(),
+    )
+        .prop_map(|(instrument, at_b, settled, t1, average, last, close)| {
             let ticker = ["INFY", "TCS", "SBIN", "ITC", "LT", "M&M"][instrument];
             let mut row = holding(ticker, settled, 1);
             row.account = Account::at(if at_b { Broker::B } else { Broker::A });
@@ -64,6 +76,5 @@ pub(crate) fn any_holding() -> impl Strategy<Value = Holding> {
             row.cost = average.map(Cost::PerShare);
             (row.last_price, row.close_price) = (last, close);
             row
-        },
-    )
+        })
 }

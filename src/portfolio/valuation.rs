@@ -102,14 +102,20 @@ pub fn check(synced: &Synced) -> Result<(), Overflow> {
             }
             None => true,
         };
-        quantities.into_iter().all(|quantity| fits(quantity, QUANTITY_MAX))
+        quantities
+            .into_iter()
+            .all(|quantity| fits(quantity, QUANTITY_MAX))
             && cost_fits
-            && [row.last_price, row.close_price].into_iter().all(price_fits)
+            && [row.last_price, row.close_price]
+                .into_iter()
+                .all(price_fits)
     };
     let position_fits = |row: &crate::base::Position| {
         fits(row.quantity, QUANTITY_MAX)
             && fits(row.multiplier, QUANTITY_MAX)
-            && [row.average_price, row.last_price, row.close_price].into_iter().all(price_fits)
+            && [row.average_price, row.last_price, row.close_price]
+                .into_iter()
+                .all(price_fits)
     };
     let fit =
         synced.holdings.iter().all(holding_fits) && synced.positions.iter().all(position_fits);
@@ -150,13 +156,24 @@ fn compared(holding: &Holding, previous_close: Option<Decimal>) -> Result<Valuat
         (Some(_), None, Some(percent)) => current_value.and_then(|value| moved(value, percent)),
         _ => None,
     };
-    Ok(Valuation { quantity, invested, current_value, pnl, pnl_pct, previous_close, day_pnl })
+    Ok(Valuation {
+        quantity,
+        invested,
+        current_value,
+        pnl,
+        pnl_pct,
+        previous_close,
+        day_pnl,
+    })
 }
 
 /// The change that brought an amount to its present `value`, given the change in percent.
 fn moved(value: Decimal, percent: Decimal) -> Option<Decimal> {
     let whole = Decimal::ONE_HUNDRED.checked_add(percent)?;
-    value.checked_mul(percent)?.checked_div(whole).filter(|_| whole > Decimal::ZERO)
+    value
+        .checked_mul(percent)?
+        .checked_div(whole)
+        .filter(|_| whole > Decimal::ZERO)
 }
 
 /// The rows with their amounts. A row without a previous close gets that of another row of the same
@@ -169,7 +186,11 @@ pub(crate) fn valued<'a>(
 ) -> Result<Vec<Valued<'a>>, Overflow> {
     let rows: Vec<&Holding> = holdings.into_iter().collect();
     let lacks_close = |row: &&Holding| row.last_price.is_some() && row.close_price.is_none();
-    let closes = if rows.iter().any(lacks_close) { closes(&rows) } else { HashMap::new() };
+    let closes = if rows.iter().any(lacks_close) {
+        closes(&rows)
+    } else {
+        HashMap::new()
+    };
     let valued = |holding: &'a Holding| {
         let others = || closes.get(&listing(holding)?).copied();
         let valuation = compared(holding, holding.close_price.or_else(others))?;
@@ -207,7 +228,12 @@ pub(crate) fn summary<'a>(
     let mut sum = Summary::default();
     let mut day_value = Decimal::ZERO;
     for Valued { holding, valuation } in rows {
-        let Valuation { invested, current_value, pnl, .. } = *valuation;
+        let Valuation {
+            invested,
+            current_value,
+            pnl,
+            ..
+        } = *valuation;
         if let Some(value) = current_value {
             add(&mut sum.total_current_value, value)?;
             let at = Some(holding.as_of_ms);
@@ -240,7 +266,11 @@ pub(crate) fn summary<'a>(
         }
     }
     sum.total_pnl_pct = share(sum.total_pnl, sum.total_invested)?;
-    sum.day_pnl_pct = sum.day_pnl.map(|moved| gain_pct(moved, day_value)).transpose()?.flatten();
+    sum.day_pnl_pct = sum
+        .day_pnl
+        .map(|moved| gain_pct(moved, day_value))
+        .transpose()?
+        .flatten();
     Ok(sum)
 }
 
@@ -300,12 +330,19 @@ pub(crate) fn day_change(
     let mut moved = Decimal::ZERO;
     let mut value = Decimal::ZERO;
     for Valued { holding, valuation } in rows {
-        let of_day = valuation.day_pnl.filter(|_| day.is_some() && price_date(holding) == day);
-        let Some((of_row, current)) = of_day.zip(valuation.current_value) else { return Ok(None) };
+        let of_day = valuation
+            .day_pnl
+            .filter(|_| day.is_some() && price_date(holding) == day);
+        let Some((of_row, current)) = of_day.zip(valuation.current_value) else {
+            return Ok(None);
+        };
         add(&mut moved, of_row)?;
         add(&mut value, current)?;
     }
-    Ok(Some(DayChange { amount: moved, pct: gain_pct(moved, value)? }))
+    Ok(Some(DayChange {
+        amount: moved,
+        pct: gain_pct(moved, value)?,
+    }))
 }
 
 /// A gain in percent of the value before it, given the value after it.

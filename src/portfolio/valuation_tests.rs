@@ -48,7 +48,10 @@ fn a_cost_counts_only_if_it_covers_all_owned_shares() {
     row.last_price = Some(decimal("50"));
     let amounts = valuation(&row).unwrap();
     assert_eq!((amounts.invested, amounts.pnl), (Some(decimal("100")), Some(decimal("50"))));
-    row.cost = Some(Cost::Part { quantity: Decimal::ONE, cost: decimal("100") });
+    row.cost = Some(Cost::Part {
+        quantity: Decimal::ONE,
+        cost: decimal("100"),
+    });
     let amounts = valuation(&row).unwrap();
     assert_eq!((amounts.invested, amounts.pnl, amounts.pnl_pct), (None, None, None));
     assert_eq!(amounts.current_value, Some(decimal("150")));
@@ -82,7 +85,8 @@ fn a_price_of_another_day_is_left_out_of_day_pnl_and_counted() {
     let mut rows = [holding("INFY", 10, 100), holding("TCS", 2, 100)];
     rows[0].as_of_ms = at("2026-11-20T00:00:00+05:30");
     rows[1].as_of_ms = at("2026-11-19T23:59:59+05:30");
-    rows.iter_mut().for_each(|row| row.close_price = Some(decimal("99")));
+    rows.iter_mut()
+        .for_each(|row| row.close_price = Some(decimal("99")));
     let copied = rows.clone();
     let sum =
         |day: Option<&str>| summary(&of(&copied), day.map(|day| day.parse().unwrap())).unwrap();
@@ -115,8 +119,11 @@ fn a_price_of_another_day_is_left_out_of_day_pnl_and_counted() {
 fn a_row_s_previous_close_may_be_another_row_s_or_the_broker_s_percentage() {
     let mut own = holding("INFY", 10, 100);
     own.close_price = Some(decimal("98.35"));
-    let mut other =
-        Holding { account: Account::at(Broker::B), close_price: None, ..holding("INFY", 3, 100) };
+    let mut other = Holding {
+        account: Account::at(Broker::B),
+        close_price: None,
+        ..holding("INFY", 3, 100)
+    };
     other.change_pct = Some(decimal("1.7"));
     let moved = |rows: &[Holding]| of(rows).last().unwrap().valuation;
     let amounts = moved(&[own.clone(), other.clone()]);
@@ -124,10 +131,22 @@ fn a_row_s_previous_close_may_be_another_row_s_or_the_broker_s_percentage() {
     assert_eq!(amounts.previous_close, own.close_price);
     // 300 is 1.7 % more than 294.99.
     for stranger in [
-        Holding { exchange: "BSE".into(), ..own.clone() },
-        Holding { isin: Some("INTCS".into()), ..own.clone() },
-        Holding { isin: None, ..own.clone() },
-        Holding { as_of_ms: own.as_of_ms - 86_400_000, ..own.clone() },
+        Holding {
+            exchange: "BSE".into(),
+            ..own.clone()
+        },
+        Holding {
+            isin: Some("INTCS".into()),
+            ..own.clone()
+        },
+        Holding {
+            isin: None,
+            ..own.clone()
+        },
+        Holding {
+            as_of_ms: own.as_of_ms - 86_400_000,
+            ..own.clone()
+        },
     ] {
         let amounts = moved(&[stranger, other.clone()]);
         assert_eq!(rounded(amounts.day_pnl.unwrap()), decimal("5.01"));
@@ -157,7 +176,11 @@ fn a_cost_of_zero_has_no_percentage() {
 
 #[test]
 fn holdings_pledged_or_funded_in_full_are_counted() {
-    let mut rows = [holding("INFY", 0, 1), holding("TCS", 0, 1), holding("SBIN", 5, 1)];
+    let mut rows = [
+        holding("INFY", 0, 1),
+        holding("TCS", 0, 1),
+        holding("SBIN", 5, 1),
+    ];
     rows[0].pledged_quantity = Decimal::TEN;
     rows[1].mtf_quantity = Decimal::TEN;
     rows[2].pledged_quantity = Decimal::TWO;
@@ -174,7 +197,10 @@ fn rows_that_pass_the_check_cannot_overflow() {
     row.t1_quantity = Decimal::ZERO;
     row.last_price = Some(decimal("2"));
     assert_eq!(valuation(&row), Err(Overflow));
-    let synced = |row: &Holding| Synced { holdings: vec![row.clone()], ..Synced::default() };
+    let synced = |row: &Holding| Synced {
+        holdings: vec![row.clone()],
+        ..Synced::default()
+    };
     assert_eq!(check(&synced(&row)), Err(Overflow));
     row.settled_quantity = QUANTITY_MAX;
     row.last_price = Some(PRICE_MAX);
@@ -228,7 +254,13 @@ fn both_accounts() -> Accounts {
 fn a_point_counts_left_out_carried_and_suspect_holdings() {
     let open = open_day();
     let [mut today, mut older] = rows_of_two_days();
-    let mark = |on: &str, sign| Some(Mark { on: on.parse().unwrap(), sign, ratio: None });
+    let mark = |on: &str, sign| {
+        Some(Mark {
+            on: on.parse().unwrap(),
+            sign,
+            ratio: None,
+        })
+    };
     older.mark = mark("2026-11-19", ActionSign::InverseRatios);
     let none = |_: &Holding| false;
     let both = both_accounts();
@@ -259,9 +291,16 @@ fn on_days_without_a_session_only_closing_prices_are_not_carried() {
     // On the Saturday after, a price from Friday's session is carried unless it is Friday's close.
     let close = instant("2026-11-20T15:35:00+05:30");
     let tomorrow = open.today.tomorrow().unwrap();
-    let saturday = MarketDay { today: tomorrow, last_close: Some(close), ..open };
+    let saturday = MarketDay {
+        today: tomorrow,
+        last_close: Some(close),
+        ..open
+    };
     let carried = |row: &Holding, has_close| {
-        point(&saturday, PointSource::Sync, both, [row], |_| has_close).unwrap().carried == 1
+        point(&saturday, PointSource::Sync, both, [row], |_| has_close)
+            .unwrap()
+            .carried
+            == 1
     };
     assert!(carried(&today, false) && !carried(&today, true));
     assert!(carried(&older, false) && carried(&older, true), "a close of the day before");
@@ -269,8 +308,17 @@ fn on_days_without_a_session_only_closing_prices_are_not_carried() {
     assert!(!carried(&today, false), "the broker's word after the close");
     // On Monday before the open every price is carried.
     let monday: Date = "2026-11-23".parse().unwrap();
-    let early = MarketDay { today: monday, session: monday, ..saturday };
-    assert_eq!(point(&early, PointSource::Sync, both, [&today], |_| true).unwrap().carried, 1);
+    let early = MarketDay {
+        today: monday,
+        session: monday,
+        ..saturday
+    };
+    assert_eq!(
+        point(&early, PointSource::Sync, both, [&today], |_| true)
+            .unwrap()
+            .carried,
+        1
+    );
 }
 
 proptest! {

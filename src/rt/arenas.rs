@@ -24,7 +24,10 @@ mod glibc {
 /// Bounds the arenas. Called before threads start.
 pub(crate) fn keep_few() {
     #[cfg(target_env = "gnu")]
-    #[expect(unsafe_code, reason = "a function of the C library with plain arguments")]
+    #[expect(
+        unsafe_code,
+        reason = "a function of the C library with plain arguments"
+    )]
     // SAFETY: it takes its own lock and changes a number.
     unsafe {
         glibc::mallopt(glibc::ARENA_MAX, ARENAS_MAX);
@@ -35,7 +38,10 @@ pub(crate) fn keep_few() {
 /// memory.
 pub(crate) fn give_back() {
     #[cfg(target_env = "gnu")]
-    #[expect(unsafe_code, reason = "a function of the C library with plain arguments")]
+    #[expect(
+        unsafe_code,
+        reason = "a function of the C library with plain arguments"
+    )]
     // SAFETY: it takes the locks of the arenas and touches only free memory.
     unsafe {
         glibc::malloc_trim(0);

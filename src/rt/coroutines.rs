@@ -144,7 +144,9 @@ mod tests {
             .unwrap();
             blocked.recv().unwrap();
             keep_until_workers_pass(Arc::new(Kept(Arc::clone(&dropped))));
-            (0..workers() as i32).filter(|other| *other != busy).for_each(pass);
+            (0..workers() as i32)
+                .filter(|other| *other != busy)
+                .for_each(pass);
             assert_eq!(dropped.load(Ordering::SeqCst), busy as usize);
             drop(release);
             while dropped.load(Ordering::SeqCst) == busy as usize {

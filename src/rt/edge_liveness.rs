@@ -30,7 +30,10 @@ impl EdgeLiveness {
             passed_mono_ms: AtomicU64::new(now_mono_ms),
             under_way: AtomicBool::new(false),
         };
-        Self { clock: clock.clone(), workers: (0..workers()).map(worker).collect() }
+        Self {
+            clock: clock.clone(),
+            workers: (0..workers()).map(worker).collect(),
+        }
     }
 
     /// Sends a probe to each worker that has finished its last one.
@@ -43,12 +46,16 @@ impl EdgeLiveness {
             let clock = self.clock.clone();
             let sent = spawn_for(index as i32, move || {
                 let worker = &workers[index];
-                worker.passed_mono_ms.store(clock.monotonic_ms(), Ordering::Release);
+                worker
+                    .passed_mono_ms
+                    .store(clock.monotonic_ms(), Ordering::Release);
                 worker.under_way.store(false, Ordering::Release);
             });
             if sent.is_err() {
                 // No memory for a stack: the next call tries again.
-                self.workers[index].under_way.store(false, Ordering::Release);
+                self.workers[index]
+                    .under_way
+                    .store(false, Ordering::Release);
             }
         }
     }

@@ -134,9 +134,17 @@ impl<L: Ledger> Batch<L> {
     {
         let (answer, ticket) = promise(deadline_ms);
         let deadline_ms = self.clock.monotonic_ms() + deadline_ms;
-        let work = Box::new(Job { job: Some(job), done: None, answer });
+        let work = Box::new(Job {
+            job: Some(job),
+            done: None,
+            answer,
+        });
         let refused = Refused { lane: self.name };
-        let sent = self.queue.as_ref().ok_or(refused)?.try_send(Queued { deadline_ms, work });
+        let sent = self
+            .queue
+            .as_ref()
+            .ok_or(refused)?
+            .try_send(Queued { deadline_ms, work });
         if sent.is_err() {
             self.progress.lock().stats.refused += 1;
             return Err(refused);
@@ -146,13 +154,20 @@ impl<L: Ledger> Batch<L> {
 
     /// Current values of the counters.
     pub(crate) fn stats(&self) -> BatchStats {
-        let Progress { stats, busy_since_ms } = *self.progress.lock();
+        let Progress {
+            stats,
+            busy_since_ms,
+        } = *self.progress.lock();
         let now_ms = self.clock.monotonic_ms();
         let busy_ms = busy_since_ms.map(|since_ms| now_ms.saturating_sub(since_ms));
         // The maximum if the thread ended by a panic.
         let has_ended = self.threads.iter().any(|(thread, _)| thread.is_finished());
         let busy_ms = if has_ended { Some(u64::MAX) } else { busy_ms };
-        BatchStats { depth: self.queue.as_ref().map_or(0, Sender::len), busy_ms, ..stats }
+        BatchStats {
+            depth: self.queue.as_ref().map_or(0, Sender::len),
+            busy_ms,
+            ..stats
+        }
     }
 }
 
@@ -200,10 +215,16 @@ where
     F: FnOnce(&mut L) -> Result<T, L::Error> + Send,
 {
     fn run(&mut self, ledger: &mut L) -> JobEnd {
-        let Some(job) = self.job.take() else { return JobEnd::Failed };
+        let Some(job) = self.job.take() else {
+            return JobEnd::Failed;
+        };
         match catch_unwind(AssertUnwindSafe(|| job(ledger))) {
             Ok(done) => {
-                let end = if done.is_ok() { JobEnd::Done } else { JobEnd::Failed };
+                let end = if done.is_ok() {
+                    JobEnd::Done
+                } else {
+                    JobEnd::Failed
+                };
                 self.done = Some(done);
                 end
             }

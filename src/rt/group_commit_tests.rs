@@ -75,9 +75,18 @@ fn harness(queue_max: usize, batch_max: usize, clock: &Clock) -> Harness {
         commits: Some((begin, results)),
         lose_transaction: false,
     };
-    let spec = BatchSpec { name: "test-batch", queue_max, batch_max };
+    let spec = BatchSpec {
+        name: "test-batch",
+        queue_max,
+        batch_max,
+    };
     let batch = Batch::start(&spec, clock, ledger).unwrap();
-    Harness { batch, committed, begun, commit_results }
+    Harness {
+        batch,
+        committed,
+        begun,
+        commit_results,
+    }
 }
 
 const DEADLINE_MS: u64 = 20_000;
@@ -140,14 +149,18 @@ fn a_job_that_fails_or_panics_undoes_only_its_own_work() {
     let first = harness.submit(0);
     harness.begun.recv().unwrap();
     let before = harness.submit(1);
-    let fails = harness.batch.submit(DEADLINE_MS, |ledger: &mut MemoryLedger| -> Result<(), _> {
-        ledger.open.push(66);
-        Err("its own fault")
-    });
-    let panics = harness.batch.submit(DEADLINE_MS, |ledger: &mut MemoryLedger| -> Result<(), _> {
-        ledger.open.push(77);
-        panic!("on purpose")
-    });
+    let fails = harness
+        .batch
+        .submit(DEADLINE_MS, |ledger: &mut MemoryLedger| -> Result<(), _> {
+            ledger.open.push(66);
+            Err("its own fault")
+        });
+    let panics = harness
+        .batch
+        .submit(DEADLINE_MS, |ledger: &mut MemoryLedger| -> Result<(), _> {
+            ledger.open.push(77);
+            panic!("on purpose")
+        });
     let after = harness.submit(2);
     harness.commit_results.send(Ok(())).unwrap();
     harness.commit_results.send(Ok(())).unwrap();
@@ -183,10 +196,12 @@ fn a_transaction_lost_midway_fails_all_its_jobs() {
     let first = harness.submit(0);
     harness.begun.recv().unwrap();
     let before = harness.submit(1);
-    let loses = harness.batch.submit(DEADLINE_MS, |ledger: &mut MemoryLedger| {
-        ledger.lose_transaction = true;
-        Ok(())
-    });
+    let loses = harness
+        .batch
+        .submit(DEADLINE_MS, |ledger: &mut MemoryLedger| {
+            ledger.lose_transaction = true;
+            Ok(())
+        });
     let unrun = harness.submit(2);
     harness.commit_results.send(Ok(())).unwrap();
     assert_eq!(first.wait(), Ok(Ok(0)));
@@ -208,7 +223,12 @@ fn a_full_queue_refuses_jobs_and_an_expired_job_never_runs() {
         .batch
         .submit(20, |_: &mut MemoryLedger| -> Result<(), _> { panic!("must not run") });
     let second = harness.submit(1);
-    assert!(harness.batch.submit(20, |_: &mut MemoryLedger| Ok(())).is_err());
+    assert!(
+        harness
+            .batch
+            .submit(20, |_: &mut MemoryLedger| Ok(()))
+            .is_err()
+    );
     assert_eq!(harness.batch.stats().depth, 2);
     clock.advance_ms(1_000);
     harness.commit_results.send(Ok(())).unwrap();

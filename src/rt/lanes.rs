@@ -143,7 +143,13 @@ impl Lane {
         }
         let queue = Some(queue);
         let clock = clock.clone();
-        Ok(Self { name: spec.name, clock, queue, stats, threads: handles })
+        Ok(Self {
+            name: spec.name,
+            clock,
+            queue,
+            stats,
+            threads: handles,
+        })
     }
 
     /// Queues `job`. The ticket waits for its result until `deadline_ms` from now; a job that is
@@ -173,7 +179,11 @@ impl Lane {
             drop(counted);
             answer.give(ended.map_err(|_| LaneError::Panicked));
         });
-        let job = Job { queued_at_ms, deadline_ms: queued_at_ms + deadline_ms, body };
+        let job = Job {
+            queued_at_ms,
+            deadline_ms: queued_at_ms + deadline_ms,
+            body,
+        };
         let refused = Refused { lane: self.name };
         if self.queue.as_ref().ok_or(refused)?.try_send(job).is_err() {
             self.stats.lock().refused += 1;
@@ -184,7 +194,10 @@ impl Lane {
 
     /// Current values of the counters.
     pub fn stats(&self) -> LaneStats {
-        LaneStats { depth: self.queue.as_ref().map_or(0, Sender::len), ..*self.stats.lock() }
+        LaneStats {
+            depth: self.queue.as_ref().map_or(0, Sender::len),
+            ..*self.stats.lock()
+        }
     }
 
     pub(crate) fn name(&self) -> &'static str {
@@ -379,7 +392,10 @@ impl<T: Send + 'static> Outcomes<T> {
         deadline_ms: u64,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<(), Refused> {
-        let mut report = Report { outcomes: self.clone(), outcome: None };
+        let mut report = Report {
+            outcomes: self.clone(),
+            outcome: None,
+        };
         let submitted = lane.submit(deadline_ms, move || {
             report.outcome = Some(job());
             drop(report);
@@ -408,7 +424,15 @@ mod tests {
     use crossbeam_channel::unbounded;
 
     fn lane(threads: usize, queue_max: usize) -> Lane {
-        Lane::start(&LaneSpec { name: "test", threads, queue_max }, &Clock::system()).unwrap()
+        Lane::start(
+            &LaneSpec {
+                name: "test",
+                threads,
+                queue_max,
+            },
+            &Clock::system(),
+        )
+        .unwrap()
     }
 
     #[test]
@@ -443,7 +467,8 @@ mod tests {
         let (send, receive) = unbounded();
         let inner = Arc::clone(&lane);
         crate::rt::coroutines::spawn(move || {
-            send.send(inner.submit(5_000, || "from a lane").unwrap().wait()).unwrap();
+            send.send(inner.submit(5_000, || "from a lane").unwrap().wait())
+                .unwrap();
         })
         .unwrap();
         assert_eq!(receive.recv().unwrap(), Ok("from a lane"));
@@ -474,7 +499,9 @@ mod tests {
         struct Given(Arc<Mutex<LaneStats>>, Sender<(u64, u64)>);
         impl Drop for Given {
             fn drop(&mut self) {
-                let LaneStats { running, completed, .. } = *self.0.lock();
+                let LaneStats {
+                    running, completed, ..
+                } = *self.0.lock();
                 self.1.send((running, completed)).unwrap();
             }
         }
@@ -503,7 +530,15 @@ mod tests {
     #[test]
     fn a_job_past_its_deadline_answers_late_and_a_queued_one_never_runs() {
         let clock = Clock::manual("2026-11-20T04:00:00Z".parse().unwrap());
-        let lane = Lane::start(&LaneSpec { name: "t", threads: 1, queue_max: 4 }, &clock).unwrap();
+        let lane = Lane::start(
+            &LaneSpec {
+                name: "t",
+                threads: 1,
+                queue_max: 4,
+            },
+            &clock,
+        )
+        .unwrap();
         let (release, gate) = unbounded::<()>();
         let (started, running) = unbounded::<()>();
         let slow = lane
@@ -564,7 +599,8 @@ mod tests {
             let lane = Arc::clone(&lane);
             let send = send.clone();
             crate::rt::coroutines::spawn(move || {
-                send.send(lane.submit(30_000, move || number * 2).unwrap().wait()).unwrap();
+                send.send(lane.submit(30_000, move || number * 2).unwrap().wait())
+                    .unwrap();
             })
             .unwrap();
         }
@@ -582,13 +618,19 @@ mod outcomes_tests {
 
     #[test]
     fn an_outcome_is_told_once_also_of_a_job_that_panics_or_is_refused() {
-        let spec = LaneSpec { name: "test", threads: 1, queue_max: 1 };
+        let spec = LaneSpec {
+            name: "test",
+            threads: 1,
+            queue_max: 1,
+        };
         let lane = Lane::start(&spec, &Clock::system()).unwrap();
         let (send, told) = unbounded();
         let outcomes = Outcomes::new(move |outcome: Option<u8>| send.send(outcome).unwrap());
         outcomes.submit(&lane, 10_000, || 7).unwrap();
         assert_eq!(told.recv().unwrap(), Some(7));
-        outcomes.submit(&lane, 10_000, || panic!("on purpose")).unwrap();
+        outcomes
+            .submit(&lane, 10_000, || panic!("on purpose"))
+            .unwrap();
         assert_eq!(told.recv().unwrap(), None);
         // One job occupies the thread, the next the queue.
         let (began, has_begun) = unbounded();

@@ -28,7 +28,11 @@ struct Gathered {
 impl Default for News {
     fn default() -> Self {
         let (sender, receiver) = bounded(1);
-        Self { sender, receiver, gathered: Arc::default() }
+        Self {
+            sender,
+            receiver,
+            gathered: Arc::default(),
+        }
     }
 }
 

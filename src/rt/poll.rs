@@ -20,8 +20,10 @@ use rustix::io::Errno;
 const EVENTS_MAX: usize = 256;
 
 /// The reports of a socket by which it can be read, or is closed.
-const INPUT: EventFlags =
-    EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::HUP).union(EventFlags::ERR);
+const INPUT: EventFlags = EventFlags::IN
+    .union(EventFlags::RDHUP)
+    .union(EventFlags::HUP)
+    .union(EventFlags::ERR);
 
 /// Sockets and bells, each under a number that the caller chooses. Used by one thread.
 pub(crate) struct Poll {
@@ -40,7 +42,9 @@ impl Poll {
     /// # Errors
     /// Without a free descriptor.
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { epoll: epoll::create(CreateFlags::CLOEXEC)? })
+        Ok(Self {
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+        })
     }
 
     /// A new bell, which is reported as `number`.
@@ -51,7 +55,10 @@ impl Poll {
         let descriptor = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let flags = EventFlags::IN | EventFlags::ET;
         epoll::add(&self.epoll, &descriptor, EventData::new_u64(number), flags)?;
-        Ok(Arc::new(Bell { descriptor, is_rung: AtomicBool::new(false) }))
+        Ok(Arc::new(Bell {
+            descriptor,
+            is_rung: AtomicBool::new(false),
+        }))
     }
 
     /// Polls `socket` until it is closed. What is ready already is reported too.
@@ -77,7 +84,10 @@ impl Poll {
         reports.extend(events.iter().map(|event| {
             let number = event.data;
             let flags = event.flags;
-            Report { number: number.u64(), has_input: flags.intersects(INPUT) }
+            Report {
+                number: number.u64(),
+                has_input: flags.intersects(INPUT),
+            }
         }));
     }
 }
@@ -120,7 +130,10 @@ mod tests {
     fn numbers(poll: &Poll, limit: Duration) -> Vec<(u64, bool)> {
         let mut reports = Vec::new();
         poll.wait(Some(limit), &mut reports);
-        reports.iter().map(|report| (report.number, report.has_input)).collect()
+        reports
+            .iter()
+            .map(|report| (report.number, report.has_input))
+            .collect()
     }
 
     const PATIENCE: Duration = Duration::from_secs(20);

@@ -5,7 +5,10 @@
 //! see `rt/coroutines.rs`. So the flags of a coroutine that has moved are freed only after every
 //! worker has finished what it runs, and the socket is closed after that.
 
-#![expect(clippy::disallowed_types, reason = "this is the place that makes may's wait safe")]
+#![expect(
+    clippy::disallowed_types,
+    reason = "this is the place that makes may's wait safe"
+)]
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};

@@ -137,18 +137,20 @@ impl Inner {
     fn spawn(&self, body: impl FnOnce() + 'static) {
         let number = self.started.replace(self.started.get() + 1);
         self.bodies.borrow_mut().insert(number, Box::new(body));
-        self.begun.borrow_mut().push(Gn::new_opt(STACK_WORDS, move || {
-            let stage = current().expect("tasks run on their stage");
-            // None where the stage was killed before.
-            let body = stage.bodies.borrow_mut().remove(&number);
-            drop(stage);
-            let Some(body) = body else { return };
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(body))
-                && !panic.is::<Killed>()
-            {
-                resume_unwind(panic);
-            }
-        }));
+        self.begun
+            .borrow_mut()
+            .push(Gn::new_opt(STACK_WORDS, move || {
+                let stage = current().expect("tasks run on their stage");
+                // None where the stage was killed before.
+                let body = stage.bodies.borrow_mut().remove(&number);
+                drop(stage);
+                let Some(body) = body else { return };
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(body))
+                    && !panic.is::<Killed>()
+                {
+                    resume_unwind(panic);
+                }
+            }));
     }
 
     /// Runs each task until it blocks again.
@@ -183,7 +185,11 @@ impl Inner {
         if now_mono_ms >= until_mono_ms {
             return false;
         }
-        let next_mono_ms = self.due_mono_ms.get().max(now_mono_ms + 1).min(until_mono_ms);
+        let next_mono_ms = self
+            .due_mono_ms
+            .get()
+            .max(now_mono_ms + 1)
+            .min(until_mono_ms);
         self.clock.advance_ms((next_mono_ms - now_mono_ms) as i64);
         true
     }
@@ -208,7 +214,8 @@ impl Inner {
                 break false;
             }
             if is_task {
-                self.due_mono_ms.set(self.due_mono_ms.get().min(due_mono_ms));
+                self.due_mono_ms
+                    .set(self.due_mono_ms.get().min(due_mono_ms));
                 has_waited = true;
                 #[expect(deprecated, reason = "whoever waits does not know the task it is in")]
                 generator::yield_with(());
@@ -264,7 +271,9 @@ pub(crate) fn receive<T>(
     let Some(stage) = current() else {
         return match limit {
             Some(limit) => from.recv_timeout(limit),
-            None => from.recv().map_err(|RecvError| RecvTimeoutError::Disconnected),
+            None => from
+                .recv()
+                .map_err(|RecvError| RecvTimeoutError::Disconnected),
         };
     };
     let mut got = Err(TryRecvError::Empty);
@@ -286,7 +295,9 @@ pub(super) fn note_panic(panic: &(dyn Any + Send)) {
         return;
     }
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("not a text");
+    let text = text
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("not a text");
     *stage.panic.borrow_mut() = Some(text.to_owned());
 }
 
@@ -329,13 +340,21 @@ mod tests {
         let orders: Vec<_> = (1..9).map(order).collect();
         assert_eq!(orders[0], order(1));
         assert!(orders.iter().any(|other| *other != orders[0]));
-        assert!(orders.iter().all(|order| order.is_sorted_by_key(|(at_ms, _)| *at_ms)));
+        assert!(
+            orders
+                .iter()
+                .all(|order| order.is_sorted_by_key(|(at_ms, _)| *at_ms))
+        );
     }
 
     #[test]
     fn a_lane_answers_on_a_stage_and_its_deadline_is_the_clocks() {
         let (clock, _stage) = stage(1);
-        let spec = LaneSpec { name: "test", threads: 1, queue_max: 4 };
+        let spec = LaneSpec {
+            name: "test",
+            threads: 1,
+            queue_max: 4,
+        };
         let lane = Lane::start(&spec, &clock).unwrap();
         assert_eq!(lane.submit(5_000, || 6 * 7).unwrap().wait(), Ok(42));
         let slow = lane.submit(300, || pause(1_000)).unwrap();
@@ -349,7 +368,11 @@ mod tests {
     #[should_panic(expected = "a task panicked: on purpose")]
     fn a_job_that_panics_ends_the_run() {
         let (clock, stage) = stage(1);
-        let spec = LaneSpec { name: "test", threads: 1, queue_max: 4 };
+        let spec = LaneSpec {
+            name: "test",
+            threads: 1,
+            queue_max: 4,
+        };
         let lane = Lane::start(&spec, &clock).unwrap();
         drop(lane.submit(5_000, || panic!("on purpose")).unwrap());
         stage.run_until(10, || true);

@@ -66,7 +66,11 @@ impl Stoppable {
             let _done: Sender<()> = done;
             body(Stop(stop));
         })?;
-        Ok(Self { running: Some(running), ended, wait })
+        Ok(Self {
+            running: Some(running),
+            ended,
+            wait,
+        })
     }
 
     /// Tells the thread to end, before it is woken by other means.

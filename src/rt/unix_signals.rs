@@ -69,7 +69,9 @@ impl Signals {
         }
         // A timeout of zero would be refused. An error of either call is ignored: it ends the wait
         // early, and the caller waits again.
-        let _ = self.wake.set_read_timeout(Some(within.max(Duration::from_millis(1))));
+        let _ = self
+            .wake
+            .set_read_timeout(Some(within.max(Duration::from_millis(1))));
         let _ = self.wake.read(&mut [0; 64]);
         self.pending()
     }
@@ -86,7 +88,10 @@ impl Signals {
 
     fn pending(&self) -> Option<Signal> {
         match self.end.load(Ordering::SeqCst) {
-            0 => self.reload.swap(false, Ordering::SeqCst).then_some(Signal::Reload),
+            0 => self
+                .reload
+                .swap(false, Ordering::SeqCst)
+                .then_some(Signal::Reload),
             signal => Some(Signal::End(signal as i32)),
         }
     }

@@ -18,8 +18,9 @@ use crate::signals::list::{Rank, Ranked, by_rank, put_together};
 use crate::signals::patterns::{Columns, Detector, Key};
 
 /// Upper edges of the bins of the reliability table. One more bin is above the last edge.
-pub(crate) const BIN_EDGES: [f64; 12] =
-    [0.44, 0.45, 0.46, 0.47, 0.48, 0.49, 0.50, 0.51, 0.52, 0.53, 0.54, 0.55];
+pub(crate) const BIN_EDGES: [f64; 12] = [
+    0.44, 0.45, 0.46, 0.47, 0.48, 0.49, 0.50, 0.51, 0.52, 0.53, 0.54, 0.55,
+];
 /// Bins for the calibration error, each with about equally many signals. There are fewer if many
 /// confidences are equal.
 const CALIBRATION_BINS: usize = 10;
@@ -106,7 +107,11 @@ impl Universe {
             outcomes.add(&symbol.bars, &symbol.signals);
             symbols.push(symbol);
         }
-        Self { dates, symbols, record: outcomes.finish(prior_dates) }
+        Self {
+            dates,
+            symbols,
+            record: outcomes.finish(prior_dates),
+        }
     }
 
     /// All dates on which some symbol traded.
@@ -138,12 +143,23 @@ impl Universe {
                 let pair = pair(&symbol.bars, *at).filter(|_| date >= WINDOW_DATES);
                 let Some((bar, later)) = pair else { continue };
                 let hit = key.direction().is_hit(bar.close_e4, later.close_e4);
-                let Weight { confidence, base_rate, .. } = self.record.weigh(*key, date);
+                let Weight {
+                    confidence,
+                    base_rate,
+                    ..
+                } = self.record.weigh(*key, date);
                 let moves = moves.entry((date, later.date));
                 let moves = moves.or_insert_with(|| self.moves(date, later.date));
                 let same_day = moves.share_if_any(key.direction());
                 let date = self.dates[date];
-                judged.push(Judged { date, key: *key, confidence, base_rate, hit, same_day });
+                judged.push(Judged {
+                    date,
+                    key: *key,
+                    confidence,
+                    base_rate,
+                    hit,
+                    same_day,
+                });
             }
         }
         judged.sort_by_key(|judged| judged.date);
@@ -173,7 +189,11 @@ impl Universe {
             for (at, key) in &symbol.signals {
                 if symbol.bars[*at].date == date {
                     let weight = self.record.weigh(*key, date);
-                    signals.push(Signal { symbol: &symbol.name, key: *key, weight });
+                    signals.push(Signal {
+                        symbol: &symbol.name,
+                        key: *key,
+                        weight,
+                    });
                 }
             }
         }
@@ -194,8 +214,10 @@ impl Examined {
 
 /// All dates on which some symbol traded.
 pub fn sessions(histories: &[History]) -> Vec<Date> {
-    let mut dates: Vec<Date> =
-        histories.iter().flat_map(|h| h.candles.iter().map(|candle| candle.date)).collect();
+    let mut dates: Vec<Date> = histories
+        .iter()
+        .flat_map(|h| h.candles.iter().map(|candle| candle.date))
+        .collect();
     // The dates are mostly ascending runs, which the sort merges. A tree of all of them costs
     // several times more.
     dates.sort();
@@ -212,7 +234,11 @@ fn examine_one(history: &History, dates: &[Date], detector: &Detector) -> Examin
     let mut signals = Vec::new();
     detector.scan(&Columns::of(&history.candles), |bar, key| signals.push((bar, key)));
     signals.sort_by_key(|(bar, _)| *bar);
-    Examined { name: history.symbol.clone(), bars: bars.collect(), signals }
+    Examined {
+        name: history.symbol.clone(),
+        bars: bars.collect(),
+        signals,
+    }
 }
 
 /// Comparison of published confidences with outcomes.
@@ -235,7 +261,11 @@ pub struct Scores {
 impl Scores {
     /// Scores the confidences that `model` gives to the signals in `judged`.
     pub fn of(judged: &[Judged], model: fn(&Judged) -> f64) -> Self {
-        let mut scores = Self { lowest: f64::INFINITY, highest: 0.0, ..Self::default() };
+        let mut scores = Self {
+            lowest: f64::INFINITY,
+            highest: 0.0,
+            ..Self::default()
+        };
         for signal in judged {
             scores.count(signal, model(signal));
         }
@@ -244,7 +274,13 @@ impl Scores {
         }
         let mut numbering = Numbering::default();
         let predictions = judged.iter().map(|signal| {
-            (model(signal), OutcomeAt { place: numbering.take(signal.date), hit: signal.hit })
+            (
+                model(signal),
+                OutcomeAt {
+                    place: numbering.take(signal.date),
+                    hit: signal.hit,
+                },
+            )
         });
         (scores.calibration_error, scores.calibration_error_if_perfect) =
             calibration_errors(predictions.collect());
@@ -258,7 +294,11 @@ impl Scores {
         self.signals += 1;
         self.confidence_sum += confidence;
         self.brier_sum += miss * miss;
-        let predictions = if signal.hit { confidence } else { 1.0 - confidence };
+        let predictions = if signal.hit {
+            confidence
+        } else {
+            1.0 - confidence
+        };
         self.log_loss_sum -= predictions.ln();
         self.lowest = self.lowest.min(confidence);
         self.highest = self.highest.max(confidence);
@@ -369,9 +409,16 @@ impl Silence {
 /// Judges `history` against the sessions of its universe, which are ascending and include its own.
 pub fn judge(history: &History, sessions: &[Date]) -> Silence {
     let place = |date: Date| sessions.partition_point(|session| *session < date);
-    let places: Vec<usize> = history.candles.iter().map(|candle| place(candle.date)).collect();
+    let places: Vec<usize> = history
+        .candles
+        .iter()
+        .map(|candle| place(candle.date))
+        .collect();
     let suspected = suspected(&history.candles);
-    let splits: Vec<usize> = suspected.iter().map(|suspected| place(suspected.date)).collect();
+    let splits: Vec<usize> = suspected
+        .iter()
+        .map(|suspected| place(suspected.date))
+        .collect();
     let mut first = 0;
     let silent = places.iter().enumerate().map(|(at, today)| {
         // Index of the first candle that is still kept.
@@ -383,8 +430,15 @@ pub fn judge(history: &History, sessions: &[Date]) -> Silence {
         holes > HOLES_MAX || splits.iter().any(split)
     });
     let silent = silent.collect();
-    let spanned = places.last().zip(places.first()).map_or(0, |(last, first)| last - first + 1);
-    Silence { missing: spanned - places.len(), suspected, silent }
+    let spanned = places
+        .last()
+        .zip(places.first())
+        .map_or(0, |(last, first)| last - first + 1);
+    Silence {
+        missing: spanned - places.len(),
+        suspected,
+        silent,
+    }
 }
 
 #[cfg(test)]
@@ -400,7 +454,10 @@ mod silence_tests {
     const COUNT: usize = 700;
 
     fn sessions() -> Vec<Date> {
-        Date::constant(2020, 1, 1).series(jiff::Span::new().days(1)).take(COUNT).collect()
+        Date::constant(2020, 1, 1)
+            .series(jiff::Span::new().days(1))
+            .take(COUNT)
+            .collect()
     }
 
     /// A share with a constant price, without the candles at `missing`, at half the price from
@@ -410,7 +467,11 @@ mod silence_tests {
         let sessions = sessions();
         let all = 0..COUNT;
         let candle = |at: usize| {
-            let parts = if split.is_some_and(|split| at >= split) { 2 } else { 1 };
+            let parts = if split.is_some_and(|split| at >= split) {
+                2
+            } else {
+                1
+            };
             let price = 100 * PRICE_E4 / parts;
             Candle {
                 date: sessions[at],
@@ -422,11 +483,19 @@ mod silence_tests {
             }
         };
         let candles = all.filter(|at| !missing.contains(at)).map(candle).collect();
-        judge(&History { symbol: "A".into(), candles }, &sessions)
+        judge(
+            &History {
+                symbol: "A".into(),
+                candles,
+            },
+            &sessions,
+        )
     }
 
     fn silent(silence: &Silence) -> Vec<usize> {
-        (0..silence.silent.len()).filter(|at| silence.silent[*at]).collect()
+        (0..silence.silent.len())
+            .filter(|at| silence.silent[*at])
+            .collect()
     }
 
     #[test]

@@ -11,7 +11,14 @@ fn key(name: &str) -> Key {
 
 fn judged(confidence: f64, hit: bool, name: &str) -> Judged {
     let date = Date::constant(2026, 11, 20);
-    Judged { date, key: key(name), confidence, base_rate: 0.5, hit, same_day: None }
+    Judged {
+        date,
+        key: key(name),
+        confidence,
+        base_rate: 0.5,
+        hit,
+        same_day: None,
+    }
 }
 
 /// A seeded random walk of `count` candles that begins on 1 January 2020.
@@ -26,9 +33,19 @@ fn history(symbol: &str, seed: u64, count: usize) -> History {
         let high_e4 = open.max(close) + step(60).max(0);
         let low_e4 = (open.min(close) - step(60).max(0)).max(PRICE_E4 / 2);
         date = date.tomorrow().unwrap();
-        Candle { date, open_e4: open, high_e4, low_e4, close_e4: close, volume: 1 }
+        Candle {
+            date,
+            open_e4: open,
+            high_e4,
+            low_e4,
+            close_e4: close,
+            volume: 1,
+        }
     });
-    History { symbol: symbol.into(), candles: candles.collect() }
+    History {
+        symbol: symbol.into(),
+        candles: candles.collect(),
+    }
 }
 
 #[test]
@@ -45,7 +62,10 @@ fn scores_equal_their_definitions() {
     let near = |one: f64, other: f64| assert!((one - other).abs() < 1e-12, "{one} {other}");
     near(scores.mean_confidence(), 0.5125);
     near(scores.brier(), (0.16 + 0.36 + 0.2025 + 0.16) / 4.0);
-    let loss: f64 = [0.6_f64, 0.4, 0.55, 0.6].iter().map(|confidences| -confidences.ln()).sum();
+    let loss: f64 = [0.6_f64, 0.4, 0.55, 0.6]
+        .iter()
+        .map(|confidences| -confidences.ln())
+        .sum();
     near(scores.log_loss(), loss / 4.0);
     // Both signals of confidence 0.6 are in one bin: 1.2 hits expected, 1 came.
     near(scores.calibration_error, (0.2 + 0.45 + 0.4) / 4.0);
@@ -55,8 +75,11 @@ fn scores_equal_their_definitions() {
     for signal in &signals {
         performance.count(signal);
     }
-    let filled: Vec<_> =
-        performance.bins.iter().map(|bin| (bin.signals, bin.hits, bin.bullish)).collect();
+    let filled: Vec<_> = performance
+        .bins
+        .iter()
+        .map(|bin| (bin.signals, bin.hits, bin.bullish))
+        .collect();
     assert_eq!(filled[..3], [(1, 0, 0), (1, 0, 0), (0, 0, 0)]);
     assert_eq!(filled[12], (2, 1, 2));
     assert_eq!(filled.iter().map(|bin| bin.0).sum::<u64>(), 4);
@@ -112,7 +135,11 @@ fn equal_confidences_are_ordered_by_dates_then_name_then_symbol() {
 /// The signals and confidences of a date must not change when later candles are added.
 #[test]
 fn later_candles_change_no_earlier_signal() {
-    let whole = [history("A", 1, 620), history("B", 2, 620), history("C", 3, 400)];
+    let whole = [
+        history("A", 1, 620),
+        history("B", 2, 620),
+        history("C", 3, 400),
+    ];
     let today = 560;
     let known: Vec<History> = whole
         .iter()
@@ -125,11 +152,18 @@ fn later_candles_change_no_earlier_signal() {
     let then = Universe::examine(&known);
     for date in WINDOW_DATES..=today {
         let row = |signal: &Signal<'_>| (signal.symbol.to_owned(), signal.key, signal.weight);
-        let of =
-            |universe: &Universe| universe.signals_on(date).iter().map(row).collect::<Vec<_>>();
+        let of = |universe: &Universe| {
+            universe
+                .signals_on(date)
+                .iter()
+                .map(row)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(of(&later), of(&then), "date {date}");
     }
-    let count = (WINDOW_DATES..=today).map(|date| later.signals_on(date).len()).sum::<usize>();
+    let count = (WINDOW_DATES..=today)
+        .map(|date| later.signals_on(date).len())
+        .sum::<usize>();
     assert!(count > 50, "only {count} signals were compared");
 }
 
@@ -144,8 +178,12 @@ fn later_prices_change_no_bit_of_earlier_confidences() {
             let other = history("S", number + seed, 720);
             one.candles[TODAY + 1..].copy_from_slice(&other.candles[TODAY + 1..]);
             let mut random = fastrand::Rng::with_seed(number);
-            one.candles.retain(|_| !gaps || random.u8(..10) < 3 + 6 * (number % 2) as u8);
-            History { symbol: format!("S{number}"), ..one }
+            one.candles
+                .retain(|_| !gaps || random.u8(..10) < 3 + 6 * (number % 2) as u8);
+            History {
+                symbol: format!("S{number}"),
+                ..one
+            }
         };
         (0..6).map(changed).collect()
     };
@@ -154,10 +192,15 @@ fn later_prices_change_no_bit_of_earlier_confidences() {
             let histories = with(gaps, seed);
             let sessions = sessions(&histories);
             let judge = |history: &History| judge(history, &sessions);
-            let silences: Vec<Silence> =
-                if silences { histories.iter().map(judge).collect() } else { Vec::new() };
+            let silences: Vec<Silence> = if silences {
+                histories.iter().map(judge).collect()
+            } else {
+                Vec::new()
+            };
             let universe = Universe::examine_with(&histories, &silences, PRIOR_DATES);
-            let last = sessions[0].checked_add(jiff::Span::new().days(TODAY as i64)).unwrap();
+            let last = sessions[0]
+                .checked_add(jiff::Span::new().days(TODAY as i64))
+                .unwrap();
             let until = sessions.partition_point(|date| *date <= last);
             let bits = |weight: &Weight| {
                 let rates = [weight.confidence, weight.base_rate];
@@ -165,10 +208,14 @@ fn later_prices_change_no_bit_of_earlier_confidences() {
             };
             let of_date = |date: usize| -> Vec<_> {
                 let found = universe.signals_on(date);
-                found.iter().map(|s| (s.symbol.to_owned(), s.key, bits(&s.weight))).collect()
+                found
+                    .iter()
+                    .map(|s| (s.symbol.to_owned(), s.key, bits(&s.weight)))
+                    .collect()
             };
-            let keys: Vec<_> =
-                Key::all().map(|key| bits(&universe.weigh(key, until - 1))).collect();
+            let keys: Vec<_> = Key::all()
+                .map(|key| bits(&universe.weigh(key, until - 1)))
+                .collect();
             let signals: Vec<_> = (0..until).map(of_date).collect();
             (signals, keys, universe.judged().len())
         };

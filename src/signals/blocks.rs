@@ -40,7 +40,10 @@ impl Numbering {
             self.last = Some(date);
             self.dates += 1;
         }
-        Place { date: self.dates, block: self.dates.div_ceil(BLOCK_DATES) }
+        Place {
+            date: self.dates,
+            block: self.dates.div_ceil(BLOCK_DATES),
+        }
     }
 }
 
@@ -108,7 +111,9 @@ impl Blocks {
 
     /// The sums including the current block.
     fn sums(&self) -> Sums {
-        let Self { sum, count, closed, .. } = *self;
+        let Self {
+            sum, count, closed, ..
+        } = *self;
         if count == 0.0 {
             return closed;
         }
@@ -155,7 +160,12 @@ impl Blocks {
         let half = student(blocks.checked_sub(1)?) * standard_error;
         let low = value - half;
         let high = value + half;
-        (blocks >= BLOCKS_MIN).then_some(Estimate { value, standard_error, low, high })
+        (blocks >= BLOCKS_MIN).then_some(Estimate {
+            value,
+            standard_error,
+            low,
+            high,
+        })
     }
 }
 
@@ -175,14 +185,20 @@ mod tests {
     use super::*;
 
     fn place(block: u64) -> Place {
-        Place { date: block * BLOCK_DATES, block }
+        Place {
+            date: block * BLOCK_DATES,
+            block,
+        }
     }
 
     #[test]
     fn dates_are_numbered_in_blocks_of_five() {
         let mut numbering = Numbering::default();
         let first = Date::constant(2026, 1, 1);
-        let dates = first.series(jiff::Span::new().days(2)).take(11).flat_map(|date| [date, date]);
+        let dates = first
+            .series(jiff::Span::new().days(2))
+            .take(11)
+            .flat_map(|date| [date, date]);
         let blocks: Vec<u64> = dates.map(|date| numbering.take(date).block).collect();
         assert_eq!(blocks[..10], [1; 10]);
         assert_eq!(blocks[10..], [[2; 10].as_slice(), [3; 2].as_slice()].concat());
@@ -194,12 +210,16 @@ mod tests {
     fn the_standard_error_equals_the_block_formula() {
         let blocks: Vec<Vec<f64>> = (1..=12_u32)
             .map(|block| {
-                (0..1 + block % 4).map(|at| f64::from((block * 7 + at * 5) % 11) - 3.0).collect()
+                (0..1 + block % 4)
+                    .map(|at| f64::from((block * 7 + at * 5) % 11) - 3.0)
+                    .collect()
             })
             .collect();
         let mut sums = Blocks::default();
         for (values, block) in blocks.iter().zip(1..) {
-            values.iter().for_each(|value| sums.count(place(block), *value));
+            values
+                .iter()
+                .for_each(|value| sums.count(place(block), *value));
         }
         let count: f64 = blocks.iter().map(|values| values.len() as f64).sum();
         let mean = blocks.iter().flatten().sum::<f64>() / count;
@@ -246,8 +266,13 @@ mod tests {
 
     #[test]
     fn the_quantile_equals_the_tabulated_one() {
-        for (freedom, quantile) in [(9, 2.262), (14, 2.145), (29, 2.045), (60, 2.000), (146, 1.976)]
-        {
+        for (freedom, quantile) in [
+            (9, 2.262),
+            (14, 2.145),
+            (29, 2.045),
+            (60, 2.000),
+            (146, 1.976),
+        ] {
             assert!((student(freedom) - quantile).abs() < 0.004, "{freedom}: {}", student(freedom));
         }
     }

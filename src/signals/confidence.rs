@@ -142,10 +142,16 @@ pub(crate) struct Outcomes {
 impl Outcomes {
     /// Empty counts for a universe with this many dates.
     pub(crate) fn new(dates: usize) -> Self {
-        let none = ByDate { prompt: Vec::new(), late: Vec::new() };
+        let none = ByDate {
+            prompt: Vec::new(),
+            late: Vec::new(),
+        };
         Self {
             dates,
-            moves: ByDate { prompt: vec![Moves::default(); dates], late: Vec::new() },
+            moves: ByDate {
+                prompt: vec![Moves::default(); dates],
+                late: Vec::new(),
+            },
             tallies: vec![none; KEYS],
         }
     }
@@ -153,7 +159,9 @@ impl Outcomes {
     /// Counts one symbol's bars and signals. A signal names the index of its bar.
     pub(crate) fn add(&mut self, bars: &[Bar], signals: &[(usize, Key)]) {
         for at in 0..bars.len() {
-            let Some((bar, later)) = pair(bars, at) else { continue };
+            let Some((bar, later)) = pair(bars, at) else {
+                continue;
+            };
             let mut moves = Moves::default();
             moves.count(bar.close_e4, later.close_e4);
             if is_prompt(bar, later) {
@@ -167,7 +175,9 @@ impl Outcomes {
             }
         }
         for (at, key) in signals {
-            let Some((bar, later)) = pair(bars, *at) else { continue };
+            let Some((bar, later)) = pair(bars, *at) else {
+                continue;
+            };
             let hit = key.direction().is_hit(bar.close_e4, later.close_e4);
             let tallies = &mut self.tallies[key.index()];
             if tallies.prompt.is_empty() {
@@ -176,7 +186,11 @@ impl Outcomes {
             if is_prompt(bar, later) {
                 tallies.prompt[bar.date].count(hit);
             } else {
-                tallies.late.push(LateOutcome { date: bar.date, known: later.date, what: hit });
+                tallies.late.push(LateOutcome {
+                    date: bar.date,
+                    known: later.date,
+                    what: hit,
+                });
             }
         }
     }
@@ -186,7 +200,11 @@ impl Outcomes {
         for tallies in &mut self.tallies {
             tallies.late.sort_by_key(|late| late.date);
         }
-        Record { prior_dates, moves: in_window(self.moves), tallies: self.tallies }
+        Record {
+            prior_dates,
+            moves: in_window(self.moves),
+            tallies: self.tallies,
+        }
     }
 }
 
@@ -286,7 +304,11 @@ impl Record {
         let mut late = &late[late.partition_point(|late| late.date < from)..];
         let until = today.min(prompt.len());
         (from..until).filter_map(move |date| {
-            let mut tally = if date < prompt_until { prompt[date] } else { Tally::default() };
+            let mut tally = if date < prompt_until {
+                prompt[date]
+            } else {
+                Tally::default()
+            };
             let of_date = late.partition_point(|late| late.date == date);
             let (these, rest) = late.split_at(of_date);
             late = rest;

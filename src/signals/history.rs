@@ -166,15 +166,27 @@ pub fn check(candles: &[Candle], window: Window, dates: &impl Fn(Date) -> bool) 
                 }
             }
             Some(last) if last.date > date => {
-                checked.faults.push(HistoryFault::OutOfOrder { date, after: last.date });
+                checked.faults.push(HistoryFault::OutOfOrder {
+                    date,
+                    after: last.date,
+                });
             }
             _ => checked.candles.push(*candle),
         }
     }
     if let Some(first) = checked.candles.first().map(|candle| candle.date) {
-        checked.leading = sessions(window.from, first, dates).filter(|date| *date < first).count();
-        let has = |date: &Date| checked.candles.binary_search_by_key(date, |c| c.date).is_ok();
-        checked.missing = sessions(first, window.to, dates).filter(|date| !has(date)).collect();
+        checked.leading = sessions(window.from, first, dates)
+            .filter(|date| *date < first)
+            .count();
+        let has = |date: &Date| {
+            checked
+                .candles
+                .binary_search_by_key(date, |c| c.date)
+                .is_ok()
+        };
+        checked.missing = sessions(first, window.to, dates)
+            .filter(|date| !has(date))
+            .collect();
     } else {
         checked.leading = sessions(window.from, window.to, dates).count();
     }
@@ -231,13 +243,17 @@ pub(crate) fn is_gap(before: &[Candle], open_e4: i64) -> bool {
         let apart = i128::from(open_e4) - i128::from(close_e4);
         apart.abs() * 1_000_000 / i128::from(close_e4).max(1)
     };
-    let Some(last) = before.last() else { return false };
+    let Some(last) = before.last() else {
+        return false;
+    };
     let gap = permille(open_e4, last.close_e4);
     if gap <= GAP_MAX_PERMILLE * 1_000 {
         return false;
     }
     let known = &before[before.len().saturating_sub(GAP_SESSIONS + 1)..];
-    let pairs = known.windows(2).map(|pair| permille(pair[1].open_e4, pair[0].close_e4));
+    let pairs = known
+        .windows(2)
+        .map(|pair| permille(pair[1].open_e4, pair[0].close_e4));
     let mut gaps: Vec<i128> = pairs.collect();
     gaps.sort_unstable();
     gaps.len() < GAP_SESSIONS_MIN || gap >= gaps[gaps.len() / 2] * GAP_TIMES_MIN
@@ -254,7 +270,9 @@ pub(crate) fn is_unadjusted(before: &Candle, day: &Candle, base_e4: i64) -> bool
 
 /// The split ratio after which a share that closed at `close` opens near `open`.
 pub(crate) fn simple_ratio(open: i64, close: i64) -> Option<(i64, i64)> {
-    let splits = SPLITS.into_iter().flat_map(|(new, old)| [(new, old), (old, new)]);
+    let splits = SPLITS
+        .into_iter()
+        .flat_map(|(new, old)| [(new, old), (old, new)]);
     // Distance from the expected price, in ten-thousandths of it.
     let off = |(new, old): (i64, i64)| {
         let expected = i128::from(close) * i128::from(old);
@@ -310,7 +328,9 @@ pub fn merge(
     fresh: &[Candle],
     dates: &impl Fn(Date) -> bool,
 ) -> Result<Merged, Conflict> {
-    let Some(last) = stored.last() else { return Err(Conflict::NoOverlap) };
+    let Some(last) = stored.last() else {
+        return Err(Conflict::NoOverlap);
+    };
     let mut overlaps = false;
     let older = fresh.partition_point(|candle| candle.date <= last.date);
     let (older, newer) = fresh.split_at(older);
@@ -330,7 +350,9 @@ pub fn merge(
     let merged = contiguous(last.date, newer, dates);
     let context = &stored[stored.len().saturating_sub(GAP_SESSIONS + 1)..];
     let joined: Vec<Candle> = context.iter().chain(&merged.append).copied().collect();
-    let new = suspected(&joined).into_iter().find(|suspected| suspected.date > last.date);
+    let new = suspected(&joined)
+        .into_iter()
+        .find(|suspected| suspected.date > last.date);
     new.map_or(Ok(merged), |suspected| Err(Conflict::Suspected(suspected)))
 }
 

@@ -23,17 +23,29 @@ fn day(date: Date, after: i64) -> Date {
 
 fn candle(date: Date, price: i64, volume: i64) -> Candle {
     let low_e4 = price - price / 50;
-    Candle { date, open_e4: price, high_e4: price + 7, low_e4, close_e4: price + 3, volume }
+    Candle {
+        date,
+        open_e4: price,
+        high_e4: price + 7,
+        low_e4,
+        close_e4: price + 3,
+        volume,
+    }
 }
 
 /// A candle for each session from `MONDAY` to `days` later, with slowly rising prices.
 fn history(days: i64) -> Vec<Candle> {
     let all = sessions(MONDAY, day(MONDAY, days), &trades_on).enumerate();
-    all.map(|(at, date)| candle(date, 1_000_000 + at as i64 * 100, 5_000)).collect()
+    all.map(|(at, date)| candle(date, 1_000_000 + at as i64 * 100, 5_000))
+        .collect()
 }
 
 fn window(days: i64) -> Window {
-    Window { from: MONDAY, to: day(MONDAY, days), untraded: false }
+    Window {
+        from: MONDAY,
+        to: day(MONDAY, days),
+        untraded: false,
+    }
 }
 
 fn judged(candles: &[Candle], days: i64) -> Checked {
@@ -111,8 +123,17 @@ fn missing_sessions_differ_from_sessions_before_the_listing() {
 #[test]
 fn a_row_of_a_holiday_is_a_fault_only_with_volume() {
     let mut rows = history(11);
-    let at = rows.iter().position(|candle| candle.date > HOLIDAY).unwrap();
-    rows.insert(at, Candle { volume: 0, ..candle(HOLIDAY, 1_000_000, 1) });
+    let at = rows
+        .iter()
+        .position(|candle| candle.date > HOLIDAY)
+        .unwrap();
+    rows.insert(
+        at,
+        Candle {
+            volume: 0,
+            ..candle(HOLIDAY, 1_000_000, 1)
+        },
+    );
     rows.insert(0, candle(day(MONDAY, -3), 1_000_000, 1));
     let checked = judged(&rows, 11);
     assert!(checked.is_clean());
@@ -135,12 +156,28 @@ fn split_at(at: usize, (new, old): (i64, i64), volume: impl Fn(i64) -> i64) -> V
 
 #[test]
 fn splits_bonuses_and_consolidations_are_suspected() {
-    for ratio in [(2, 1), (5, 1), (10, 1), (3, 2), (4, 3), (5, 4), (1, 5), (1, 10), (20, 1)] {
+    for ratio in [
+        (2, 1),
+        (5, 1),
+        (10, 1),
+        (3, 2),
+        (4, 3),
+        (5, 4),
+        (1, 5),
+        (1, 10),
+        (20, 1),
+    ] {
         let (new, old) = ratio;
         let candles = split_at(9, ratio, |volume| volume * new / old);
         let checked = judged(&candles, 40);
         assert!(checked.faults.is_empty());
-        assert_eq!(checked.suspected, [Suspected { date: candles[9].date, ratio: Some(ratio) }]);
+        assert_eq!(
+            checked.suspected,
+            [Suspected {
+                date: candles[9].date,
+                ratio: Some(ratio)
+            }]
+        );
         assert!(!checked.is_clean());
     }
 }
@@ -149,9 +186,17 @@ fn splits_bonuses_and_consolidations_are_suspected() {
 fn a_gap_beyond_what_a_share_opens_at_is_suspected_whatever_its_ratio() {
     let date = history(40)[9].date;
     // A demerger, a special dividend, an unusual bonus, a wrong candle.
-    for (new, old) in
-        [(10, 7), (100, 89), (100, 85), (7, 6), (100, 118), (100, 115), (100, 30), (9, 5), (6, 5)]
-    {
+    for (new, old) in [
+        (10, 7),
+        (100, 89),
+        (100, 85),
+        (7, 6),
+        (100, 118),
+        (100, 115),
+        (100, 30),
+        (9, 5),
+        (6, 5),
+    ] {
         let suspected = suspected(&split_at(9, (new, old), |volume| volume));
         assert_eq!(suspected.len(), 1, "{new}:{old}");
         assert_eq!(suspected[0].date, date);
@@ -184,7 +229,9 @@ fn falls_in_trading_and_wild_shares_are_not_suspected() {
         let price = if at % 2 == 0 { 1_000_000 } else { 1_130_000 };
         *candle = self::candle(candle.date, price, candle.volume);
     }
-    let early = suspected(&wild).into_iter().all(|suspected| suspected.date < wild[22].date);
+    let early = suspected(&wild)
+        .into_iter()
+        .all(|suspected| suspected.date < wild[22].date);
     assert!(early, "twenty gaps tell what is usual");
 }
 
@@ -207,7 +254,13 @@ fn new_sessions_are_appended() {
     let all = history(18);
     let (stored, _) = all.split_at(8);
     let merged = merge(stored, &all[5..], &trades_on).unwrap();
-    assert_eq!(merged, Merged { append: all[8..].to_vec(), waits_for: None });
+    assert_eq!(
+        merged,
+        Merged {
+            append: all[8..].to_vec(),
+            waits_for: None
+        }
+    );
     let nothing = merge(stored, &stored[6..], &trades_on).unwrap();
     assert_eq!(nothing, Merged::default());
     // The vendor corrected a volume, lost a stored day and found older candles. None of this is a
@@ -243,7 +296,10 @@ fn changed_or_inserted_dates_are_conflicts() {
     assert_eq!(merge(&[], &all), Err(Conflict::NoOverlap));
     assert_eq!(merge(&all[..8], &[]), Err(Conflict::NoOverlap));
     let split = split_at(12, (2, 1), |volume| volume * 2);
-    let suspected = Suspected { date: split[12].date, ratio: Some((2, 1)) };
+    let suspected = Suspected {
+        date: split[12].date,
+        ratio: Some((2, 1)),
+    };
     assert_eq!(merge(&split[..12], &split[9..]), Err(Conflict::Suspected(suspected)));
     // A suspected split among stored candles is no conflict for the days after it.
     assert!(merge(&split[..14], &split[9..]).is_ok());

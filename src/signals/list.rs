@@ -56,13 +56,21 @@ impl SignalList {
     /// likelier wrong than right, and none of a symbol with signals of both directions.
     pub(crate) fn top(&self) -> Vec<&ListedSignal> {
         let mut top: Vec<&ListedSignal> = Vec::with_capacity(TOP_MAX);
-        let good = self.signals.iter().filter(|s| s.confidence >= TOP_CONFIDENCE_MIN);
+        let good = self
+            .signals
+            .iter()
+            .filter(|s| s.confidence >= TOP_CONFIDENCE_MIN);
         for signal in good {
             if top.len() == TOP_MAX {
                 break;
             }
             let is_new = top.iter().all(|listed| listed.symbol != signal.symbol);
-            if is_new && !self.signals.iter().any(|other| signal.is_contradicted_by(other)) {
+            if is_new
+                && !self
+                    .signals
+                    .iter()
+                    .any(|other| signal.is_contradicted_by(other))
+            {
                 top.push(signal);
             }
         }
@@ -141,8 +149,10 @@ pub fn by_rank<T: Ranked>(one: &T, other: &T) -> Ordering {
 pub(crate) fn put_together<T: Ranked>(rows: &mut Vec<T>) {
     let mut first = HashMap::new();
     let symbols = rows.iter().map(|row| row.rank().symbol);
-    let places: Vec<usize> =
-        symbols.enumerate().map(|(at, symbol)| *first.entry(symbol).or_insert(at)).collect();
+    let places: Vec<usize> = symbols
+        .enumerate()
+        .map(|(at, symbol)| *first.entry(symbol).or_insert(at))
+        .collect();
     let mut placed: Vec<(usize, T)> = places.into_iter().zip(rows.drain(..)).collect();
     placed.sort_by_key(|(place, _)| *place);
     rows.extend(placed.into_iter().map(|(_, row)| row));

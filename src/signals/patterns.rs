@@ -175,10 +175,12 @@ impl Key {
 
     /// Every key that a function can give.
     pub fn all() -> impl Iterator<Item = Self> {
-        (0..KEYS).map(|index| Self(index as u8)).filter(|key| match key.function().reads {
-            Reads::Sign => true,
-            Reads::Always(direction) => direction == key.direction(),
-        })
+        (0..KEYS)
+            .map(|index| Self(index as u8))
+            .filter(|key| match key.function().reads {
+                Reads::Sign => true,
+                Reads::Always(direction) => direction == key.direction(),
+            })
     }
 
     /// The key of a name such as `bullish_engulfing`.
@@ -193,7 +195,11 @@ impl Key {
 
     /// The direction that the pattern claims.
     pub fn direction(self) -> Direction {
-        if self.0.is_multiple_of(2) { Direction::Bullish } else { Direction::Bearish }
+        if self.0.is_multiple_of(2) {
+            Direction::Bullish
+        } else {
+            Direction::Bearish
+        }
     }
 
     /// Name in the API, such as `bullish_engulfing` or `morning_star`.
@@ -224,7 +230,9 @@ impl Detector {
     /// Calls `found` with the bar and the key of every signal in the series, function by function,
     /// oldest bar first.
     pub fn scan(&self, columns: &Columns, mut found: impl FnMut(usize, Key)) {
-        let Some(last) = columns.len().checked_sub(1) else { return };
+        let Some(last) = columns.len().checked_sub(1) else {
+            return;
+        };
         self.scan_range(columns, 0, last, &mut vec![0; columns.len()], &mut found);
     }
 

@@ -23,7 +23,14 @@ fn candles(bars: &[Paise]) -> Vec<Candle> {
     let candle = |bar: &Paise| {
         date = date.tomorrow().unwrap();
         let [open_e4, high_e4, low_e4, close_e4] = bar.map(|paise| paise * PRICE_E4 / 100);
-        let candle = Candle { date, open_e4, high_e4, low_e4, close_e4, volume: 1 };
+        let candle = Candle {
+            date,
+            open_e4,
+            high_e4,
+            low_e4,
+            close_e4,
+            volume: 1,
+        };
         assert_eq!(candle.check(), Ok(()));
         candle
     };
@@ -33,7 +40,12 @@ fn candles(bars: &[Paise]) -> Vec<Candle> {
 /// A bar from its open price, body (up or down) and shadows.
 fn bar(open: i64, body: i64, above: i64, below: i64) -> Paise {
     let close = open + body;
-    [open, open.max(close) + above, open.min(close) - below, close]
+    [
+        open,
+        open.max(close) + above,
+        open.min(close) - below,
+        close,
+    ]
 }
 
 /// A random walk of bars with short and long bodies, gaps and equal prices.
@@ -53,7 +65,11 @@ fn walk(seed: u64, count: usize) -> Vec<Paise> {
 }
 
 fn names(columns: &Columns) -> Vec<&'static str> {
-    Detector::default().newest(columns).into_iter().map(Key::name).collect()
+    Detector::default()
+        .newest(columns)
+        .into_iter()
+        .map(Key::name)
+        .collect()
 }
 
 #[test]
@@ -101,13 +117,21 @@ fn every_value_of_the_library_becomes_its_direction() {
         let mut values = vec![0; columns.len()];
         let last = columns.len() - 1;
         let range = (function.detect)(&core, 0, last, &columns, &mut values).unwrap();
-        for (offset, value) in values[..range.count].iter().enumerate().filter(|(_, v)| **v != 0) {
+        for (offset, value) in values[..range.count]
+            .iter()
+            .enumerate()
+            .filter(|(_, v)| **v != 0)
+        {
             seen.insert((function.name, *value));
             let bearish = match function.name {
                 "CDLGRAVESTONEDOJI" => true,
                 _ => *value < 0,
             };
-            let direction = if bearish { Direction::Bearish } else { Direction::Bullish };
+            let direction = if bearish {
+                Direction::Bearish
+            } else {
+                Direction::Bullish
+            };
             expected.insert((range.beg_idx + offset, Key::new(number, direction)));
         }
     }
@@ -134,7 +158,9 @@ fn every_value_of_the_library_becomes_its_direction() {
 #[test]
 fn known_shapes_get_their_pattern_names() {
     // Quiet days, which set the functions' measures of long and short.
-    let quiet: Vec<Paise> = (0..15).map(|day| bar(10_000 + day % 2, 40, 20, 20)).collect();
+    let quiet: Vec<Paise> = (0..15)
+        .map(|day| bar(10_000 + day % 2, 40, 20, 20))
+        .collect();
     let with = |bars: &[Paise]| names(&Columns::of(&candles(&[&quiet, bars].concat())));
     let gravestone = with(&[bar(10_100, 0, 150, 0)]);
     assert!(gravestone.contains(&"gravestone_doji"), "{gravestone:?}");
@@ -147,7 +173,11 @@ fn known_shapes_get_their_pattern_names() {
     let touching = with(&[bar(10_050, -200, 5, 5), bar(9_850, 20, 5, 5)]);
     assert!(touching.contains(&"bullish_harami"), "{touching:?}");
     // An inside day, then a false break downwards.
-    let hikkake = with(&[bar(10_000, 50, 60, 60), bar(10_010, 20, 20, 20), bar(9_990, -20, 5, 40)]);
+    let hikkake = with(&[
+        bar(10_000, 50, 60, 60),
+        bar(10_010, 20, 20, 20),
+        bar(9_990, -20, 5, 40),
+    ]);
     assert!(hikkake.contains(&"bullish_hikkake"), "{hikkake:?}");
 }
 

@@ -35,7 +35,8 @@ impl Cell {
         self.last_date = place.date;
         self.bullish += u64::from(signal.key.direction() == Direction::Bullish);
         self.confidence_sum += signal.confidence;
-        self.hit_minus_confidence.count(place, signal.outcome() - signal.confidence);
+        self.hit_minus_confidence
+            .count(place, signal.outcome() - signal.confidence);
         if let Some(share) = signal.same_day {
             self.same_day.count(place, share);
             self.lift.count(place, signal.outcome() - share);
@@ -109,7 +110,8 @@ impl Performance {
         let squared_error = |confidence: f64| (confidence - signal.outcome()).powi(2);
         let missed = squared_error(signal.confidence);
         self.from_coin.count(place, missed - squared_error(COIN));
-        self.from_base.count(place, missed - squared_error(signal.base_rate));
+        self.from_base
+            .count(place, missed - squared_error(signal.base_rate));
         self.bins[bin_of(signal.confidence)].count(place, signal);
         match signal.key.direction() {
             Direction::Bullish => self.bullish.count(place, signal),
@@ -120,7 +122,10 @@ impl Performance {
 
     /// The signals of each direction.
     pub fn directions(&self) -> [(Direction, &Cell); 2] {
-        [(Direction::Bullish, &self.bullish), (Direction::Bearish, &self.bearish)]
+        [
+            (Direction::Bullish, &self.bullish),
+            (Direction::Bearish, &self.bearish),
+        ]
     }
 
     /// Brier score minus that of a coin flip; below zero is better.
@@ -156,9 +161,20 @@ mod tests {
         let first = Date::constant(2026, 1, 1);
         let key = Key::from_name("bullish_engulfing").unwrap();
         let mut performance = Performance::default();
-        for (at, date) in first.series(jiff::Span::new().days(1)).take(dates).enumerate() {
+        for (at, date) in first
+            .series(jiff::Span::new().days(1))
+            .take(dates)
+            .enumerate()
+        {
             let same_day = Some(if hit(at) { 0.75 } else { 0.25 });
-            let judged = Judged { date, key, confidence, base_rate: 0.5, hit: hit(at), same_day };
+            let judged = Judged {
+                date,
+                key,
+                confidence,
+                base_rate: 0.5,
+                hit: hit(at),
+                same_day,
+            };
             performance.count(&judged);
         }
         performance

@@ -60,7 +60,11 @@ pub(crate) struct Sums {
 impl Sums {
     /// Counts a published signal, of the same date as the one before or of a later one.
     pub(crate) fn count(&mut self, on: Date, simulated: bool, standing: &Standing) {
-        let kind = if simulated { &mut self.simulated } else { &mut self.real };
+        let kind = if simulated {
+            &mut self.simulated
+        } else {
+            &mut self.real
+        };
         kind.published += 1;
         kind.since = Some(kind.since.map_or(on, |since| since.min(on)));
         kind.outcomes.count(standing);
@@ -69,7 +73,14 @@ impl Sums {
     /// The counts to publish, and whether they are of simulated signals.
     pub(crate) fn shown(&self) -> (bool, &Kind) {
         let simulated = self.real.published == 0 && self.simulated.published > 0;
-        (simulated, if simulated { &self.simulated } else { &self.real })
+        (
+            simulated,
+            if simulated {
+                &self.simulated
+            } else {
+                &self.real
+            },
+        )
     }
 }
 

@@ -103,7 +103,9 @@ pub(super) struct PositionRows {
 
 impl Accounts {
     pub(super) fn of_broker_a(&self, user_id: &str) -> Option<Vec<RowA>> {
-        self.broker_a.get(user_id).map(|holdings| holdings.rows.clone())
+        self.broker_a
+            .get(user_id)
+            .map(|holdings| holdings.rows.clone())
     }
 
     pub(super) fn of_broker_b(&self, user_id: &str) -> Option<HoldingsB> {
@@ -150,7 +152,11 @@ impl Accounts {
     /// The mistake, in words for the person who sent the order.
     pub(super) fn set_trades(&mut self, at_b: bool, trades: PositionRows) -> Result<usize, String> {
         let rows = trades.net.len();
-        let accounts = if at_b { &mut self.trades_b } else { &mut self.trades_a };
+        let accounts = if at_b {
+            &mut self.trades_b
+        } else {
+            &mut self.trades_a
+        };
         set(accounts, trades.user_id.clone(), trades, rows)
     }
 
@@ -164,7 +170,11 @@ impl Accounts {
         positions: PositionRows,
     ) -> Result<usize, String> {
         let rows = positions.net.len().max(positions.day.len());
-        let accounts = if at_b { &mut self.positions_b } else { &mut self.positions_a };
+        let accounts = if at_b {
+            &mut self.positions_b
+        } else {
+            &mut self.positions_a
+        };
         set(accounts, positions.user_id.clone(), positions, rows)
     }
 }

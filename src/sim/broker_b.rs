@@ -88,12 +88,20 @@ pub(super) fn fault(kind: Kind) -> Answer {
 }
 
 fn success(rows: Value) -> Answer {
-    Answer::ok(map([("Success", rows), ("Status", 200.into()), ("Error", Value::Null)]))
+    Answer::ok(map([
+        ("Success", rows),
+        ("Status", 200.into()),
+        ("Error", Value::Null),
+    ]))
 }
 
 /// An error sent with HTTP status 200, as this broker usually does.
 fn error(status: i64, text: &str) -> Answer {
-    let body = map([("Success", Value::Null), ("Status", status.into()), ("Error", text.into())]);
+    let body = map([
+        ("Success", Value::Null),
+        ("Status", status.into()),
+        ("Error", text.into()),
+    ]);
     Answer::rejected(200, body)
 }
 
@@ -104,9 +112,16 @@ fn bare_error(http_status: u16, status: i64, text: &str) -> Answer {
 
 /// "No data", in one of its shapes.
 fn nothing(success: Value) -> Answer {
-    let error =
-        if success == Value::Array(Vec::new()) { Value::Null } else { "No Data Found".into() };
-    Answer::ok(map([("Success", success), ("Status", 200.into()), ("Error", error)]))
+    let error = if success == Value::Array(Vec::new()) {
+        Value::Null
+    } else {
+        "No Data Found".into()
+    };
+    Answer::ok(map([
+        ("Success", success),
+        ("Status", 200.into()),
+        ("Error", error),
+    ]))
 }
 
 fn customer_details(call: &Call<'_>) -> Answer {
@@ -117,7 +132,10 @@ fn customer_details(call: &Call<'_>) -> Answer {
         return error(500, "Public Key does not exist.");
     }
     let redeemed =
-        call.world.broker_b.lock().redeem_api_session(&body.session_token, body.app_key, call.now);
+        call.world
+            .broker_b
+            .lock()
+            .redeem_api_session(&body.session_token, body.app_key, call.now);
     let Some((session_token, login)) = redeemed else {
         return error(500, "Invalid session.");
     };
@@ -159,7 +177,12 @@ fn signed(call: &Call<'_>) -> Result<Login, Box<Answer>> {
         let text = "Invalid length for a Base-64 char array or string.";
         return Err(Box::new(bare_error(401, 5, text)));
     }
-    let login = call.world.broker_b.lock().user_of(header("x-appkey"), token, call.now).cloned();
+    let login = call
+        .world
+        .broker_b
+        .lock()
+        .user_of(header("x-appkey"), token, call.now)
+        .cloned();
     login.ok_or_else(|| Box::new(error(500, "Resource not available.")))
 }
 
@@ -167,7 +190,10 @@ fn signed(call: &Call<'_>) -> Result<Login, Box<Answer>> {
 fn signed_at(text: &str) -> Option<Timestamp> {
     let civil = DateTime::strptime("%Y-%m-%dT%H:%M:%S", text.strip_suffix(".000Z")?).ok()?;
     (text.len() == 24).then_some(())?;
-    civil.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
+    civil
+        .to_zoned(jiff::tz::TimeZone::UTC)
+        .ok()
+        .map(|zoned| zoned.timestamp())
 }
 
 fn demat_holdings(call: &Call<'_>, login: &Login) -> Answer {
@@ -177,7 +203,8 @@ fn demat_holdings(call: &Call<'_>, login: &Login) -> Answer {
     let rows: Vec<Value> = match call.world.accounts.lock().of_broker_b(&login.user_id) {
         Some(lists) => {
             let rows = lists.demat.iter();
-            rows.map(|row| demat_row(&row.stock_code, &row.isin, &row.quantity)).collect()
+            rows.map(|row| demat_row(&row.stock_code, &row.isin, &row.quantity))
+                .collect()
         }
         None => {
             let rows = held(call.world, &login.user_id).into_iter();
@@ -268,10 +295,17 @@ fn portfolio_positions(call: &Call<'_>, login: &Login) -> Answer {
     if let Some(set) = call.world.accounts.lock().positions_b(&login.user_id) {
         return success(Value::Array(set.net));
     }
-    let rows = held(call.world, &login.user_id).into_iter().take(2).enumerate();
+    let rows = held(call.world, &login.user_id)
+        .into_iter()
+        .take(2)
+        .enumerate();
     let rows = rows.map(|(number, held)| {
         let tick = call.tick(held.instrument);
-        let (action, quantity) = if number == 0 { ("NA", "0") } else { ("Buy", "5") };
+        let (action, quantity) = if number == 0 {
+            ("NA", "0")
+        } else {
+            ("Buy", "5")
+        };
         let close = rupees(tick.previous_close);
         let last = rupees(tick.last).to_string();
         json!({

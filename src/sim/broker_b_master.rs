@@ -18,18 +18,28 @@ pub(crate) fn master_answer(world: &World, file: &str) -> Answer {
     if file != "SecurityMaster.zip" {
         return Answer::text(404, "text/html", "<html><body>404</body></html>");
     }
-    let members =
-        [("NSEScripMaster.txt", list(world, "NSE")), ("BSEScripMaster.txt", list(world, "BSE"))];
+    let members = [
+        ("NSEScripMaster.txt", list(world, "NSE")),
+        ("BSEScripMaster.txt", list(world, "BSE")),
+    ];
     let Ok(zipped) = zipped(&members) else {
         return Answer::text(500, "text/html", "<html><body>500</body></html>");
     };
     let content = Content::Text("application/x-zip-compressed", zipped);
-    Answer { status: 200, content, rejected: false }
+    Answer {
+        status: 200,
+        content,
+        rejected: false,
+    }
 }
 
 /// The list of one exchange. Header cells have a space before the quote, data cells have none.
 fn list(world: &World, exchange: &str) -> Vec<u8> {
-    let last = if exchange == "NSE" { "ExchangeCode" } else { "ScripID" };
+    let last = if exchange == "NSE" {
+        "ExchangeCode"
+    } else {
+        "ScripID"
+    };
     let mut text = String::new();
     for column in 0..COLUMNS {
         let name = match column {

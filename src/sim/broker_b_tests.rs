@@ -13,7 +13,9 @@ const KEY: &str = "sim+key=b&1";
 
 fn session(sim: &Sim) -> String {
     let body = format!(r#"{{"SessionToken":"12345678","AppKey":"{KEY}"}}"#);
-    let got = send(sim.addr(), "GET", "/b/customerdetails", JSON, &body).unwrap().json();
+    let got = send(sim.addr(), "GET", "/b/customerdetails", JSON, &body)
+        .unwrap()
+        .json();
     assert_eq!(got["Success"]["idirect_userid"].as_str(), Some("SB000001"), "{got}");
     got["Success"]["session_token"].as_str().unwrap().to_owned()
 }
@@ -58,7 +60,10 @@ fn the_session_exchange_is_a_get_with_a_body() {
     assert_eq!(post.status, 405);
     for (body, words) in [
         (r#"{"SessionToken":"1","AppKey":"sim+key=b&1"}"#, "Invalid session."),
-        (r#"{"SessionToken":"12345678","AppKey":"sim key"}"#, "Public Key does not exist."),
+        (
+            r#"{"SessionToken":"12345678","AppKey":"sim key"}"#,
+            "Public Key does not exist.",
+        ),
     ] {
         let got = send(sim.addr(), "GET", "/b/customerdetails", JSON, body).unwrap();
         assert_eq!(got.status, 200, "the HTTP status says nothing");
@@ -175,8 +180,17 @@ fn holdings_need_an_exchange_and_nothing_comes_in_three_shapes() {
     assert_eq!(rows.len(), 12);
     assert!(rows[0]["current_market_price"].is_str() && rows[0]["action"].is_null());
     assert!(portfolio(&held, "/b/portfolioholdings", "{}")["Success"].is_null());
-    let broker_b = SimBrokerB { empty_account: true, ..SimBrokerB::default() };
-    let (empty, _) = sim_at(FRIDAY, SimSettings { broker_b, ..SimSettings::default() });
+    let broker_b = SimBrokerB {
+        empty_account: true,
+        ..SimBrokerB::default()
+    };
+    let (empty, _) = sim_at(
+        FRIDAY,
+        SimSettings {
+            broker_b,
+            ..SimSettings::default()
+        },
+    );
     let demat = portfolio(&empty, "/b/dematholdings", "{}");
     assert!(demat["Success"].is_null());
     assert_eq!(demat["Error"].as_str(), Some("No Data Found"));

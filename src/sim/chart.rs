@@ -40,7 +40,9 @@ impl Ask {
     /// # Errors
     /// The provider's own message about a bad parameter.
     pub(crate) fn of(request: &Request, usual_interval: &str) -> Result<Self, String> {
-        let range = request.query_value("range").unwrap_or_else(|| RANGE.to_owned());
+        let range = request
+            .query_value("range")
+            .unwrap_or_else(|| RANGE.to_owned());
         if range != RANGE {
             return Err(format!("Invalid input - range={range} is not supported."));
         }
@@ -62,7 +64,11 @@ impl Ask {
     }
 
     fn interval(&self) -> &'static str {
-        if self.minutes.is_some() { WITHIN_DAY.0 } else { DAILY }
+        if self.minutes.is_some() {
+            WITHIN_DAY.0
+        } else {
+            DAILY
+        }
     }
 }
 
@@ -111,7 +117,9 @@ impl Series {
         if let Some((from, to)) = ask.period {
             bars.retain(|bar| (from..to).contains(&bar.start.as_second()));
         }
-        let first = bars.first().map_or(last.date, |bar| clock::zoned(bar.start).date());
+        let first = bars
+            .first()
+            .map_or(last.date, |bar| clock::zoned(bar.start).date());
         Self {
             bars,
             null_key: universe::key(world.settings.seed, &instrument.key),
@@ -121,7 +129,12 @@ impl Series {
     }
 
     pub(crate) fn timestamps(&self) -> Value {
-        Value::Array(self.bars.iter().map(|bar| bar.start.as_second().into()).collect())
+        Value::Array(
+            self.bars
+                .iter()
+                .map(|bar| bar.start.as_second().into())
+                .collect(),
+        )
     }
 
     pub(crate) fn closes(&self) -> Value {
@@ -132,9 +145,17 @@ impl Series {
     fn column(&self, value: impl Fn(&Bar) -> Value) -> Value {
         let last = self.bars.len().saturating_sub(1);
         let column = self.bars.iter().enumerate().map(|(position, bar)| {
-            let every = if self.granularity_s == 86_400 { NULL_DAY_EVERY } else { NULL_BAR_EVERY };
+            let every = if self.granularity_s == 86_400 {
+                NULL_DAY_EVERY
+            } else {
+                NULL_BAR_EVERY
+            };
             let null = universe::pick(self.null_key, bar.start.as_second(), every) == 0;
-            if null && position < last { Value::Null } else { value(bar) }
+            if null && position < last {
+                Value::Null
+            } else {
+                value(bar)
+            }
         });
         Value::Array(column.collect())
     }
@@ -150,7 +171,14 @@ fn holiday_row(world: &World, before: &Bar, date: Date) -> Option<Bar> {
     }
     let start = world.day.sessions.regular_hours(next).0;
     let close = before.close;
-    Some(Bar { start, open: close, high: close, low: close, close, volume: 0 })
+    Some(Bar {
+        start,
+        open: close,
+        high: close,
+        low: close,
+        close,
+        volume: 0,
+    })
 }
 
 /// A price as this provider writes it in a series: as a 32-bit float with its noise.
@@ -217,7 +245,11 @@ pub(crate) fn meta(
     ask: &Ask,
     series: &Series,
 ) -> Value {
-    let exchange = if instrument.exchange == "BSE" { ("BSE", "BSE") } else { ("NSI", "NSE") };
+    let exchange = if instrument.exchange == "BSE" {
+        ("BSE", "BSE")
+    } else {
+        ("NSI", "NSE")
+    };
     let hours = call.world.day.sessions.regular_hours(tick.date);
     let period = |start: Timestamp, end: Timestamp| {
         json!({

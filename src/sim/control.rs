@@ -84,12 +84,18 @@ pub(crate) fn answer(world: &World, request: &Request, path: &str) -> Answer {
             }
             ("POST", "broker_a/request_token") => user(request, &world.settings.broker_a.user_id)
                 .map(|user| {
-                    let token = world.broker_a.lock().issue_request_token(user, world.clock.now());
+                    let token = world
+                        .broker_a
+                        .lock()
+                        .issue_request_token(user, world.clock.now());
                     map([("request_token", token.into())])
                 }),
             ("POST", "broker_b/api_session") => user(request, &world.settings.broker_b.user_id)
                 .map(|user| {
-                    let session = world.broker_b.lock().issue_api_session(user, world.clock.now());
+                    let session = world
+                        .broker_b
+                        .lock()
+                        .issue_api_session(user, world.clock.now());
                     map([("api_session", session.into())])
                 }),
             ("POST", "broker_b/expire") => {
@@ -128,13 +134,19 @@ fn refusal_of_page(request: &Request) -> Option<Answer> {
     }
     let kind = request.header("content-type").unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
-    if ["text/plain", "multipart/form-data"].iter().any(|simple| kind.eq_ignore_ascii_case(simple))
+    if ["text/plain", "multipart/form-data"]
+        .iter()
+        .any(|simple| kind.eq_ignore_ascii_case(simple))
     {
         return Some(error(415, "send the body as application/json"));
     }
     let host = request.header("host").unwrap_or_default();
     let name = host.parse::<SocketAddr>().map_or_else(
-        |_| host.rsplit_once(':').map_or(host, |(name, _)| name).to_ascii_lowercase(),
+        |_| {
+            host.rsplit_once(':')
+                .map_or(host, |(name, _)| name)
+                .to_ascii_lowercase()
+        },
         |address| address.ip().to_string(),
     );
     let is_here = name == "localhost" || name.parse::<IpAddr>().is_ok();
@@ -160,8 +172,14 @@ fn body<T: DeserializeOwned>(request: &Request) -> Result<T, String> {
 
 /// The user named in the body, or `usual` where there is none.
 fn user(request: &Request, usual: &str) -> Result<String, String> {
-    let given = if request.body.is_empty() { UserBody::default() } else { body(request)? };
-    given.user_id.map_or(Ok(usual.to_owned()), |user_id| named("user_id", user_id))
+    let given = if request.body.is_empty() {
+        UserBody::default()
+    } else {
+        body(request)?
+    };
+    given
+        .user_id
+        .map_or(Ok(usual.to_owned()), |user_id| named("user_id", user_id))
 }
 
 fn named(what: &str, text: String) -> Result<String, String> {
@@ -179,13 +197,23 @@ fn set_token(world: &World, given: TokenBody) -> Result<Value, String> {
     };
     let user_id = or_usual("user_id", given.user_id, &usual.user_id)?;
     let api_key = or_usual("api_key", given.api_key, &usual.api_key)?;
-    let login = Login { user_id, api_key, at: world.clock.now() };
+    let login = Login {
+        user_id,
+        api_key,
+        at: world.clock.now(),
+    };
     let login = world.broker_a.lock().log_in(token, login);
-    Ok(map([("user_id", login.user_id.into()), ("login_time", clock::iso(login.at).into())]))
+    Ok(map([
+        ("user_id", login.user_id.into()),
+        ("login_time", clock::iso(login.at).into()),
+    ]))
 }
 
 fn share<'a>(world: &'a World, symbol: &str) -> Result<&'a Instrument, String> {
-    let named = world.universe.by_key(symbol).filter(|named| !named.is_index);
+    let named = world
+        .universe
+        .by_key(symbol)
+        .filter(|named| !named.is_index);
     named.ok_or_else(|| format!("no share {symbol:?}"))
 }
 
@@ -217,7 +245,10 @@ fn stand(world: &World, order: StandOrder) -> Value {
     let mut stands = world.stands.lock();
     let before = std::mem::take(&mut *stands);
     for symbol in order.symbols {
-        let since = before.get(&symbol).copied().unwrap_or_else(|| world.clock.now());
+        let since = before
+            .get(&symbol)
+            .copied()
+            .unwrap_or_else(|| world.clock.now());
         stands.insert(symbol, since);
     }
     rows(stands.len())
@@ -226,7 +257,10 @@ fn stand(world: &World, order: StandOrder) -> Value {
 /// Sets a price of a share or an index, or halts it.
 fn trade(world: &World, order: &TradingOrder) -> Result<Value, String> {
     let symbol = &order.symbol;
-    let named = world.universe.by_key(symbol).ok_or_else(|| format!("no instrument {symbol:?}"))?;
+    let named = world
+        .universe
+        .by_key(symbol)
+        .ok_or_else(|| format!("no instrument {symbol:?}"))?;
     world.day.trade(named, order, world.clock.now())?;
     Ok(map([("symbol", named.key.as_str().into())]))
 }
@@ -250,9 +284,14 @@ fn split(world: &World, order: &SplitOrder) -> Result<Value, String> {
 /// time of each `i`.
 fn exchange(world: &World, request: &Request) -> Result<Value, String> {
     let at = request.query_value("at").unwrap_or_default();
-    let at: Timestamp = at.parse().map_err(|_| "at: an instant with its offset".to_owned())?;
+    let at: Timestamp = at
+        .parse()
+        .map_err(|_| "at: an instant with its offset".to_owned())?;
     let pairs = request.query_pairs();
-    let asked = pairs.iter().filter(|(name, _)| name == "i").take(INSTRUMENTS_MAX);
+    let asked = pairs
+        .iter()
+        .filter(|(name, _)| name == "i")
+        .take(INSTRUMENTS_MAX);
     let ticks = asked.filter_map(|(_, key)| {
         let tick = world.day.tick(world.universe.by_key(key)?, at);
         let shown = json!({
@@ -271,10 +310,17 @@ fn watch(world: &World, given: &WatchBody) -> Result<Value, String> {
         return Err(format!("symbols: at most {INSTRUMENTS_MAX}"));
     }
     let named = |symbol: &String| {
-        let found = world.universe.by_key(symbol).map(|instrument| instrument.token);
+        let found = world
+            .universe
+            .by_key(symbol)
+            .map(|instrument| instrument.token);
         found.ok_or_else(|| format!("no instrument {symbol:?}"))
     };
-    let tokens = given.symbols.iter().map(named).collect::<Result<BTreeSet<i64>, _>>()?;
+    let tokens = given
+        .symbols
+        .iter()
+        .map(named)
+        .collect::<Result<BTreeSet<i64>, _>>()?;
     let watched = tokens.len();
     world.tickers.lock().watch(tokens);
     Ok(map([("watched", watched.into())]))
@@ -313,7 +359,9 @@ mod tests {
         let host = ("Host", "127.0.0.1:8081");
         let given = headers.iter().any(|(name, _)| *name == "Host");
         let headers = headers.iter().chain((!given).then_some(&host));
-        let headers = headers.map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        let headers = headers
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect();
         let request = Request::of(method, "/sim/control/faults", headers, b"{}".to_vec());
         refusal_of_page(&request).map(|answer| answer.status)
     }
@@ -330,10 +378,20 @@ mod tests {
             ("POST", &[("Origin", "http://127.0.0.1:8081"), form], None),
             (
                 "POST",
-                &[("Origin", "http://127.0.0.1:8081"), ("Sec-Fetch-Site", "same-origin")],
+                &[
+                    ("Origin", "http://127.0.0.1:8081"),
+                    ("Sec-Fetch-Site", "same-origin"),
+                ],
                 None,
             ),
-            ("POST", &[("Host", "localhost:8081"), ("Origin", "http://localhost:8081")], None),
+            (
+                "POST",
+                &[
+                    ("Host", "localhost:8081"),
+                    ("Origin", "http://localhost:8081"),
+                ],
+                None,
+            ),
             ("POST", &[("Host", "[::1]:8081"), ("Origin", "http://[::1]:8081")], None),
             ("POST", &[("Content-Type", "text/plain")], Some(415)),
             ("POST", &[("Content-Type", "Text/Plain; charset=utf-8")], Some(415)),
@@ -348,7 +406,10 @@ mod tests {
             // A name of somebody else's that leads here.
             (
                 "POST",
-                &[("Host", "evil.example:8081"), ("Origin", "http://evil.example:8081")],
+                &[
+                    ("Host", "evil.example:8081"),
+                    ("Origin", "http://evil.example:8081"),
+                ],
                 Some(403),
             ),
             ("GET", &[("Origin", "https://evil.example")], None),

@@ -49,7 +49,15 @@ pub(super) struct Fault {
 impl Fault {
     /// Checks that the members go with the kind, and their values.
     fn check(&self) -> Result<(), String> {
-        let Self { kind, delay_ms, bytes_per_s, status, location, by_s, count: _ } = self;
+        let Self {
+            kind,
+            delay_ms,
+            bytes_per_s,
+            status,
+            location,
+            by_s,
+            count: _,
+        } = self;
         let name = kind.as_str();
         let own: &[&str] = match kind {
             Kind::Delay => &["delay_ms"],
@@ -66,7 +74,9 @@ impl Fault {
             ("location", location.is_some()),
             ("by_s", by_s.is_some()),
         ];
-        if let Some((field, _)) = given.iter().find(|(field, given)| *given && !own.contains(field))
+        if let Some((field, _)) = given
+            .iter()
+            .find(|(field, given)| *given && !own.contains(field))
         {
             return Err(format!("{field} does not go with {name}"));
         }
@@ -182,7 +192,11 @@ impl Faults {
             return Err(format!("{FAULTS_MAX} faults are set already; clear them first"));
         }
         let remaining = order.fault.count;
-        self.set.push(Set { order, set_at: now, remaining });
+        self.set.push(Set {
+            order,
+            set_at: now,
+            remaining,
+        });
         Ok(())
     }
 
@@ -211,7 +225,14 @@ impl Faults {
     pub(super) fn standing(&self, route: &str, upstream: Upstream) -> Effects {
         let mut effects = Effects::default();
         for set in &self.set {
-            let Fault { kind, delay_ms, bytes_per_s, status, by_s, .. } = set.order.fault;
+            let Fault {
+                kind,
+                delay_ms,
+                bytes_per_s,
+                status,
+                by_s,
+                ..
+            } = set.order.fault;
             let by = SignedDuration::from_secs(by_s.unwrap_or_default().into());
             if !covers(&set.order.route, route) || !kind.exists_at(upstream) {
                 continue;
@@ -235,7 +256,11 @@ impl Faults {
                 | Kind::ExpiredToken
                 | Kind::NoPermission => {
                     let location = set.order.fault.location.clone();
-                    effects.instead.get_or_insert(Instead { kind, status, location });
+                    effects.instead.get_or_insert(Instead {
+                        kind,
+                        status,
+                        location,
+                    });
                 }
                 _ => effects.rewrites.push(kind),
             }
@@ -245,14 +270,20 @@ impl Faults {
 
     /// The faults as the control routes show them.
     pub(super) fn to_json(&self) -> Value {
-        let shown = self.set.iter().map(|Set { order, set_at, remaining }| {
-            let route = &order.route;
-            let fault = &order.fault;
-            json!({
-                "route": route, "fault": fault, "remaining": remaining,
-                "set_at": clock::iso(*set_at),
-            })
-        });
+        let shown = self.set.iter().map(
+            |Set {
+                 order,
+                 set_at,
+                 remaining,
+             }| {
+                let route = &order.route;
+                let fault = &order.fault;
+                json!({
+                    "route": route, "fault": fault, "remaining": remaining,
+                    "set_at": clock::iso(*set_at),
+                })
+            },
+        );
         shown.collect()
     }
 }
@@ -329,7 +360,9 @@ fn matters(name: &str) -> bool {
 /// returns false.
 fn retain_members(json: &mut Value, visit: &mut dyn FnMut(&str, &mut Value) -> bool) {
     match json {
-        Value::Array(items) => items.iter_mut().for_each(|item| retain_members(item, visit)),
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| retain_members(item, visit)),
         Value::Object(members) => members.retain(|name, value| {
             retain_members(value, visit);
             visit(name, value)
@@ -359,10 +392,18 @@ fn tenfold_price(name: &str, value: &mut Value) {
 
 /// Ten times a number, or the number of a text.
 fn tenfold(value: &mut Value) {
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let Ok(price) = text.parse::<Decimal>() else { return };
+    let text = value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned);
+    let Ok(price) = text.parse::<Decimal>() else {
+        return;
+    };
     let price = price * Decimal::TEN;
-    *value = if value.is_string() { price.to_string().into() } else { number(price) };
+    *value = if value.is_string() {
+        price.to_string().into()
+    } else {
+        number(price)
+    };
 }
 
 fn null_leaves(value: &mut Value) {

@@ -54,7 +54,8 @@ impl Default for OfKey {
 impl Limits {
     /// The limits of an API key, known or not.
     pub(crate) fn of(&mut self, api_key: &str) -> &mut OfKey {
-        self.keys.or_insert_with(api_key.to_owned(), |_| Some(()), OfKey::default)
+        self.keys
+            .or_insert_with(api_key.to_owned(), |_| Some(()), OfKey::default)
     }
 }
 

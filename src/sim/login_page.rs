@@ -31,9 +31,17 @@ pub(crate) fn answer(call: &Call<'_>, route: &str) -> Answer {
         LOGIN_A => ("broker A", "/return/a", &app_a.api_key, &app_a.api_secret, &app_a.user_id),
         _ => ("broker B", "/return/b", &app_b.api_key, &app_b.secret_key, &app_b.user_id),
     };
-    let broker = Broker { name, return_path, api_key, secret, user_id };
+    let broker = Broker {
+        name,
+        return_path,
+        api_key,
+        secret,
+        user_id,
+    };
     let knows = |key: &String| is_or_follows(broker.api_key, key);
-    let Some(api_key) = value(call, "api_key").filter(knows) else { return unknown_app(&broker) };
+    let Some(api_key) = value(call, "api_key").filter(knows) else {
+        return unknown_app(&broker);
+    };
     match call.request.method.as_str() {
         "GET" => {
             let root = call.world.returns_to.lock().clone();
@@ -46,9 +54,13 @@ pub(crate) fn answer(call: &Call<'_>, route: &str) -> Answer {
 
 /// A value of the query or of the form. The content type of the form is not checked.
 fn value(call: &Call<'_>, name: &str) -> Option<String> {
-    let body = std::str::from_utf8(&call.request.body).map(pairs).unwrap_or_default();
+    let body = std::str::from_utf8(&call.request.body)
+        .map(pairs)
+        .unwrap_or_default();
     let all = call.request.query_pairs().into_iter().chain(body);
-    all.into_iter().find(|(given, _)| given == name).map(|(_, value)| value)
+    all.into_iter()
+        .find(|(given, _)| given == name)
+        .map(|(_, value)| value)
 }
 
 fn log_in(call: &Call<'_>, route: &str, broker: &Broker<'_>) -> Result<Answer, &'static str> {
@@ -62,13 +74,25 @@ fn log_in(call: &Call<'_>, route: &str, broker: &Broker<'_>) -> Result<Answer, &
         .filter(|url| url.starts_with("http://") || url.starts_with("https://"))
         .ok_or("The redirect URL is an address that begins with http:// or https://.")?;
     if route == LOGIN_A {
-        let token = call.world.broker_a.lock().issue_request_token(user_id, call.now);
+        let token = call
+            .world
+            .broker_a
+            .lock()
+            .issue_request_token(user_id, call.now);
         let mark = if back.contains('?') { '&' } else { '?' };
         let query = format!("action=login&type=login&status=success&request_token={token}");
         let content = Content::Moved(format!("{back}{mark}{query}"));
-        return Ok(Answer { status: 302, content, rejected: false });
+        return Ok(Answer {
+            status: 302,
+            content,
+            rejected: false,
+        });
     }
-    let session = call.world.broker_b.lock().issue_api_session(user_id, call.now);
+    let session = call
+        .world
+        .broker_b
+        .lock()
+        .issue_api_session(user_id, call.now);
     let content = format!(
         "<form method=\"post\" action=\"{}\">\
          <input type=\"hidden\" name=\"API_Session\" value=\"{session}\">\
@@ -111,13 +135,18 @@ fn refused(broker: &Broker<'_>, why: &str) -> Answer {
 }
 
 fn shown(status: u16, broker: &Broker<'_>, content: &str) -> Answer {
-    let page = PAGE.replace("{broker}", broker.name).replace("{content}", content);
+    let page = PAGE
+        .replace("{broker}", broker.name)
+        .replace("{content}", content);
     Answer::text(status, "text/html; charset=utf-8", &page)
 }
 
 /// Escapes the text of an element or of a quoted attribute.
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }
 
 #[cfg(test)]
@@ -148,8 +177,10 @@ mod tests {
     fn the_pages_say_that_they_are_simulated_and_where_they_lead() {
         let (sim, _) = sim();
         sim.return_logins_to("http://localhost:9");
-        for (page, back) in [(A, "http://localhost:9/return/a"), (B, "http://localhost:9/return/b")]
-        {
+        for (page, back) in [
+            (A, "http://localhost:9/return/a"),
+            (B, "http://localhost:9/return/b"),
+        ] {
             let got = get(&sim, page, "");
             assert_eq!(got.status, 200);
             assert_eq!(got.header("Content-Type"), Some("text/html; charset=utf-8"));
@@ -159,7 +190,11 @@ mod tests {
                 got.text()
             );
         }
-        assert!(get(&sim, B, "").text().contains("<code>sim+key=b&amp;1</code>"));
+        assert!(
+            get(&sim, B, "")
+                .text()
+                .contains("<code>sim+key=b&amp;1</code>")
+        );
         assert_eq!(SimSettings::default().returns_to, "http://127.0.0.1:8080");
     }
 
@@ -177,7 +212,11 @@ mod tests {
         assert!(session.text().contains("SA0007"), "{}", session.text());
         assert_eq!(exchange(&sim, token).status, 403);
         let more = log_in(&sim, A, "SA0007", "http%3A%2F%2Fx%2F%3Fy%3D1");
-        assert!(more.header("Location").unwrap().starts_with("http://x/?y=1&action=login"));
+        assert!(
+            more.header("Location")
+                .unwrap()
+                .starts_with("http://x/?y=1&action=login")
+        );
     }
 
     #[test]
@@ -185,7 +224,10 @@ mod tests {
         let (sim, _) = sim();
         let got = log_in(&sim, B, "SB000007", "http%3A%2F%2Flocalhost%3A9%2Freturn%2Fb");
         let text = got.text();
-        assert!(text.contains("method=\"post\" action=\"http://localhost:9/return/b\""), "{text}");
+        assert!(
+            text.contains("method=\"post\" action=\"http://localhost:9/return/b\""),
+            "{text}"
+        );
         let (_, rest) = text.split_once("name=\"API_Session\" value=\"").unwrap();
         let session = rest.split('"').next().unwrap();
         let body = format!("{{\"SessionToken\":\"{session}\",\"AppKey\":\"sim+key=b&1\"}}");
@@ -197,7 +239,11 @@ mod tests {
     #[test]
     fn an_unknown_app_and_what_would_break_a_header_are_refused() {
         let (sim, _) = sim();
-        for page in ["/a/connect/login?v=3&api_key=mine", "/a/connect/login", "/b/apiuser/login"] {
+        for page in [
+            "/a/connect/login?v=3&api_key=mine",
+            "/a/connect/login",
+            "/b/apiuser/login",
+        ] {
             let got = get(&sim, page, "");
             assert_eq!(got.status, 400);
             assert!(got.text().contains("No app has this API key"));
@@ -213,6 +259,10 @@ mod tests {
             assert_eq!((got.status, got.header("Location")), (400, None), "{user} {back}");
         }
         let quoted = log_in(&sim, B, "SB1", "http%3A%2F%2Fx%22%3E%3Cscript%3E");
-        assert!(quoted.text().contains("action=\"http://x&quot;&gt;&lt;script&gt;\""));
+        assert!(
+            quoted
+                .text()
+                .contains("action=\"http://x&quot;&gt;&lt;script&gt;\"")
+        );
     }
 }

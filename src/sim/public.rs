@@ -22,8 +22,15 @@ pub(super) fn answer(call: &Call<'_>, route: &str, rest: &str) -> Answer {
     if call.request.method != "GET" {
         return Answer::text(405, "text/plain", "Method Not Allowed");
     }
-    let agent = call.request.header("user-agent").unwrap_or_default().trim().to_ascii_lowercase();
-    let library = LIBRARY_AGENTS.split(' ').any(|library| agent.starts_with(library));
+    let agent = call
+        .request
+        .header("user-agent")
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    let library = LIBRARY_AGENTS
+        .split(' ')
+        .any(|library| agent.starts_with(library));
     if agent.is_empty() || library || !call.within_limit(|limits, at_ms| limits.public.admit(at_ms))
     {
         return throttled();
@@ -40,7 +47,11 @@ fn throttled() -> Answer {
 
 /// The answer of a fault in place of a route.
 pub(super) fn fault(kind: Kind, route: &str) -> Answer {
-    let root = if route == "public.chart" { "chart" } else { "spark" };
+    let root = if route == "public.chart" {
+        "chart"
+    } else {
+        "spark"
+    };
     match kind {
         Kind::RateLimit => throttled(),
         _ => error(200, root, "Internal Server Error", "Internal error, please try again"),
@@ -49,7 +60,10 @@ pub(super) fn fault(kind: Kind, route: &str) -> Answer {
 
 fn spark(call: &Call<'_>, nested: bool) -> Answer {
     let symbols = call.request.query_value("symbols").unwrap_or_default();
-    let mut symbols: Vec<&str> = symbols.split(',').filter(|symbol| !symbol.is_empty()).collect();
+    let mut symbols: Vec<&str> = symbols
+        .split(',')
+        .filter(|symbol| !symbol.is_empty())
+        .collect();
     if symbols.is_empty() {
         return error(400, "spark", "Bad Request", "Missing required parameter: symbols");
     }
@@ -68,7 +82,11 @@ fn spark(call: &Call<'_>, nested: bool) -> Answer {
     let mut results: Vec<(String, Value)> = Vec::new();
     for symbol in symbols {
         let result = if symbol == GHOST {
-            if nested { json!({"meta": ghost_meta()}) } else { continue }
+            if nested {
+                json!({"meta": ghost_meta()})
+            } else {
+                continue;
+            }
         } else if let Some(instrument) = call.world.universe.by_public(symbol) {
             let tick = call.world.day.tick(instrument, at);
             let series = Series::of(call.world, instrument, &ask, at);
@@ -94,7 +112,10 @@ fn spark(call: &Call<'_>, nested: bool) -> Answer {
         return Answer::ok(map(results));
     }
     let result = results.into_iter().map(|(symbol, response)| {
-        map([("symbol", symbol.into()), ("response", vec![response].into())])
+        map([
+            ("symbol", symbol.into()),
+            ("response", vec![response].into()),
+        ])
     });
     let spark = map([("result", result.collect()), ("error", Value::Null)]);
     Answer::ok(map([("spark", spark)]))

@@ -15,7 +15,11 @@ fn spark(sim: &Sim, symbols: &str) -> sonic_rs::Value {
 fn a_librarys_user_agent_is_refused_in_plain_text() {
     let (sim, _) = sim();
     let target = "/p/v7/finance/spark?symbols=INFY.NS";
-    for agent in ["", "User-Agent: ureq/3.5.1\r\n", "User-Agent: curl/8.5.0\r\n"] {
+    for agent in [
+        "",
+        "User-Agent: ureq/3.5.1\r\n",
+        "User-Agent: curl/8.5.0\r\n",
+    ] {
         let got = get(&sim, target, agent);
         assert_eq!((got.status, got.text()), (429, "Edge: Too Many Requests"), "{agent}");
         assert_eq!(got.header("Content-Type"), Some("text/plain"));
@@ -29,12 +33,18 @@ fn the_nested_batch_leaves_out_what_it_does_not_know() {
     let json = spark(&sim, "INFY.NS,%5ENSEI,M%26M.NS,NOSUCH.NS");
     assert!(json["spark"]["error"].is_null());
     let results = json["spark"]["result"].as_array().unwrap();
-    let mut symbols: Vec<_> = results.iter().map(|r| r["symbol"].as_str().unwrap()).collect();
+    let mut symbols: Vec<_> = results
+        .iter()
+        .map(|r| r["symbol"].as_str().unwrap())
+        .collect();
     symbols.sort_unstable();
     assert_eq!(symbols, ["INFY.NS", "M&M.NS", "^NSEI"]);
     let quote = get(&sim, "/a/quote/ohlc?i=NSE:NIFTY+50", BROKER_A).json();
     let quote = &quote["data"]["NSE:NIFTY 50"];
-    let nifty = results.iter().find(|r| r["symbol"].as_str() == Some("^NSEI")).unwrap();
+    let nifty = results
+        .iter()
+        .find(|r| r["symbol"].as_str() == Some("^NSEI"))
+        .unwrap();
     let response = &nifty["response"][0];
     let meta = &response["meta"];
     assert_eq!(meta["currency"].as_str(), Some("INR"));
@@ -44,7 +54,9 @@ fn the_nested_batch_leaves_out_what_it_does_not_know() {
     // 11:42:17 IST less a quarter of an hour.
     assert_eq!(meta["regularMarketTime"].as_i64(), Some(1_795_155_137 - 900));
     let stamps = response["timestamp"].as_array().unwrap();
-    let closes = response["indicators"]["quote"][0]["close"].as_array().unwrap();
+    let closes = response["indicators"]["quote"][0]["close"]
+        .as_array()
+        .unwrap();
     assert_eq!((stamps.len(), closes.len()), (27, 27), "five-minute bars from 09:15 to 11:25");
     let all = spark(&sim, "INFY.NS,TCS.NS,SBIN.NS,%5ENSEI,RELIANCE.NS").to_string();
     assert!(all.contains("null,"), "some bars are null");
@@ -104,7 +116,10 @@ fn the_chart_tells_previous_close_from_the_close_before_a_period() {
     let day_meta = meta(&day);
     let month_meta = meta(&month);
     assert!(month_meta.get("previousClose").is_none());
-    assert_ne!(day_meta["chartPreviousClose"].as_f64(), month_meta["chartPreviousClose"].as_f64());
+    assert_ne!(
+        day_meta["chartPreviousClose"].as_f64(),
+        month_meta["chartPreviousClose"].as_f64()
+    );
     let result = &month["chart"]["result"][0];
     let stamps = result["timestamp"].as_array().unwrap();
     assert!((20..=26).contains(&stamps.len()), "{stamps:?}");
@@ -137,7 +152,10 @@ fn before_the_open_there_is_a_price_and_no_bars() {
 
 #[test]
 fn the_delay_is_a_setting() {
-    let settings = SimSettings { public_delay_s: 0, ..SimSettings::default() };
+    let settings = SimSettings {
+        public_delay_s: 0,
+        ..SimSettings::default()
+    };
     let (sim, _) = sim_at(FRIDAY, settings);
     let json = spark(&sim, "INFY.NS");
     let meta = &json["spark"]["result"][0]["response"][0]["meta"];

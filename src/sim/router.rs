@@ -33,7 +33,10 @@ pub(super) fn answer(world: &Arc<World>, request: &Request) -> Reply {
     };
     let upstream = upstream_of(route);
     let is_quote = matches!(route, "broker_a.quote" | "broker_a.ohlc" | "broker_a.ltp");
-    world.stats.lock().asked(route, is_quote, world.clock.monotonic_ms());
+    world
+        .stats
+        .lock()
+        .asked(route, is_quote, world.clock.monotonic_ms());
     let effects = world.faults.lock().hit(route, upstream);
     if let Some(instead) = effects.instead {
         return reply(request, in_place(instead, upstream, route), effects.delivery);
@@ -41,7 +44,13 @@ pub(super) fn answer(world: &Arc<World>, request: &Request) -> Reply {
     let now = world.clock.now();
     let shown = effects.muted_at.map_or(now, |muted| muted.min(now));
     let prices_at = shown.checked_sub(effects.lag).unwrap_or(shown);
-    let call = Call { world, request, now, prices_at, ahead: effects.ahead };
+    let call = Call {
+        world,
+        request,
+        now,
+        prices_at,
+        ahead: effects.ahead,
+    };
     let mut answer = match upstream {
         _ if [LOGIN_A, LOGIN_B].contains(&route) => login_page::answer(&call, route),
         Upstream::BrokerA if route == ticker::ROUTE => ticker::answer(&call, world),
@@ -58,10 +67,18 @@ pub(super) fn answer(world: &Arc<World>, request: &Request) -> Reply {
 
 /// The answer of a fault in place of the route.
 fn in_place(instead: Instead, upstream: Upstream, route: &str) -> Answer {
-    let Instead { kind, status, location } = instead;
+    let Instead {
+        kind,
+        status,
+        location,
+    } = instead;
     if let Some(location) = location {
         let content = Content::Moved(location);
-        return Answer { status: status.unwrap_or(302), content, rejected: false };
+        return Answer {
+            status: status.unwrap_or(302),
+            content,
+            rejected: false,
+        };
     }
     if kind == Kind::Html5xx {
         let page = "<!DOCTYPE html><html><head><title>Error</title></head>\
@@ -94,7 +111,9 @@ fn reply(request: &Request, answer: Answer, delivery: Delivery) -> Reply {
             ("application/octet-stream", Vec::new(), false)
         }
     };
-    let accepts = request.header("accept-encoding").is_some_and(|codings| codings.contains("gzip"));
+    let accepts = request
+        .header("accept-encoding")
+        .is_some_and(|codings| codings.contains("gzip"));
     let is_of_a = |(route, _): (&str, &str)| upstream_of(route) == Upstream::BrokerA;
     compress |=
         accepts && body.len() >= COMPRESS_BYTES_MIN && find(&request.path).is_some_and(is_of_a);
@@ -103,7 +122,13 @@ fn reply(request: &Request, answer: Answer, delivery: Delivery) -> Reply {
         headers.push(("Content-Encoding", "gzip".to_owned()));
         body = compressed;
     }
-    Reply { status: answer.status, headers, body, delivery, upgrade }
+    Reply {
+        status: answer.status,
+        headers,
+        body,
+        delivery,
+        upgrade,
+    }
 }
 
 fn gzipped(bytes: &[u8]) -> io::Result<Vec<u8>> {

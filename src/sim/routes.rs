@@ -38,7 +38,10 @@ const GROUPS: [&str; 3] = ["broker_a", "broker_b", "public"];
 
 /// Every name a fault can be set for, apart from `*`.
 pub(crate) fn names_and_groups() -> Vec<&'static str> {
-    let mut names: Vec<_> = GROUPS.into_iter().chain(ROUTES.map(|(name, _)| name)).collect();
+    let mut names: Vec<_> = GROUPS
+        .into_iter()
+        .chain(ROUTES.map(|(name, _)| name))
+        .collect();
     names.dedup();
     names
 }
@@ -52,7 +55,9 @@ pub(crate) fn is_route_or_group(name: &str) -> bool {
 pub(crate) fn covers(pattern: &str, route: &str) -> bool {
     pattern == "*"
         || pattern == route
-        || route.strip_prefix(pattern).is_some_and(|rest| rest.starts_with('.'))
+        || route
+            .strip_prefix(pattern)
+            .is_some_and(|rest| rest.starts_with('.'))
 }
 
 /// The route at `path`, and the remainder of the path. A path without the prefix of an upstream is

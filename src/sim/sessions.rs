@@ -38,7 +38,11 @@ fn next_ist_hour(at: Timestamp, hour: i8) -> Timestamp {
 /// Hexadecimal text that is not guessed by accident. It depends on seed, `what` and number alone.
 fn opaque(seed: u64, what: &str, number: i64) -> String {
     let key = universe::key(seed, what);
-    format!("{:016x}{:016x}", universe::draw(key, 2 * number), universe::draw(key, 2 * number + 1))
+    format!(
+        "{:016x}{:016x}",
+        universe::draw(key, 2 * number),
+        universe::draw(key, 2 * number + 1)
+    )
 }
 
 /// The logins at one broker.
@@ -56,7 +60,13 @@ pub(super) struct Logins {
 impl Logins {
     pub(super) fn new(seed: u64, end_hour: i8) -> Self {
         let [codes, tokens] = [(); 2].map(|()| BoundedMap::new(LOGINS_MAX));
-        Self { seed, issued: 0, end_hour, codes, tokens }
+        Self {
+            seed,
+            issued: 0,
+            end_hour,
+            codes,
+            tokens,
+        }
     }
 
     fn next_number(&mut self) -> i64 {
@@ -66,7 +76,11 @@ impl Logins {
 
     /// Accepts `code` for a user from now on. Of too many the oldest is dropped.
     pub(super) fn keep_code(&mut self, code: String, user_id: String, at: Timestamp) {
-        let login = Login { user_id, api_key: String::new(), at };
+        let login = Login {
+            user_id,
+            api_key: String::new(),
+            at,
+        };
         self.codes.insert(code, login, |login| Some(login.at));
     }
 
@@ -97,7 +111,14 @@ impl Logins {
             return None;
         }
         let token = opaque(self.seed, "access token", self.next_number());
-        let login = self.log_in(token.clone(), Login { api_key, at: now, ..login });
+        let login = self.log_in(
+            token.clone(),
+            Login {
+                api_key,
+                at: now,
+                ..login
+            },
+        );
         Some((token, login))
     }
 
@@ -113,7 +134,11 @@ impl Logins {
         let user_id = self.codes.get(api_session)?.user_id.clone();
         let session_key = opaque(self.seed, "session key", self.next_number());
         let token = STANDARD.encode(format!("{user_id}:{}", &session_key[..8]));
-        let login = Login { user_id, api_key, at: now };
+        let login = Login {
+            user_id,
+            api_key,
+            at: now,
+        };
         self.keep_token(token.clone(), login.clone());
         Some((token, login))
     }
@@ -134,7 +159,10 @@ impl Logins {
 
     /// Ends one token of an app; `false` if it was not valid.
     pub(super) fn log_out(&mut self, api_key: &str, token: &str) -> bool {
-        let its_own = self.tokens.get(token).is_some_and(|login| login.api_key == api_key);
+        let its_own = self
+            .tokens
+            .get(token)
+            .is_some_and(|login| login.api_key == api_key);
         its_own && self.tokens.remove(token).is_some()
     }
 
@@ -151,7 +179,10 @@ impl Logins {
     /// The login to which this token of the app belongs. It expires when clocks in IST next show
     /// the broker's hour.
     pub(super) fn user_of(&self, api_key: &str, token: &str, now: Timestamp) -> Option<&Login> {
-        let login = self.tokens.get(token).filter(|login| login.api_key == api_key);
+        let login = self
+            .tokens
+            .get(token)
+            .filter(|login| login.api_key == api_key);
         login.filter(|login| now < next_ist_hour(login.at, self.end_hour))
     }
 }

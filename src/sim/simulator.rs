@@ -36,7 +36,10 @@ pub fn start(settings: SimSettings, clock: Clock) -> io::Result<Sim> {
     let refused = world.refused_connections.clone();
     let answering = Arc::clone(&world);
     let handler = Box::new(move |request: &Request| answer(&answering, request));
-    Ok(Sim { server: server::Server::start(&listen, mark, refused, handler)?, world })
+    Ok(Sim {
+        server: server::Server::start(&listen, mark, refused, handler)?,
+        world,
+    })
 }
 
 impl Sim {
@@ -102,7 +105,9 @@ impl ExchangeHistory {
     pub(crate) fn candles(&self, symbol: &Symbol, from: Date, to: Date) -> Option<DailyCandles> {
         let instrument = self.0.universe.by_key(symbol.as_str())?;
         let is_session = |date: &Date| self.0.day.sessions.trades_on(*date);
-        let dates = from.series(Span::new().days(1)).take_while(|date| *date <= to);
+        let dates = from
+            .series(Span::new().days(1))
+            .take_while(|date| *date <= to);
         let candle = |date: Date| {
             let bar = self.0.day.day_bar(instrument, date);
             Candle {
@@ -115,7 +120,11 @@ impl ExchangeHistory {
             }
         };
         let candles = dates.filter(is_session).map(candle).collect();
-        Some(DailyCandles { candles, unreadable: Vec::new(), simulated: true })
+        Some(DailyCandles {
+            candles,
+            unreadable: Vec::new(),
+            simulated: true,
+        })
     }
 }
 

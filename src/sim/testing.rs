@@ -38,7 +38,9 @@ impl Got {
 
     /// The value of a header, given in the case the simulator writes it.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
-        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+        self.head
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 }
 
@@ -50,7 +52,13 @@ pub(super) fn sim_at(now: &str, settings: SimSettings) -> (Sim, ManualClock) {
 
 /// A simulator in the middle of trading, without rate limits.
 pub(super) fn sim() -> (Sim, ManualClock) {
-    sim_at(FRIDAY, SimSettings { rate_limits: false, ..SimSettings::default() })
+    sim_at(
+        FRIDAY,
+        SimSettings {
+            rate_limits: false,
+            ..SimSettings::default()
+        },
+    )
 }
 
 /// One request on a connection of its own.
@@ -75,7 +83,11 @@ pub(super) fn send(
     let cut = cut.ok_or(ErrorKind::UnexpectedEof)?;
     let head = String::from_utf8_lossy(&bytes[..cut]).into_owned();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    Ok(Got { status, head, body: bytes[cut + 4..].to_vec() })
+    Ok(Got {
+        status,
+        head,
+        body: bytes[cut + 4..].to_vec(),
+    })
 }
 
 /// `GET` without a body.

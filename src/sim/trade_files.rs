@@ -68,7 +68,11 @@ pub(super) fn answer(world: &World, path: &str) -> Answer {
         }
         _ => return missing(),
     };
-    Answer { status: 200, content: Content::Text(media_type, bytes), rejected: false }
+    Answer {
+        status: 200,
+        content: Content::Text(media_type, bytes),
+        rejected: false,
+    }
 }
 
 /// The trades of broker A's tradebook, as its cells. A large purchase is two executions.
@@ -77,8 +81,16 @@ fn executions(events: &[Event<'_>], missing: bool) -> Vec<[String; 13]> {
     let asked = |event: &&Event<'_>| event.kind.is_trade() && event.is_missing == missing;
     for event in events.iter().filter(asked) {
         let is_split_up = event.kind == EventKind::Buy && event.quantity > 20;
-        let first = if is_split_up { event.quantity / 3 } else { event.quantity };
-        let side = if event.kind.is_purchase() { "buy" } else { "sell" };
+        let first = if is_split_up {
+            event.quantity / 3
+        } else {
+            event.quantity
+        };
+        let side = if event.kind.is_purchase() {
+            "buy"
+        } else {
+            "sell"
+        };
         for (part, quantity) in [first, event.quantity - first].into_iter().enumerate() {
             if quantity == 0 {
                 continue;
@@ -170,14 +182,19 @@ fn figure(column: usize, row: usize, figure: &str) -> String {
 
 /// The days from a workbook's day 0 to a date that a cell begins with.
 fn days(cell: &str) -> i32 {
-    let date = cell.get(..10).and_then(|day| day.parse::<Date>().ok()).unwrap_or(SHEET_EPOCH);
+    let date = cell
+        .get(..10)
+        .and_then(|day| day.parse::<Date>().ok())
+        .unwrap_or(SHEET_EPOCH);
     (date - SHEET_EPOCH).get_days()
 }
 
 /// The part of a day that a cell's time is.
 fn day_part(cell: &str) -> f64 {
     let time = cell.get(11..).unwrap_or_default();
-    let parts = time.split(':').map(|part| part.parse::<u32>().unwrap_or_default());
+    let parts = time
+        .split(':')
+        .map(|part| part.parse::<u32>().unwrap_or_default());
     f64::from(parts.fold(0, |sum, part| sum * 60 + part)) / 86_400.0
 }
 
@@ -209,7 +226,9 @@ impl Exit<'_> {
     }
 
     fn is_long(&self) -> bool {
-        self.acquired.checked_add(jiff::Span::new().years(1)).is_ok_and(|day| self.event.date > day)
+        self.acquired
+            .checked_add(jiff::Span::new().years(1))
+            .is_ok_and(|day| self.event.date > day)
     }
 
     /// The part of the report that has it.
@@ -236,21 +255,40 @@ fn exits<'a>(events: &'a [Event<'a>]) -> Vec<Exit<'a>> {
     let mut exits = Vec::new();
     let mut bought_today = 0;
     for event in events {
-        let Event { date, quantity, paise, .. } = *event;
+        let Event {
+            date,
+            quantity,
+            paise,
+            ..
+        } = *event;
         let of_share = lots.entry(event.share.key.as_str()).or_default();
         match event.kind {
             EventKind::Buy => {
                 let cost_paise = quantity * paise;
-                of_share.push_back(Lot { acquired: date, quantity, cost_paise });
+                of_share.push_back(Lot {
+                    acquired: date,
+                    quantity,
+                    cost_paise,
+                });
             }
             EventKind::Bonus => {
-                of_share.push_back(Lot { acquired: date, quantity, cost_paise: 0 });
+                of_share.push_back(Lot {
+                    acquired: date,
+                    quantity,
+                    cost_paise: 0,
+                });
             }
             EventKind::Split => of_share.iter_mut().for_each(|lot| lot.quantity *= 2),
             EventKind::BuyInADay => bought_today = paise,
             EventKind::SellInADay => {
                 let cost_paise = bought_today * quantity;
-                exits.push(Exit { event, acquired: date, quantity, cost_paise, is_in_a_day: true });
+                exits.push(Exit {
+                    event,
+                    acquired: date,
+                    quantity,
+                    cost_paise,
+                    is_in_a_day: true,
+                });
             }
             EventKind::Sell => {
                 let mut left = quantity;
@@ -289,7 +327,11 @@ fn tax_report(user: &str, events: &[Event<'_>]) -> ZipResult<Vec<u8>> {
         for exit in exits.iter().filter(|exit| exit.section() == section) {
             let gain = rupees(exit.gain_paise()).normalize();
             let held = (exit.event.date - exit.acquired).get_days();
-            let turnover = if exit.is_in_a_day { gain.abs() } else { Decimal::ZERO };
+            let turnover = if exit.is_in_a_day {
+                gain.abs()
+            } else {
+                Decimal::ZERO
+            };
             let _ = writeln!(
                 text,
                 "{},{},{},{},{},{},{},{gain},{held},0,{gain},{turnover},0,0,0,0,0,0,0,0,0",
@@ -317,7 +359,11 @@ fn transactions(events: &[Event<'_>], missing: bool) -> Vec<u8> {
             continue;
         }
         let is_bought = is_bonus || event.kind.is_purchase();
-        let value = if is_bonus { Decimal::ZERO } else { rupees(event.paise * event.quantity) };
+        let value = if is_bonus {
+            Decimal::ZERO
+        } else {
+            rupees(event.paise * event.quantity)
+        };
         let part = |divisor: i64| (value / Decimal::from(divisor)).round_dp(2);
         let _ = write!(
             text,
@@ -327,10 +373,18 @@ fn transactions(events: &[Event<'_>], missing: bool) -> Vec<u8> {
             event.isin,
             if is_bought { "Buy" } else { "Sell" },
             event.quantity,
-            if is_bonus { Decimal::ZERO } else { rupees(event.paise) },
+            if is_bonus {
+                Decimal::ZERO
+            } else {
+                rupees(event.paise)
+            },
             part(400),
             part(30_000),
-            if is_bought { part(6_667) } else { Decimal::ZERO },
+            if is_bought {
+                part(6_667)
+            } else {
+                Decimal::ZERO
+            },
             if is_bonus { "STT Not Paid" } else { "STT Paid" },
             if is_bonus { "BONUS 1:1" } else { "" },
             event.date.strftime("%d-%b-%Y"),

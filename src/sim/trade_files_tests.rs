@@ -26,7 +26,9 @@ fn world() -> World {
 fn file(world: &World, path: &str) -> Vec<u8> {
     let answer = answer(world, path);
     assert_eq!(answer.status, 200, "{path}");
-    let Content::Text(_, bytes) = answer.content else { panic!("{path}") };
+    let Content::Text(_, bytes) = answer.content else {
+        panic!("{path}")
+    };
     bytes
 }
 
@@ -53,10 +55,17 @@ fn every_history_ends_at_what_the_account_holds_and_is_never_short() {
                 assert!(event.date <= last_day(TODAY) && event.paise > 0);
             }
             for (place, held) in held(&world, &user).iter().enumerate() {
-                let open = left.get(held.instrument.key.as_str()).copied().unwrap_or_default();
+                let open = left
+                    .get(held.instrument.key.as_str())
+                    .copied()
+                    .unwrap_or_default();
                 let owned = owned(broker, held);
                 // Most of one share was moved in from elsewhere.
-                let expected = if place == 6 { bought_of_moved_in(owned) } else { owned };
+                let expected = if place == 6 {
+                    bought_of_moved_in(owned)
+                } else {
+                    owned
+                };
                 assert_eq!(open, expected, "{user} {broker:?} {place}");
             }
         }
@@ -69,13 +78,19 @@ fn four_of_twelve_shares_have_something_to_find() {
     let world = world();
     let events = history(&world, Broker::A, "SA0001", TODAY);
     let of = |is: &dyn Fn(&Event<'_>) -> bool| -> BTreeSet<&str> {
-        events.iter().filter(|event| is(event)).map(|event| event.share.key.as_str()).collect()
+        events
+            .iter()
+            .filter(|event| is(event))
+            .map(|event| event.share.key.as_str())
+            .collect()
     };
     assert_eq!(of(&|event| event.is_missing).len(), 1);
     assert_eq!(of(&|event| event.kind == EventKind::Bonus).len(), 1);
     assert_eq!(of(&|event| event.isin != event.share.isin).len(), 1);
-    let split: Vec<&Event<'_>> =
-        events.iter().filter(|event| event.isin != event.share.isin).collect();
+    let split: Vec<&Event<'_>> = events
+        .iter()
+        .filter(|event| event.isin != event.share.isin)
+        .collect();
     let isin = &split[0].isin;
     assert_eq!(isin[..9], split[0].share.isin[..9], "of one company");
     let missing: i64 = events
@@ -103,7 +118,10 @@ fn the_files_of_broker_a_have_the_trades_of_the_history() {
     assert_eq!(ids.len(), csv.rows.len());
 
     let workbook = read(&world, "a/SA0001/tradebook.xlsx");
-    let moved = |row: &Row| Row { line: row.line + 8, ..row.clone() };
+    let moved = |row: &Row| Row {
+        line: row.line + 8,
+        ..row.clone()
+    };
     assert_eq!(workbook.rows, csv.rows.iter().map(moved).collect::<Vec<_>>());
     assert_eq!(workbook.client_id.unwrap().id, "SA0001");
 }
@@ -118,10 +136,18 @@ fn the_reports_have_the_sales_of_their_year() {
             && event.kind.is_trade()
             && (REPORT_YEAR.0..=REPORT_YEAR.1).contains(&event.date)
     };
-    let sold: i64 = events.iter().filter(in_year).map(|event| event.quantity).sum();
+    let sold: i64 = events
+        .iter()
+        .filter(in_year)
+        .map(|event| event.quantity)
+        .sum();
     let reported: Decimal = report.report.iter().map(|line| line.quantity).sum();
     assert_eq!((reported, sold > 0), (sold.into(), true));
-    let sections: BTreeSet<_> = report.report.iter().map(|line| line.section.as_str()).collect();
+    let sections: BTreeSet<_> = report
+        .report
+        .iter()
+        .map(|line| line.section.as_str())
+        .collect();
     assert_eq!(sections, BTreeSet::from(["intraday", "long", "short"]));
     for line in &report.report {
         assert_eq!(line.gain, line.proceeds - line.cost.unwrap());
@@ -141,9 +167,14 @@ fn the_list_of_all_transactions_proposes_its_bonus() {
     let events = history(&world, Broker::B, "SB000001", TODAY);
     let trades = events.iter().filter(|event| event.kind.is_trade()).count();
     assert_eq!(file.rows.len() + later.rows.len(), trades);
-    let [proposal] = file.proposals.as_slice() else { panic!("{:?}", file.proposals) };
+    let [proposal] = file.proposals.as_slice() else {
+        panic!("{:?}", file.proposals)
+    };
     let written = proposal.correction.to_json();
-    assert!(written.contains("\"bonus\"") && written.contains("\"numerator\":1"), "{written}");
+    assert!(
+        written.contains("\"bonus\"") && written.contains("\"numerator\":1"),
+        "{written}"
+    );
 }
 
 /// A file of another day says the same trades under the same numbers.
@@ -158,7 +189,14 @@ fn files_stay_the_same_for_half_a_year() {
 #[test]
 fn there_is_no_other_file() {
     let world = world();
-    for path in ["", "a", "a/SA0001", "a/SA0001/x.csv", "c/SA0001/tradebook.csv", "a/../b/x"] {
+    for path in [
+        "",
+        "a",
+        "a/SA0001",
+        "a/SA0001/x.csv",
+        "c/SA0001/tradebook.csv",
+        "a/../b/x",
+    ] {
         assert_eq!(answer(&world, path).status, 404, "{path}");
     }
 }

@@ -37,8 +37,12 @@ const PEOPLE: usize = 1_000;
 /// The place of the share that was mostly moved in from elsewhere.
 const MOVED_IN: usize = 6;
 /// Days of a sync: an ordinary one, one on which nothing settles, the day after it, a Monday.
-const SYNCED: [Date; 4] =
-    [date(2026, 11, 19), date(2026, 8, 26), date(2026, 8, 27), date(2026, 11, 16)];
+const SYNCED: [Date; 4] = [
+    date(2026, 11, 19),
+    date(2026, 8, 26),
+    date(2026, 8, 27),
+    date(2026, 11, 16),
+];
 
 /// One person's account at one broker, as its files and its sync tell of it.
 struct Person<'a> {
@@ -77,15 +81,21 @@ impl Person<'_> {
             (Broker::B, true) => "all-transactions-middle-year.csv",
         };
         let path = format!("{}/{}/{name}", self.letter(), self.user);
-        let Content::Text(_, bytes) = answer(self.world, &path).content else { panic!("{path}") };
+        let Content::Text(_, bytes) = answer(self.world, &path).content else {
+            panic!("{path}")
+        };
         let account = account(self.letter());
-        read_file(Cursor::new(bytes), &account, TODAY, &|| false).unwrap().rows
+        read_file(Cursor::new(bytes), &account, TODAY, &|| false)
+            .unwrap()
+            .rows
     }
 
     /// Whether anything happened to a share of which the first file says nothing.
     fn is_special(&self, place: usize, held: &Held<'_>) -> bool {
         let events = history(self.world, self.broker, &self.user, TODAY);
-        let mut of_share = events.iter().filter(|event| event.share.key == held.instrument.key);
+        let mut of_share = events
+            .iter()
+            .filter(|event| event.share.key == held.instrument.key);
         place == MOVED_IN || of_share.any(|event| event.is_missing || !event.kind.is_trade())
     }
 
@@ -99,7 +109,10 @@ impl Person<'_> {
         };
         // What of the day before settles before the sync is shown for certain.
         let is_open = self.broker == Broker::A
-            || self.calendar.settlement_day(day).is_some_and(|settles| settles >= self.synced);
+            || self
+                .calendar
+                .settlement_day(day)
+                .is_some_and(|settles| settles >= self.synced);
         let is_bought = self.draw(number + 1, 2) == 0;
         let is_shown = !is_open || self.draw(number + 2, 2) == 0;
         if self.is_special(place, held) || owned(self.broker, held) <= quantity {
@@ -122,7 +135,11 @@ impl Person<'_> {
                 around.push(trade);
             }
             // Pledged shares stand among the owned ones or beside them.
-            let beside = if self.draw(place as i64 + 500, 2) == 0 { held.pledged } else { 0 };
+            let beside = if self.draw(place as i64 + 500, 2) == 0 {
+                held.pledged
+            } else {
+                0
+            };
             holdings.push(SyncedHolding {
                 isin: Some(isin(&self.isin_of(held))),
                 symbol: held.instrument.symbol.clone(),
@@ -167,12 +184,20 @@ impl Person<'_> {
         let securities = Securities::of(said.iter().map(|(_, correction)| correction));
         let isins = Told::default();
         let choices = Choices::new();
-        let known = Known { securities: &securities, choices: &choices, isins: &isins };
+        let known = Known {
+            securities: &securities,
+            choices: &choices,
+            isins: &isins,
+        };
         let trades = trades(&imports, known);
         let ledger = replay(&trades, said, TODAY);
         let persons = Persons::new();
-        let compared =
-            Compared { trades: &trades, corrections: said, ledger: &ledger, persons: &persons };
+        let compared = Compared {
+            trades: &trades,
+            corrections: said,
+            ledger: &ledger,
+            persons: &persons,
+        };
         reconcile(compared, &[synced], self.calendar).unwrap()
     }
 
@@ -196,8 +221,12 @@ impl Person<'_> {
         let old = events.iter().filter(|event| event.kind == EventKind::Split);
         let old: Vec<String> = old
             .flat_map(|split| {
-                let of_share = events.iter().filter(|event| event.share.key == split.share.key);
-                of_share.map(|event| event.isin.clone()).filter(|isin| *isin != split.isin)
+                let of_share = events
+                    .iter()
+                    .filter(|event| event.share.key == split.share.key);
+                of_share
+                    .map(|event| event.isin.clone())
+                    .filter(|isin| *isin != split.isin)
             })
             .collect();
         lacks.extend(old.into_iter().map(|isin| (isin, Cause::Split)));
@@ -210,14 +239,18 @@ impl Person<'_> {
         for event in events {
             let day = event.date;
             let isin = &event.isin;
-            let of_share = events.iter().filter(|other| other.share.key == event.share.key);
+            let of_share = events
+                .iter()
+                .filter(|other| other.share.key == event.share.key);
             match event.kind {
                 EventKind::Bonus => said.push(format!(
                     r#"{{"kind":"bonus","isin":"{isin}","ex_date":"{day}",
                         "numerator":1,"denominator":1}}"#
                 )),
                 EventKind::Split => {
-                    let old = of_share.map(|other| &other.isin).find(|other| *other != isin);
+                    let old = of_share
+                        .map(|other| &other.isin)
+                        .find(|other| *other != isin);
                     let Some(old) = old else { continue };
                     said.push(format!(
                         r#"{{"kind":"split","isin":"{old}","new_isin":"{isin}","ex_date":"{day}",
@@ -246,7 +279,8 @@ impl Person<'_> {
 /// The ISINs that are not proved, with their causes.
 fn unproved(found: &Reconciliation) -> BTreeMap<String, Option<Cause>> {
     let rows = found.rows.iter().filter(|row| !row.is_proved());
-    rows.map(|row| (row.isins[0].as_str().to_owned(), row.cause)).collect()
+    rows.map(|row| (row.isins[0].as_str().to_owned(), row.cause))
+        .collect()
 }
 
 #[test]
@@ -254,14 +288,28 @@ fn what_lacks_of_a_thousand_people_is_found_and_nothing_else() {
     let clock = Clock::manual("2026-11-20T11:42:17+05:30".parse().unwrap());
     let world = World::new(SimSettings::default(), clock.clone());
     let calendar = MarketCalendar::embedded();
-    assert!(SYNCED.iter().all(|day| *day > last_day(TODAY)), "the files end before each sync");
+    assert!(
+        SYNCED.iter().all(|day| *day > last_day(TODAY)),
+        "the files end before each sync"
+    );
     let mut causes: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for number in 0..PEOPLE {
-        let broker = if number % 2 == 0 { Broker::A } else { Broker::B };
+        let broker = if number % 2 == 0 {
+            Broker::A
+        } else {
+            Broker::B
+        };
         let user = format!("U{number}");
         let key = universe::key(number as u64, "gaps");
         let synced = SYNCED[number / 2 % SYNCED.len()];
-        let person = Person { world: &world, calendar: &calendar, broker, user, key, synced };
+        let person = Person {
+            world: &world,
+            calendar: &calendar,
+            broker,
+            user,
+            key,
+            synced,
+        };
         let events = history(&world, broker, &person.user, TODAY);
         let lacks = person.lacks(&events);
         let found = unproved(&person.reconciled(false, &[]));
@@ -278,8 +326,14 @@ fn what_lacks_of_a_thousand_people_is_found_and_nothing_else() {
         assert_eq!(rest, BTreeMap::new(), "{broker:?} {}", person.user);
     }
     let seeded: usize = causes.values().sum();
-    let right = causes.iter().filter(|((seed, told), _)| seed == told).map(|(_, count)| count);
+    let right = causes
+        .iter()
+        .filter(|((seed, told), _)| seed == told)
+        .map(|(_, count)| count);
     let right: usize = right.sum();
     // What a cause is cannot always be seen: a bonus of few shares looks like shares moved in.
-    assert!(seeded > 4 * PEOPLE && 10 * right > 9 * seeded, "{right} of {seeded}: {causes:?}");
+    assert!(
+        seeded > 4 * PEOPLE && 10 * right > 9 * seeded,
+        "{right} of {seeded}: {causes:?}"
+    );
 }

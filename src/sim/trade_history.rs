@@ -141,7 +141,11 @@ pub(super) fn history<'a>(
                     Broker::A => &held.instrument.symbol,
                     Broker::B => held.code_at_b(),
                 },
-                isin: if is_old { earlier_isin(isin) } else { isin.to_owned() },
+                isin: if is_old {
+                    earlier_isin(isin)
+                } else {
+                    isin.to_owned()
+                },
                 date: traded,
                 time: time(key, number, step.kind),
                 kind: step.kind,
@@ -172,7 +176,11 @@ pub(super) fn bought_of_moved_in(owned: i64) -> i64 {
 /// What happens to the share at `place` so that `owned` are left; that at `bonus` has a bonus.
 fn steps(place: usize, bonus: usize, owned: i64, key: u64) -> Vec<Step> {
     let draw = |number, below| 1 + universe::pick(key, number, below);
-    let step = |day, kind, quantity| Step { day, kind, quantity };
+    let step = |day, kind, quantity| Step {
+        day,
+        kind,
+        quantity,
+    };
     let buy = |day, quantity| step(day, EventKind::Buy, quantity);
     let sell = |day, quantity| step(day, EventKind::Sell, quantity);
     let third = owned / 3;
@@ -184,7 +192,11 @@ fn steps(place: usize, bonus: usize, owned: i64, key: u64) -> Vec<Step> {
         place if place == bonus || place == SPLIT => {
             let early = draw(1, 20);
             let late = draw(2, 20).min(half);
-            let kind = if place == bonus { EventKind::Bonus } else { EventKind::Split };
+            let kind = if place == bonus {
+                EventKind::Bonus
+            } else {
+                EventKind::Split
+            };
             vec![
                 buy(first_day, half + early),
                 sell(400, early),
@@ -248,12 +260,22 @@ fn earlier_isin(isin: &str) -> String {
 fn check_digit(body: &str) -> u32 {
     let values = body.chars().filter_map(|letter| letter.to_digit(36));
     let digits: Vec<u32> = values
-        .flat_map(|value| if value > 9 { vec![value / 10, value % 10] } else { vec![value] })
+        .flat_map(|value| {
+            if value > 9 {
+                vec![value / 10, value % 10]
+            } else {
+                vec![value]
+            }
+        })
         .collect();
-    let doubled = digits.iter().rev().enumerate().map(|(place, digit)| match place % 2 {
-        0 if 2 * digit > 9 => 2 * digit - 9,
-        0 => 2 * digit,
-        _ => *digit,
-    });
+    let doubled = digits
+        .iter()
+        .rev()
+        .enumerate()
+        .map(|(place, digit)| match place % 2 {
+            0 if 2 * digit > 9 => 2 * digit - 9,
+            0 => 2 * digit,
+            _ => *digit,
+        });
     (10 - doubled.sum::<u32>() % 10) % 10
 }

@@ -24,7 +24,9 @@ pub(super) fn of_today(call: &Call<'_>, user_id: &str) -> Value {
         return Value::Array(set.net);
     }
     let held = held(call.world, user_id);
-    let Some(last) = held.last() else { return json!([]) };
+    let Some(last) = held.last() else {
+        return json!([]);
+    };
     let tick = call.tick(last.instrument);
     let is_today = tick.date == clock::zoned(call.now).date() && tick.open > 0;
     if !is_today {
@@ -83,11 +85,17 @@ pub(super) fn of_range(call: &Call<'_>, user_id: &str) -> Result<Vec<Value>, &'s
     }
     let today = clock::zoned(call.now).date();
     let events = history(call.world, Broker::B, user_id, today);
-    let asked = events.iter().filter(|event| (from..=to).contains(&event.date));
+    let asked = events
+        .iter()
+        .filter(|event| (from..=to).contains(&event.date));
     let trades = asked.filter(|event| event.kind.is_trade()).map(|event| {
         let value = rupees(event.paise * event.quantity);
         let brokerage = (value / rust_decimal::Decimal::from(400)).round_dp(2);
-        let side = if event.kind.is_purchase() { "Buy" } else { "Sell" };
+        let side = if event.kind.is_purchase() {
+            "Buy"
+        } else {
+            "Sell"
+        };
         json!({
             "book_type": "Trade-Book", "trade_date": event.date.strftime("%d-%b-%Y").to_string(),
             "stock_code": event.name, "action": side,

@@ -56,7 +56,11 @@ impl World {
         if !app_a.access_token.is_empty() {
             let user_id = app_a.user_id.clone();
             let api_key = app_a.api_key.clone();
-            let login = Login { user_id, api_key, at: clock.now() };
+            let login = Login {
+                user_id,
+                api_key,
+                at: clock.now(),
+            };
             broker_a.log_in(app_a.access_token.clone(), login);
         }
         if !app_b.api_session.is_empty() {
@@ -91,7 +95,10 @@ impl World {
 impl World {
     /// The instant whose price broker A shows of `instrument` at `at`.
     pub(super) fn shown_at_broker_a(&self, instrument: &Instrument, at: Timestamp) -> Timestamp {
-        self.stands.lock().get(&instrument.key).map_or(at, |since| at.min(*since))
+        self.stands
+            .lock()
+            .get(&instrument.key)
+            .map_or(at, |since| at.min(*since))
     }
 }
 

@@ -49,7 +49,9 @@ impl Day {
     /// Adds what the document says of this moment.
     pub(super) fn add(&mut self, health: &Health, now: Timestamp) {
         self.go_to(now.as_second().div_euclid(PIECE_S));
-        let Some(piece) = self.pieces.back_mut() else { return };
+        let Some(piece) = self.pieces.back_mut() else {
+            return;
+        };
         for (worst, seen) in piece.iter_mut().zip(parts(health)) {
             *worst = (*worst).max(seen);
         }
@@ -57,7 +59,11 @@ impl Day {
 
     /// Begins the pieces up to `piece`. A clock that goes back adds to the last one.
     fn go_to(&mut self, piece: i64) {
-        let passed = if self.pieces.is_empty() { 1 } else { piece - self.last };
+        let passed = if self.pieces.is_empty() {
+            1
+        } else {
+            piece - self.last
+        };
         if passed <= 0 {
             return;
         }
@@ -73,7 +79,12 @@ impl Day {
     /// The day as a document; `None` before anything was added.
     pub(super) fn view(&self) -> Option<HealthDay> {
         let ends = Timestamp::from_second((self.last + 1).checked_mul(PIECE_S)?).ok()?;
-        let of = |part: usize| self.pieces.iter().map(|piece| piece[part].letter()).collect();
+        let of = |part: usize| {
+            self.pieces
+                .iter()
+                .map(|piece| piece[part].letter())
+                .collect()
+        };
         (!self.pieces.is_empty()).then(|| HealthDay {
             piece_s: PIECE_S.unsigned_abs(),
             ends_ist: Instant(ends),
@@ -105,7 +116,9 @@ fn parts(health: &Health) -> [Seen; PARTS] {
     let public = feed(health.feeds.public.state);
     // Before its first prices a service is down; at a start that is so without any failure.
     let is_starting = matches!(health.warmers.index, WarmerState::Starting)
-        && [broker_a, public, database].iter().all(|part| *part < Seen::Down);
+        && [broker_a, public, database]
+            .iter()
+            .all(|part| *part < Seen::Down);
     let service = match health.status {
         ServiceState::Ok => Seen::Good,
         ServiceState::Degraded => Seen::Restricted,
@@ -137,7 +150,11 @@ mod tests {
     }
 
     fn health(status: ServiceState) -> Health {
-        Health { status, database: StoreState::Ok, ..Health::default() }
+        Health {
+            status,
+            database: StoreState::Ok,
+            ..Health::default()
+        }
     }
 
     #[test]
@@ -179,7 +196,11 @@ mod tests {
         let begin = at("2026-11-20T00:00:00+05:30");
         for second in (0..2 * 86_400).step_by(60) {
             let now = begin + jiff::SignedDuration::from_secs(second);
-            let status = if second < 86_400 { ServiceState::Down } else { ServiceState::Ok };
+            let status = if second < 86_400 {
+                ServiceState::Down
+            } else {
+                ServiceState::Ok
+            };
             day.add(&health(status), now);
         }
         assert_eq!(day.view().unwrap().service, "o".repeat(PIECES));

@@ -39,11 +39,20 @@ pub(crate) struct EdgeSeen {
 /// Liveness: fails if the scheduler or the thread that wakes streams hangs, because a restart helps
 /// then. Before its first report the scheduler has no heartbeat and counts as alive.
 pub(crate) fn alive(heartbeat_age_ms: Option<u64>, fan_out_age_ms: u64) -> Verdict {
-    let ages = [(HEARTBEAT, heartbeat_age_ms.unwrap_or(0)), (FAN_OUT, fan_out_age_ms)];
-    let hanging = ages.into_iter().filter(|(_, age_ms)| *age_ms > HEARTBEAT_MS_MAX);
+    let ages = [
+        (HEARTBEAT, heartbeat_age_ms.unwrap_or(0)),
+        (FAN_OUT, fan_out_age_ms),
+    ];
+    let hanging = ages
+        .into_iter()
+        .filter(|(_, age_ms)| *age_ms > HEARTBEAT_MS_MAX);
     let missing: Vec<_> = hanging.map(|(name, _)| name).collect();
     let is_good = missing.is_empty();
-    Verdict { status: if is_good { "ok" } else { "hanging" }, missing, is_good }
+    Verdict {
+        status: if is_good { "ok" } else { "hanging" },
+        missing,
+        is_good,
+    }
 }
 
 /// Readiness: whether clients should be routed to this instance. It needs a snapshot, however old,
@@ -77,7 +86,11 @@ pub(crate) fn ready(
         (_, true, true) => ("ok", true),
         (_, true, false) => ("degraded", true),
     };
-    Verdict { status, missing, is_good }
+    Verdict {
+        status,
+        missing,
+        is_good,
+    }
 }
 
 #[cfg(test)]

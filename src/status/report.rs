@@ -91,7 +91,9 @@ pub(crate) fn reporter(
             machine_now: Clock::system().now(),
             has_backup_timer,
         };
-        remembered.borrow_mut().complete(&mut report.health, &beside, now);
+        remembered
+            .borrow_mut()
+            .complete(&mut report.health, &beside, now);
         document.store(Some(Arc::new(prepared(&report.health))));
         last.store(Some(Arc::new(report)));
     })
@@ -125,7 +127,10 @@ fn token_seen(status: &TokenStatus, now: Timestamp) -> TokenSeen {
 
 /// The complete HTTP response.
 fn prepared(health: &Health) -> Prepared {
-    let mut headers = vec![("Content-Type", "application/json"), ("Cache-Control", "no-store")];
+    let mut headers = vec![
+        ("Content-Type", "application/json"),
+        ("Cache-Control", "no-store"),
+    ];
     let is_down = health.status == ServiceState::Down;
     if is_down {
         headers.push(("Retry-After", "1"));
@@ -135,7 +140,11 @@ fn prepared(health: &Health) -> Prepared {
 
 impl Report {
     fn of(seen: &Scheduler) -> Self {
-        let shared = seen.context.nodes.as_ref().and_then(|nodes| nodes.shared.as_ref());
+        let shared = seen
+            .context
+            .nodes
+            .as_ref()
+            .and_then(|nodes| nodes.shared.as_ref());
         let token_count = |event| shared.map_or(0, |shared| shared.tokens.counts.of(event));
         Self {
             seen_mono_ms: seen.now_mono_ms,
@@ -148,7 +157,9 @@ impl Report {
             leads_in: leads_in(seen),
             fenced: Fence::ALL.map(|fence| (fence, seen.context.lead.fenced_total(fence))),
             tokens: TokenEvent::ALL.map(|event| (event, token_count(event))),
-            limits: shared.map(|shared| shared.limits.tally()).unwrap_or_default(),
+            limits: shared
+                .map(|shared| shared.limits.tally())
+                .unwrap_or_default(),
             runs: Warmer::ALL.map(|warmer| (warmer, seen.stats.of(warmer))),
         }
     }
@@ -184,7 +195,11 @@ fn health(seen: &Scheduler) -> Health {
         database: store.state,
         signing_key: context.auth.key_state(),
         keys: keys(&context.auth.api_keys),
-        store: HealthStore { writes, commits, refused: store.refused },
+        store: HealthStore {
+            writes,
+            commits,
+            refused: store.refused,
+        },
         cache_l1: cache_l1(context),
         cache_answers: context.responses.stats(),
         cache_l2,
@@ -194,13 +209,18 @@ fn health(seen: &Scheduler) -> Health {
         close: seen.close.counts.clone(),
         signals: seen.signals.counts(),
         lanes: lanes(context),
-        log: HealthLog { lines_dropped: log::lines_dropped(), writes_failed: log::writes_failed() },
+        log: HealthLog {
+            lines_dropped: log::lines_dropped(),
+            writes_failed: log::writes_failed(),
+        },
         clock: HealthClock {
             ahead_of_exchange_ms: clock_ahead_ms(seen),
             set: Mark(context.clock.is_set()),
         },
         backup: backup(seen),
-        reload: context.reloads.refused_at().map(|at| HealthReload { refused_ist: Instant(at) }),
+        reload: context.reloads.refused_at().map(|at| HealthReload {
+            refused_ist: Instant(at),
+        }),
         admin_listener: context
             .admin_failure
             .clone()
@@ -217,7 +237,10 @@ fn health(seen: &Scheduler) -> Health {
 fn stores_work(context: &WarmerContext, cache: CacheBackend, store: StoreState) -> bool {
     cache != CacheBackend::None
         && store == StoreState::Ok
-        && !context.auth.changes().is_some_and(|reading| reading.is_outdated)
+        && !context
+            .auth
+            .changes()
+            .is_some_and(|reading| reading.is_outdated)
         && context.refusals.in_force().is_empty()
 }
 
@@ -235,12 +258,25 @@ fn cache_l1(context: &WarmerContext) -> HealthCacheL1 {
 }
 
 fn cache_l2(context: &WarmerContext) -> HealthCacheL2 {
-    let L2Stats { backend, hits, misses, errors, .. } = context.l2.stats();
-    HealthCacheL2 { backend, hits, misses, errors }
+    let L2Stats {
+        backend,
+        hits,
+        misses,
+        errors,
+        ..
+    } = context.l2.stats();
+    HealthCacheL2 {
+        backend,
+        hits,
+        misses,
+        errors,
+    }
 }
 
 fn changes(context: &WarmerContext) -> Option<HealthChanges> {
-    let ChangesReading { applied, age_ms, .. } = context.auth.changes()?;
+    let ChangesReading {
+        applied, age_ms, ..
+    } = context.auth.changes()?;
     Some(HealthChanges { applied, age_ms })
 }
 
@@ -299,7 +335,9 @@ fn leading(seen: &Scheduler, feeds: &HealthFeeds) -> FeedState {
 /// This node's epoch if it leads others; `None` for a single-node installation or a follower.
 fn leads_in(seen: &Scheduler) -> Option<u64> {
     let epoch = seen.context.lead.epoch();
-    epoch.filter(|epoch| *epoch != Epoch::ALONE).map(|epoch| epoch.0)
+    epoch
+        .filter(|epoch| *epoch != Epoch::ALONE)
+        .map(|epoch| epoch.0)
 }
 
 /// The leader and its epoch: this node, or the leader of the last update received.
@@ -307,15 +345,21 @@ fn leadership(seen: &Scheduler) -> Option<(String, u64)> {
     let nodes = seen.context.nodes.as_ref()?;
     match leads_in(seen) {
         Some(epoch) => Some((nodes.node.clone(), epoch)),
-        None => nodes.relay_reading().leader.map(|(leader, epoch)| (leader, epoch.0)),
+        None => nodes
+            .relay_reading()
+            .leader
+            .map(|(leader, epoch)| (leader, epoch.0)),
     }
 }
 
 fn relay(seen: &Scheduler) -> Option<HealthRelay> {
     let nodes = seen.context.nodes.as_ref()?;
     let now = seen.context.clock.now();
-    let origin =
-        |shared: &SharedToken| shared.valid(now).map_or(TokenOrigin::None, |token| token.origin);
+    let origin = |shared: &SharedToken| {
+        shared
+            .valid(now)
+            .map_or(TokenOrigin::None, |token| token.origin)
+    };
     let tokens = nodes.shared.as_ref().map(|shared| {
         let SharedTokens { counts, of } = &shared.tokens;
         HealthTokens {
@@ -325,8 +369,18 @@ fn relay(seen: &Scheduler) -> Option<HealthRelay> {
             ..HealthTokens::given_by(ByBroker::of(|broker| origin(&of[broker])))
         }
     });
-    let RelayReading { state, age_ms, gaps, .. } = nodes.relay_reading();
-    Some(HealthRelay { state, age_ms, gaps, tokens })
+    let RelayReading {
+        state,
+        age_ms,
+        gaps,
+        ..
+    } = nodes.relay_reading();
+    Some(HealthRelay {
+        state,
+        age_ms,
+        gaps,
+        tokens,
+    })
 }
 
 /// Whether this node receives its prices from the leader.
@@ -347,17 +401,38 @@ fn lanes(context: &WarmerContext) -> Vec<LaneReport> {
     let report = lanes.iter().map(|lane| {
         let name = lane.name().into();
         let LaneStats {
-            depth, running, completed, refused, expired, panicked, wait_ms_max, ..
+            depth,
+            running,
+            completed,
+            refused,
+            expired,
+            panicked,
+            wait_ms_max,
+            ..
         } = lane.stats();
-        LaneReport { name, depth, running, completed, refused, expired, panicked, wait_ms_max }
+        LaneReport {
+            name,
+            depth,
+            running,
+            completed,
+            refused,
+            expired,
+            panicked,
+            wait_ms_max,
+        }
     });
     report.collect()
 }
 
 fn backup(seen: &Scheduler) -> Option<HealthBackup> {
     let record = seen.store_check.last_backup()?;
-    let succeeded = record.succeeded_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
-    Some(HealthBackup { succeeded_ist: succeeded.map(Instant), failed: record.failed() })
+    let succeeded = record
+        .succeeded_ms
+        .and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    Some(HealthBackup {
+        succeeded_ist: succeeded.map(Instant),
+        failed: record.failed(),
+    })
 }
 
 /// The market's state, and the age of the snapshot.
@@ -388,12 +463,19 @@ fn market(seen: &Scheduler) -> HealthMarket {
 
 /// State of a feed; `None` is one that is switched off.
 fn feed(seen: &Scheduler, feed: Option<&PolledFeed>) -> Feed {
-    let Some(feed) = feed else { return Feed { state: FeedState::Off, ..Feed::default() } };
+    let Some(feed) = feed else {
+        return Feed {
+            state: FeedState::Off,
+            ..Feed::default()
+        };
+    };
     let succeeded_mono_ms = feed.succeeded_mono_ms;
     Feed {
         state: feed_state(seen, feed),
         age_ms: succeeded_mono_ms.map(|at| seen.now_mono_ms.saturating_sub(at)),
-        delay_s: succeeded_mono_ms.and_then(|_| feed.time.delay_of_primary_s()).map(Delay),
+        delay_s: succeeded_mono_ms
+            .and_then(|_| feed.time.delay_of_primary_s())
+            .map(Delay),
         rounds: feed.polls,
         failures: feed.failures,
         failure: feed.failure.clone(),
@@ -419,16 +501,26 @@ fn ticker(seen: &Scheduler, source: Source) -> Option<HealthTicker> {
 
 /// The ticker's own reading, with `live` set by whether its ticks are trusted.
 fn ticker_reading(seen: &Scheduler) -> TickerReading {
-    TickerReading { live: seen.ticking.is_live, ..seen.context.ticker.reading() }
+    TickerReading {
+        live: seen.ticking.is_live,
+        ..seen.context.ticker.reading()
+    }
 }
 
 /// Milliseconds that the machine's clock is ahead of the exchange's. `None` while some feed is
 /// healthy: a feed that is no longer polled may hold a reading from before the clock was corrected.
 fn clock_ahead_ms(seen: &Scheduler) -> Option<i64> {
-    if seen.quotes.feeds.any_healthy(seen.context.l1.freshness(), seen.now_mono_ms) {
+    if seen
+        .quotes
+        .feeds
+        .any_healthy(seen.context.l1.freshness(), seen.now_mono_ms)
+    {
         return None;
     }
-    seen.quotes.feeds.iter().find_map(|feed| feed.clock_ahead_ms(seen.now_mono_ms))
+    seen.quotes
+        .feeds
+        .iter()
+        .find_map(|feed| feed.clock_ahead_ms(seen.now_mono_ms))
 }
 
 fn warmers(seen: &Scheduler, backend: CacheBackend) -> HealthWarmers {
@@ -456,7 +548,10 @@ fn index_state(seen: &Scheduler) -> WarmerState {
 }
 
 fn quotes_state(seen: &Scheduler) -> WarmerState {
-    let healthy = seen.quotes.feeds.any_healthy(seen.context.l1.freshness(), seen.now_mono_ms);
+    let healthy = seen
+        .quotes
+        .feeds
+        .any_healthy(seen.context.l1.freshness(), seen.now_mono_ms);
     match (healthy || is_told(seen), seen.quotes.feeds.all_failed()) {
         (true, _) => WarmerState::Ok,
         (false, true) => WarmerState::Failing,
@@ -476,7 +571,11 @@ fn instruments_state(seen: &Scheduler) -> WarmerState {
 
 /// The state of a feed whose last call failed.
 fn failing(feed: &PolledFeed) -> FeedState {
-    if feed.is_rate_limited { FeedState::RateLimited } else { FeedState::Failing }
+    if feed.is_rate_limited {
+        FeedState::RateLimited
+    } else {
+        FeedState::Failing
+    }
 }
 
 /// A known cause comes before a symptom, because an operator fixes causes.
@@ -501,8 +600,12 @@ fn feed_state(seen: &Scheduler, feed: &PolledFeed) -> FeedState {
         return FeedState::Hanging;
     }
     let freshness = context.l1.freshness();
-    let stands_in =
-        !seen.quotes.feeds.broker_a.is_healthy(freshness, now_mono_ms) && !is_told(seen);
+    let stands_in = !seen
+        .quotes
+        .feeds
+        .broker_a
+        .is_healthy(freshness, now_mono_ms)
+        && !is_told(seen);
     let in_use = is_broker_a || stands_in;
     match feed.failure {
         // A single failure may be chance. Repeated failures are reported even while the prices are

@@ -57,13 +57,20 @@ pub(crate) struct Beside {
 pub(crate) fn find_troubles(health: &Health, beside: &Beside) -> Vec<Trouble> {
     let mut found: Vec<Trouble> = time_apart(&health.clock).into_iter().collect();
     let clock_explains = !found.is_empty();
-    found.extend(feeds(&health.feeds.broker_a, &health.feeds.public).into_iter().filter(
-        |trouble| {
-            // A wrong clock explains these, and their cures would mislead.
-            let silent = ["feeds_dead", "broker_a_fails", "broker_a_mute", "public_fails"];
-            !(clock_explains && silent.contains(&&*trouble.name))
-        },
-    ));
+    found.extend(
+        feeds(&health.feeds.broker_a, &health.feeds.public)
+            .into_iter()
+            .filter(|trouble| {
+                // A wrong clock explains these, and their cures would mislead.
+                let silent = [
+                    "feeds_dead",
+                    "broker_a_fails",
+                    "broker_a_mute",
+                    "public_fails",
+                ];
+                !(clock_explains && silent.contains(&&*trouble.name))
+            }),
+    );
     let database = health.database;
     let key = health.signing_key;
     found.extend(diagnoses::of_store(database).map(|row| row.trouble(database.as_str())));
@@ -77,7 +84,11 @@ pub(crate) fn find_troubles(health: &Health, beside: &Beside) -> Vec<Trouble> {
         found.push(diagnoses::CALENDAR_UNKNOWN.trouble(""));
     }
     let unknown = &health.market.calendar_unknown;
-    found.extend(unknown.iter().map(|what| diagnoses::CALENDAR_ENDS.trouble(what)));
+    found.extend(
+        unknown
+            .iter()
+            .map(|what| diagnoses::CALENDAR_ENDS.trouble(what)),
+    );
     found.extend(
         health
             .reload
@@ -95,10 +106,16 @@ pub(crate) fn find_troubles(health: &Health, beside: &Beside) -> Vec<Trouble> {
     found.extend(health.lanes.iter().filter_map(lane));
     found.extend(log(&health.log));
     found.extend(clock_trouble(health, beside));
-    let explained = found.iter().any(|trouble| trouble.severity >= Severity::Degraded);
+    let explained = found
+        .iter()
+        .any(|trouble| trouble.severity >= Severity::Degraded);
     if health.status != ServiceState::Ok && !explained {
         let is_down = health.status == ServiceState::Down;
-        let severity = if is_down { Severity::Down } else { Severity::Degraded };
+        let severity = if is_down {
+            Severity::Down
+        } else {
+            Severity::Degraded
+        };
         let row = diagnoses::UNEXPLAINED.trouble(health.status.as_str());
         found.push(Trouble { severity, ..row });
     }
@@ -137,7 +154,11 @@ pub(crate) fn by_tokens_of_now(found: &mut Vec<Trouble>, tokens: &ByBroker<Token
             *trouble = diagnoses::TOKEN_TAKEN_A.trouble("");
         }
     }
-    if token.is_dead() && !found.iter().any(|trouble| trouble.name == "broker_a_token_dead") {
+    if token.is_dead()
+        && !found
+            .iter()
+            .any(|trouble| trouble.name == "broker_a_token_dead")
+    {
         found.push(diagnoses::TOKEN_DEAD_A.trouble(""));
     }
 }
@@ -151,8 +172,14 @@ fn servers(health: &Health) -> impl Iterator<Item = Trouble> {
         };
         row.trouble(&exposed.setting)
     });
-    let refused = health.shared_server.iter().flat_map(|server| &server.refused);
-    let foreign = health.shared_server.iter().filter(|server| !server.foreign.is_empty());
+    let refused = health
+        .shared_server
+        .iter()
+        .flat_map(|server| &server.refused);
+    let foreign = health
+        .shared_server
+        .iter()
+        .filter(|server| !server.foreign.is_empty());
     let foreign = foreign.map(|server| server.foreign.join(", "));
     exposed
         .chain(refused.map(|cause| diagnoses::SHARED_SERVER_REFUSES.trouble(cause)))
@@ -171,7 +198,10 @@ fn caches(health: &Health) -> impl Iterator<Item = Trouble> {
     };
     let starting = starting.then(|| diagnoses::STARTING.trouble(""));
     let stale = stale.then(|| snapshot_old(health));
-    starting.into_iter().chain(stale).chain(kept.map(|row| row.trouble("")))
+    starting
+        .into_iter()
+        .chain(stale)
+        .chain(kept.map(|row| row.trouble("")))
 }
 
 /// The trouble of an old snapshot. If it only waits for the delayed public provider, it says when
@@ -187,7 +217,10 @@ fn snapshot_old(health: &Health) -> Trouble {
             let minutes = (delay.0 + 30) / 60;
             let detail = format!("it is {minutes} min behind, so at about {clock}");
             let until_ist = Some(Instant(at));
-            Trouble { until_ist, ..diagnoses::SNAPSHOT_WAITS.trouble(&detail) }
+            Trouble {
+                until_ist,
+                ..diagnoses::SNAPSHOT_WAITS.trouble(&detail)
+            }
         }
         _ => diagnoses::SNAPSHOT_OLD.trouble(""),
     }
@@ -197,7 +230,9 @@ fn snapshot_old(health: &Health) -> Trouble {
 /// package's installation, which has a timer.
 fn backup_trouble(health: &Health, beside: &Beside) -> Option<Trouble> {
     let Some(backup) = &health.backup else {
-        return beside.has_backup_timer.then(|| diagnoses::BACKUP_NONE.trouble(""));
+        return beside
+            .has_backup_timer
+            .then(|| diagnoses::BACKUP_NONE.trouble(""));
     };
     // Backups are dated by the machine's clock, whatever the service's reads.
     let age_s = |at: Instant| beside.machine_now.duration_since(at.0).as_secs().max(0);
@@ -279,7 +314,13 @@ fn logins(tokens: &ByBroker<TokenSeen>) -> Vec<Trouble> {
 }
 
 fn lane(lane: &LaneReport) -> Option<Trouble> {
-    let LaneReport { name, refused, expired, panicked, .. } = lane;
+    let LaneReport {
+        name,
+        refused,
+        expired,
+        panicked,
+        ..
+    } = lane;
     if *panicked > 0 {
         return Some(diagnoses::LANE_PANICKED.trouble(&format!("lane {name}: {panicked}")));
     }
@@ -288,7 +329,10 @@ fn lane(lane: &LaneReport) -> Option<Trouble> {
 }
 
 fn log(log: &HealthLog) -> Option<Trouble> {
-    let HealthLog { lines_dropped, writes_failed } = log;
+    let HealthLog {
+        lines_dropped,
+        writes_failed,
+    } = log;
     let seen = format!("{lines_dropped} lines dropped, {writes_failed} writes failed");
     (lines_dropped + writes_failed > 0).then(|| diagnoses::LOG_LOST.trouble(&seen))
 }
@@ -302,12 +346,19 @@ fn time_apart(clock: &HealthClock) -> Option<Trouble> {
 
 /// The service's clock beside the machine's.
 pub(crate) fn clock_trouble(health: &Health, beside: &Beside) -> Option<Trouble> {
-    let off_s = beside.service_now?.duration_since(beside.machine_now).as_secs();
+    let off_s = beside
+        .service_now?
+        .duration_since(beside.machine_now)
+        .as_secs();
     if off_s.abs() <= CLOCK_OFF_MAX_S {
         return None;
     }
     let set = health.clock.set.0;
-    let row = if set { &diagnoses::CLOCK_SET } else { &diagnoses::CLOCK_OFF };
+    let row = if set {
+        &diagnoses::CLOCK_SET
+    } else {
+        &diagnoses::CLOCK_OFF
+    };
     let sign = if off_s < 0 { "-" } else { "+" };
     Some(row.trouble(&format!("{sign}{}", span(off_s.unsigned_abs()))))
 }
@@ -353,7 +404,11 @@ mod tests {
         let mut since = Since::default();
         let mut begins = |minute: i64, rows: &[&Diagnosis]| -> Vec<Timestamp> {
             let found = rows.iter().map(|row| row.trouble("x")).collect();
-            since.dated(found, at(minute)).iter().map(|told| told.since_ist.0).collect()
+            since
+                .dated(found, at(minute))
+                .iter()
+                .map(|told| told.since_ist.0)
+                .collect()
         };
         let rows = [&diagnoses::FEEDS_DEAD, &diagnoses::STORE_FULL];
         assert_eq!(begins(0, &rows[..1]), [at(0)]);

@@ -212,18 +212,30 @@ impl Store {
     ) -> Result<()> {
         // Sorted by key, so that two nodes do not wait for each other.
         seen.sort();
-        self.write(Write { deadline_ms, ..Write::page() }, move |tx| {
-            let keep = seen.iter().map(|LoginNetwork { id, network, seen_ms }| {
-                args![*id, network, *seen_ms, LOGIN_NETWORK_AGAIN_MS]
-            });
-            if tx.run_each(KEEP_LOGIN_NETWORK, keep)? == 0 {
-                return Ok(());
-            }
-            let mut ids: Vec<AccountId> = seen.iter().map(|seen| seen.id).collect();
-            ids.dedup();
-            let of_accounts = ids.into_iter().map(|id| args![id, LOGIN_NETWORKS_MAX]);
-            tx.run_each(DROP_LOGIN_NETWORKS, of_accounts).map(drop)
-        })
+        self.write(
+            Write {
+                deadline_ms,
+                ..Write::page()
+            },
+            move |tx| {
+                let keep = seen.iter().map(
+                    |LoginNetwork {
+                         id,
+                         network,
+                         seen_ms,
+                     }| {
+                        args![*id, network, *seen_ms, LOGIN_NETWORK_AGAIN_MS]
+                    },
+                );
+                if tx.run_each(KEEP_LOGIN_NETWORK, keep)? == 0 {
+                    return Ok(());
+                }
+                let mut ids: Vec<AccountId> = seen.iter().map(|seen| seen.id).collect();
+                ids.dedup();
+                let of_accounts = ids.into_iter().map(|id| args![id, LOGIN_NETWORKS_MAX]);
+                tx.run_each(DROP_LOGIN_NETWORKS, of_accounts).map(drop)
+            },
+        )
     }
 
     /// The stored networks of one account, the latest first.
@@ -240,13 +252,36 @@ impl Store {
 }
 
 pub(super) fn create(tx: &dyn Tx, user: &NewUser) -> Result<UserSecrets, Failure> {
-    let NewUser { email, name, password_hash, created_ms } = user;
-    let token_epoch = (random()? >> (u64::BITS - FIRST_EPOCH_BITS)).max(1).cast_signed();
-    let columns = args![email, name.as_ref(), password_hash, *created_ms, token_epoch];
+    let NewUser {
+        email,
+        name,
+        password_hash,
+        created_ms,
+    } = user;
+    let token_epoch = (random()? >> (u64::BITS - FIRST_EPOCH_BITS))
+        .max(1)
+        .cast_signed();
+    let columns = args![
+        email,
+        name.as_ref(),
+        password_hash,
+        *created_ms,
+        token_epoch
+    ];
     let id = tx.only(CREATE_USER, &columns, "a row that was added", |row| row.get(0))?;
-    let user = User { id, email: email.clone(), name: name.clone(), created_ms: *created_ms };
+    let user = User {
+        id,
+        email: email.clone(),
+        name: name.clone(),
+        created_ms: *created_ms,
+    };
     let password_hash = password_hash.clone();
-    Ok(UserSecrets { user, password_hash, token_epoch, disabled: false })
+    Ok(UserSecrets {
+        user,
+        password_hash,
+        token_epoch,
+        disabled: false,
+    })
 }
 
 pub(super) fn by_spellings(
@@ -297,13 +332,24 @@ pub(super) fn end_tokens(tx: &dyn Tx, id: AccountId) -> Result<Option<i64>, Fail
 
 pub(super) fn erase(tx: &dyn Tx, id: AccountId) -> Result<Option<ErasedRows>, Failure> {
     // Deleted explicitly to count the rows. A foreign key deletes the user's other rows.
-    let DeletedRows { holdings, positions, pnl_snapshots } = portfolios::delete(tx, id)?;
+    let DeletedRows {
+        holdings,
+        positions,
+        pnl_snapshots,
+    } = portfolios::delete(tx, id)?;
     let counted = tx.first(ERASE_USER, &args![id], |row| row.get::<i64>(0))?;
-    let Some(counted) = counted else { return Ok(None) };
+    let Some(counted) = counted else {
+        return Ok(None);
+    };
     let journal_entries =
         u64::try_from(counted).map_err(|_| damaged("a count of journal entries"))?;
     debug_assert!(journal_entries <= journal::ENTRIES_MAX as u64);
-    Ok(Some(ErasedRows { holdings, positions, pnl_snapshots, journal_entries }))
+    Ok(Some(ErasedRows {
+        holdings,
+        positions,
+        pnl_snapshots,
+        journal_entries,
+    }))
 }
 
 /// The random half of a token epoch.

@@ -90,7 +90,16 @@ impl Store {
     /// Stores a key. [`StoreError::TooMany`] if the account has as many as it may have.
     pub(crate) fn add_key(&self, key: StoredKey, now_ms: i64) -> Result<()> {
         self.write(Write::new().of([key.user]), move |tx| {
-            let StoredKey { id, user, name, scopes, hash, created_ms, expires_ms, .. } = &key;
+            let StoredKey {
+                id,
+                user,
+                name,
+                scopes,
+                hash,
+                created_ms,
+                expires_ms,
+                ..
+            } = &key;
             tx.run(FORGET_KEYS, &args![*user, now_ms - ENDED_LISTED_MS])?;
             let (stored, good): (usize, usize) =
                 tx.only(KEYS_COUNTED, &args![*user, now_ms], "a count", |row| {
@@ -98,11 +107,19 @@ impl Store {
                 })?;
             if good >= KEYS_MAX {
                 let what = "API keys";
-                return Err(StoreError::TooMany { what, limit: KEYS_MAX }.into());
+                return Err(StoreError::TooMany {
+                    what,
+                    limit: KEYS_MAX,
+                }
+                .into());
             }
             if stored >= KEYS_STORED_MAX {
                 let what = "API keys, expired ones of the last 30 days included,";
-                return Err(StoreError::TooMany { what, limit: KEYS_STORED_MAX }.into());
+                return Err(StoreError::TooMany {
+                    what,
+                    limit: KEYS_STORED_MAX,
+                }
+                .into());
             }
             let scopes = scopes.spelled();
             tx.run(ADD_KEY, &args![id, *user, name, &scopes, hash, *created_ms, *expires_ms])
@@ -128,8 +145,9 @@ impl Store {
         // Sorted by key, so that two nodes do not wait for each other.
         uses.sort();
         self.write(Write::page(), move |tx| {
-            let rows =
-                uses.iter().map(|each| args![&each.id, each.used_ms, each.used_from.as_deref()]);
+            let rows = uses
+                .iter()
+                .map(|each| args![&each.id, each.used_ms, each.used_from.as_deref()]);
             tx.run_each(NOTE_USE, rows).map(drop)
         })
     }
@@ -137,7 +155,10 @@ impl Store {
 
 /// The good and the expired keys of all accounts.
 pub(super) fn all(tx: &dyn Tx) -> Result<Vec<StoredKey>, Failure> {
-    Ok(page(tx, "", i64::MAX as usize)?.into_iter().filter_map(usable).collect())
+    Ok(page(tx, "", i64::MAX as usize)?
+        .into_iter()
+        .filter_map(usable)
+        .collect())
 }
 
 /// The good and the expired keys of these accounts.

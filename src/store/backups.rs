@@ -36,7 +36,9 @@ impl BackupRecord {
 /// The file cannot be read, or this program did not write it.
 pub fn read(state_dir: &Path) -> io::Result<Option<BackupRecord>> {
     let bytes = small_file::read(&state_dir.join(FILE_NAME))?;
-    bytes.map(|bytes| sonic_rs::from_slice(&bytes).map_err(io::Error::other)).transpose()
+    bytes
+        .map(|bytes| sonic_rs::from_slice(&bytes).map_err(io::Error::other))
+        .transpose()
 }
 
 /// Records an attempt that ended at `tried_ms`; `good` if it succeeded.
@@ -45,9 +47,14 @@ pub fn read(state_dir: &Path) -> io::Result<Option<BackupRecord>> {
 /// [`MaintenanceError`].
 pub fn note(state_dir: &Path, tried_ms: i64, good: bool) -> Result<(), MaintenanceError> {
     // An unreadable record is replaced.
-    let before = read(state_dir).ok().flatten().and_then(|record| record.succeeded_ms);
-    let record =
-        BackupRecord { tried_ms, succeeded_ms: if good { Some(tried_ms) } else { before } };
+    let before = read(state_dir)
+        .ok()
+        .flatten()
+        .and_then(|record| record.succeeded_ms);
+    let record = BackupRecord {
+        tried_ms,
+        succeeded_ms: if good { Some(tried_ms) } else { before },
+    };
     // Serialising two numbers cannot fail.
     let mut bytes = sonic_rs::to_vec(&record).unwrap_or_default();
     bytes.push(b'\n');
@@ -67,13 +74,25 @@ mod tests {
         assert_eq!(read(state.path()).unwrap(), None);
         note(state.path(), 1_000, false).unwrap();
         let record = read(state.path()).unwrap().unwrap();
-        assert_eq!(record, BackupRecord { tried_ms: 1_000, succeeded_ms: None });
+        assert_eq!(
+            record,
+            BackupRecord {
+                tried_ms: 1_000,
+                succeeded_ms: None
+            }
+        );
         assert!(record.failed());
         note(state.path(), 2_000, true).unwrap();
         assert!(!read(state.path()).unwrap().unwrap().failed());
         note(state.path(), 3_000, false).unwrap();
         let record = read(state.path()).unwrap().unwrap();
-        assert_eq!(record, BackupRecord { tried_ms: 3_000, succeeded_ms: Some(2_000) });
+        assert_eq!(
+            record,
+            BackupRecord {
+                tried_ms: 3_000,
+                succeeded_ms: Some(2_000)
+            }
+        );
         let about = fs::metadata(state.path().join(FILE_NAME)).unwrap();
         assert_eq!(about.permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(state.path()).unwrap().count(), 1, "nothing half is left");

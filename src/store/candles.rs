@@ -157,7 +157,9 @@ impl Store {
                 Ok((about, date.map(|date| candle_of(date, row)).transpose()?))
             })?;
             rows.reverse();
-            let Some((about, _)) = rows.first().cloned() else { return Ok(None) };
+            let Some((about, _)) = rows.first().cloned() else {
+                return Ok(None);
+            };
             let candles = rows.into_iter().filter_map(|(_, candle)| candle).collect();
             Ok(Some(StoredCandles { candles, ..about }))
         })
@@ -176,8 +178,10 @@ impl Store {
         max: usize,
     ) -> Result<Vec<(Symbol, Vec<Candle>)>> {
         self.read(PAGE_DEADLINE_MS, move |tx| {
-            let mut found: Vec<(Symbol, Vec<Candle>)> =
-                symbols.iter().map(|symbol| (symbol.clone(), Vec::new())).collect();
+            let mut found: Vec<(Symbol, Vec<Candle>)> = symbols
+                .iter()
+                .map(|symbol| (symbol.clone(), Vec::new()))
+                .collect();
             let wanted = symbols.iter().map(|symbol| args![symbol, max]);
             tx.query_each(NEWEST_CANDLES, wanted, |at, row| {
                 found[at].1.push(candle(row)?);
@@ -191,7 +195,13 @@ impl Store {
     /// Replaces the stored history of a symbol.
     pub fn replace_candles(&self, epoch: Epoch, history: NewHistory) -> Result<()> {
         self.write(Write::leading(epoch), move |tx| {
-            let NewHistory { symbol, source, simulated, candles, suspicions } = &history;
+            let NewHistory {
+                symbol,
+                source,
+                simulated,
+                candles,
+                suspicions,
+            } = &history;
             tx.run(FORGET_CANDLES, &args![symbol, AFTER_ALL])?;
             keep(tx, symbol, candles)?;
             tx.run(KEEP_HISTORY, &args![symbol, *source, *simulated])?;
@@ -227,7 +237,12 @@ impl Store {
     ) -> Result<()> {
         let symbol = symbol.clone();
         self.write(Write::leading(epoch), move |tx| {
-            if let Some(SplitSuspicion { date, confirmed, base_e4 }) = suspected {
+            if let Some(SplitSuspicion {
+                date,
+                confirmed,
+                base_e4,
+            }) = suspected
+            {
                 tx.run(KEEP_SUSPICION, &args![&symbol, date, confirmed, base_e4])?;
             }
             tx.run(REFETCH, &args![&symbol]).map(drop)
@@ -254,7 +269,14 @@ fn candle_of(date: Date, row: &dyn Cells) -> Result<Candle, Failure> {
 
 fn keep(tx: &dyn Tx, symbol: &Symbol, candles: &[Candle]) -> Result<(), Failure> {
     let rows = candles.iter().map(|candle| {
-        let Candle { date, open_e4, high_e4, low_e4, close_e4, volume } = *candle;
+        let Candle {
+            date,
+            open_e4,
+            high_e4,
+            low_e4,
+            close_e4,
+            volume,
+        } = *candle;
         args![symbol, date, open_e4, high_e4, low_e4, close_e4, volume]
     });
     tx.run_each(KEEP_CANDLE, rows).map(drop)

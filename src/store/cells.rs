@@ -105,7 +105,9 @@ pub(crate) fn parsed<T>(
     parse: impl Fn(&str) -> Option<T>,
     what: &'static str,
 ) -> Result<Option<T>, Failure> {
-    row.text(at)?.map(|text| parse(text).ok_or_else(|| damaged(what))).transpose()
+    row.text(at)?
+        .map(|text| parse(text).ok_or_else(|| damaged(what)))
+        .transpose()
 }
 
 impl Nullable for String {

@@ -113,7 +113,10 @@ impl Changes {
     /// The last change of the page, or `read` if the page is empty.
     pub(crate) fn last(&self, read: LastRead) -> LastRead {
         let last = self.rows.last().map(|(number, _)| *number);
-        last.map_or(read, |number| LastRead { number, mark: self.mark })
+        last.map_or(read, |number| LastRead {
+            number,
+            mark: self.mark,
+        })
     }
 }
 
@@ -145,7 +148,10 @@ pub(super) fn changes_after(tx: &dyn Tx, number: i64) -> Result<Changes, Failure
         mark: rows.last().map(|(_, mark, _)| *mark),
         made,
         noticed,
-        rows: rows.into_iter().map(|(number, _, change)| (number, change)).collect(),
+        rows: rows
+            .into_iter()
+            .map(|(number, _, change)| (number, change))
+            .collect(),
     })
 }
 
@@ -153,11 +159,15 @@ pub(super) fn change(row: &dyn Cells) -> Result<Change, Failure> {
     let id = || row.get(at!(CHANGE.user_id));
     let value = || row.get(at!(CHANGE.value));
     Ok(match row.str(at!(CHANGE.kind))? {
-        "account" => Change::Account { id: id()?, epoch: value()? },
+        "account" => Change::Account {
+            id: id()?,
+            epoch: value()?,
+        },
         "erased" => Change::Erased { id: id()? },
-        "revoked" => {
-            Change::Revoked { token_id: row.get(at!(CHANGE.token_id))?, expires_ms: value()? }
-        }
+        "revoked" => Change::Revoked {
+            token_id: row.get(at!(CHANGE.token_id))?,
+            expires_ms: value()?,
+        },
         _ => Change::Unknown,
     })
 }

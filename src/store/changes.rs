@@ -87,7 +87,8 @@ impl Store {
     pub(crate) fn revoke_token(&self, token_id: &str, expires_ms: i64) -> Result<()> {
         let token_id = token_id.to_owned();
         self.write(Write::new(), move |tx| {
-            tx.run(REVOKE_TOKEN, &args![&token_id, expires_ms]).map(drop)
+            tx.run(REVOKE_TOKEN, &args![&token_id, expires_ms])
+                .map(drop)
         })
     }
 
@@ -103,7 +104,9 @@ impl Store {
             Ok(AuthState {
                 incarnation: identity(tx)?.incarnation,
                 users: tx.all(USER_IDS, &[], |row| row.get(0))?,
-                last_user: tx.first(LAST_USER_ID, &[], |row| row.get(0))?.unwrap_or_default(),
+                last_user: tx
+                    .first(LAST_USER_ID, &[], |row| row.get(0))?
+                    .unwrap_or_default(),
                 read: counts(tx)?.0,
                 epochs: tx.all(EPOCHS, &[], |row| Ok((row.get(0)?, row.get(1)?)))?,
                 revoked_tokens: tx
@@ -118,7 +121,11 @@ impl Store {
         self.read(READ_DEADLINE_MS, move |tx| {
             let keys = api_keys::of(tx, &users)?;
             let incarnation = identity(tx)?.incarnation;
-            Ok(KeysRead { incarnation, number: counts(tx)?.0.number, keys })
+            Ok(KeysRead {
+                incarnation,
+                number: counts(tx)?.0.number,
+                keys,
+            })
         })
     }
 
@@ -192,7 +199,10 @@ pub(super) fn identity(tx: &dyn Tx) -> Result<DatabaseIdentity, Failure> {
         Ok((row.get(at!(IDENTIFIED.database_id))?, row.get(at!(IDENTIFIED.cluster_id))?))
     })?;
     match found {
-        (Some(incarnation), Some(cluster)) => Ok(DatabaseIdentity { incarnation, cluster }),
+        (Some(incarnation), Some(cluster)) => Ok(DatabaseIdentity {
+            incarnation,
+            cluster,
+        }),
         _ => {
             let why = "a database that was put in place has to take writes once";
             Err(StoreError::Unavailable(why.to_owned()).into())

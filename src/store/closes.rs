@@ -141,9 +141,23 @@ impl Store {
         let prices = prices.to_vec();
         self.write(Write::leading(epoch), move |tx| {
             let rows = prices.iter().map(|(symbol, close)| {
-                let ClosingPrice { price, previous_close, as_of_ms, official, base_ratio } = *close;
+                let ClosingPrice {
+                    price,
+                    previous_close,
+                    as_of_ms,
+                    official,
+                    base_ratio,
+                } = *close;
                 let ratio = base_ratio.map(|ratio| ratio.0);
-                args![date, symbol, price, previous_close, as_of_ms, official, ratio]
+                args![
+                    date,
+                    symbol,
+                    price,
+                    previous_close,
+                    as_of_ms,
+                    official,
+                    ratio
+                ]
             });
             tx.run_each(KEEP_CLOSE, rows).map(drop)
         })
@@ -168,7 +182,10 @@ impl Store {
     ) -> Result<ClosePage> {
         self.read(PAGE_DEADLINE_MS, move |tx| {
             let holders = tx.all(HOLDERS_AFTER, &args![after, date, limit], |row| row.get(0))?;
-            let mut page = ClosePage { more: holders.len() >= limit, portfolios: Vec::new() };
+            let mut page = ClosePage {
+                more: holders.len() >= limit,
+                portfolios: Vec::new(),
+            };
             let mut rows = 0;
             for id in holders {
                 if rows >= PAGE_ROWS_MAX {
@@ -190,7 +207,9 @@ impl Store {
         let users = points.iter().map(|valued| valued.id);
         self.write(Write::leading(epoch).of(users), move |tx| {
             for valued in &points {
-                let last = tx.first(LAST_SYNCED, &args![valued.id], |row| row.get(0))?.flatten();
+                let last = tx
+                    .first(LAST_SYNCED, &args![valued.id], |row| row.get(0))?
+                    .flatten();
                 if last != Some(valued.synced_ms) {
                     continue;
                 }
@@ -220,14 +239,21 @@ impl Store {
             tx.run_each(KEEP_SILENT_SYMBOL, silent.iter().map(|symbol| args![symbol, date]))?;
             tx.run(FORGET_SILENT_SYMBOLS, &args![date])?;
             tx.run(FORGET_CLOSES, &args![date])?;
-            tx.run(FINISH_CLOSE_RUN, &args![date, finished_ms]).map(drop)
+            tx.run(FINISH_CLOSE_RUN, &args![date, finished_ms])
+                .map(drop)
         })
     }
 }
 
 /// Points of later dates without trading of their own are based on this close too.
 fn keep_later_points(tx: &dyn Tx, valued: &Valued) -> Result<(), Failure> {
-    let Valued { id, point, next_session, priced, .. } = valued;
+    let Valued {
+        id,
+        point,
+        next_session,
+        priced,
+        ..
+    } = valued;
     let row = &args![
         *id,
         point.date,

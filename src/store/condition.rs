@@ -57,10 +57,19 @@ pub(crate) struct LastSeen {
 impl LastSeen {
     /// Unavailable so far, because of `cause`.
     pub(crate) fn unavailable(cause: &str) -> Self {
-        let seen = Seen { state: State::Unavailable, cause: cause.to_owned(), is_known: false };
+        let seen = Seen {
+            state: State::Unavailable,
+            cause: cause.to_owned(),
+            is_known: false,
+        };
         let doubted = AtomicBool::new(false);
         let closed = AtomicBool::new(false);
-        Self { seen: Mutex::new(seen), doubted, closed, refused: Counter::new() }
+        Self {
+            seen: Mutex::new(seen),
+            doubted,
+            closed,
+            refused: Counter::new(),
+        }
     }
 
     pub(crate) fn state(&self) -> State {
@@ -74,7 +83,11 @@ impl LastSeen {
     /// Records a state, and logs it if it has changed. This is the only log line of the cause: code
     /// that meets it as [`StoreError::Unavailable`] need not repeat it.
     pub(crate) fn set(&self, state: State, cause: &str) {
-        let seen = Seen { state, cause: cause.to_owned(), is_known: true };
+        let seen = Seen {
+            state,
+            cause: cause.to_owned(),
+            is_known: true,
+        };
         let before = std::mem::replace(&mut *self.seen.lock(), seen);
         if before.state == state && before.is_known {
             return;

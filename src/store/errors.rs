@@ -54,7 +54,11 @@ pub enum StoreError {
         "the user's {what} are stored in version {found} and this program knows {known}: run the \
          newer program"
     )]
-    NewerRow { what: &'static str, found: i64, known: i64 },
+    NewerRow {
+        what: &'static str,
+        found: i64,
+        known: i64,
+    },
     /// A row that this program could not have written.
     #[error("a stored row is damaged: {0}")]
     Damaged(&'static str),
@@ -83,7 +87,10 @@ pub struct BadStoreUrl {
 
 impl BadStoreUrl {
     pub(crate) fn new(problem: impl Into<String>, cure: &'static str) -> Self {
-        Self { problem: problem.into(), cure }
+        Self {
+            problem: problem.into(),
+            cure,
+        }
     }
 }
 
@@ -95,7 +102,12 @@ pub enum OpenError {
         "{path} has schema version {found} and this program knows {known}; nothing was changed: \
          run the newer program again, or {way_back}"
     )]
-    Newer { path: String, found: i64, known: i64, way_back: String },
+    Newer {
+        path: String,
+        found: i64,
+        known: i64,
+        way_back: String,
+    },
     #[error(
         "{path} is not a database of this program: move it away or choose another BHAV_STATE_DIR"
     )]
@@ -116,7 +128,12 @@ pub enum OpenError {
         "{url} has schema version {found}, which needs a program that knows {needs}; this one \
          knows {known}: run the newer program"
     )]
-    NewerSchema { url: String, found: i64, needs: i64, known: i64 },
+    NewerSchema {
+        url: String,
+        found: i64,
+        needs: i64,
+        known: i64,
+    },
     #[error("{url} holds tables of another program: give a database, or a schema, of its own")]
     ForeignSchema { url: String },
     #[error("BHAV_STORE_URL {0}")]
@@ -181,13 +198,21 @@ pub enum MaintenanceError {
     #[error("{0} is not a database of this program")]
     Foreign(PathBuf),
     #[error("{path} has schema version {found} and this program knows {known}")]
-    Newer { path: PathBuf, found: i64, known: i64 },
+    Newer {
+        path: PathBuf,
+        found: i64,
+        known: i64,
+    },
     #[error("{path} is damaged: {found}")]
     Damaged { path: PathBuf, found: String },
     #[error("there is no space left for {0}")]
     NoSpace(PathBuf),
     #[error("{from} cannot be copied to {to}: {source}")]
-    Copy { from: PathBuf, to: PathBuf, source: rusqlite::Error },
+    Copy {
+        from: PathBuf,
+        to: PathBuf,
+        source: rusqlite::Error,
+    },
     #[error("{path} has schema version {found}: start the service once, which migrates it")]
     Older { path: PathBuf, found: i64 },
     #[error("{0} exists already; it is not overwritten")]
@@ -195,7 +220,10 @@ pub enum MaintenanceError {
     #[error("{path}: {source}")]
     File { path: PathBuf, source: io::Error },
     #[error("{path}: {source}")]
-    Database { path: PathBuf, source: rusqlite::Error },
+    Database {
+        path: PathBuf,
+        source: rusqlite::Error,
+    },
     /// An error of a database that is already open.
     #[error("{0}")]
     Sqlite(#[from] rusqlite::Error),
@@ -245,9 +273,10 @@ impl MaintenanceError {
             let path = path.clone();
             match source.sqlite_error_code() {
                 Some(ErrorCode::NotADatabase) => Self::Foreign(path),
-                Some(ErrorCode::DatabaseCorrupt) => {
-                    Self::Damaged { path, found: source.to_string() }
-                }
+                Some(ErrorCode::DatabaseCorrupt) => Self::Damaged {
+                    path,
+                    found: source.to_string(),
+                },
                 Some(ErrorCode::DiskFull) => Self::NoSpace(path),
                 _ => Self::Database { path, source },
             }
@@ -256,16 +285,43 @@ impl MaintenanceError {
 
     /// Names `path` in an error about its unpublished `copy`.
     pub(crate) fn naming(self, copy: &Path, path: &Path) -> Self {
-        let own = |named: PathBuf| if named == copy { path.to_owned() } else { named };
+        let own = |named: PathBuf| {
+            if named == copy {
+                path.to_owned()
+            } else {
+                named
+            }
+        };
         match self {
             Self::Foreign(named) => Self::Foreign(own(named)),
-            Self::Newer { path: named, found, known } => {
-                Self::Newer { path: own(named), found, known }
-            }
-            Self::Damaged { path: named, found } => Self::Damaged { path: own(named), found },
+            Self::Newer {
+                path: named,
+                found,
+                known,
+            } => Self::Newer {
+                path: own(named),
+                found,
+                known,
+            },
+            Self::Damaged { path: named, found } => Self::Damaged {
+                path: own(named),
+                found,
+            },
             Self::NoSpace(named) => Self::NoSpace(own(named)),
-            Self::Database { path: named, source } => Self::Database { path: own(named), source },
-            Self::File { path: named, source } => Self::File { path: own(named), source },
+            Self::Database {
+                path: named,
+                source,
+            } => Self::Database {
+                path: own(named),
+                source,
+            },
+            Self::File {
+                path: named,
+                source,
+            } => Self::File {
+                path: own(named),
+                source,
+            },
             other => other,
         }
     }

@@ -144,7 +144,10 @@ impl JournalPage {
     /// Position of the next page; `None` if this is the last one.
     pub(crate) fn next(&self) -> Option<JournalCursor> {
         let last = self.entries.last().filter(|_| self.more)?;
-        Some(JournalCursor { traded_on: last.fields.traded_on, id: last.id })
+        Some(JournalCursor {
+            traded_on: last.fields.traded_on,
+            id: last.id,
+        })
     }
 }
 
@@ -159,13 +162,21 @@ impl Store {
         seen: Option<ExpectedPage>,
     ) -> Result<JournalEntry> {
         self.write(Write::new().of([id]), move |tx| {
-            if let Some(ExpectedPage { after, limit, expected }) = &seen {
+            if let Some(ExpectedPage {
+                after,
+                limit,
+                expected,
+            }) = &seen
+            {
                 let now = page(tx, id, *after, *limit)?;
                 expected.compare(|| now.revision())?;
             }
             let count = args![id, ENTRIES_MAX, text_bytes(&fields), TEXT_BYTES_MAX];
             if tx.run(COUNT_ENTRY, &count)? == 0 {
-                let too_many = StoreError::TooMany { what: "journal entries", limit: ENTRIES_MAX };
+                let too_many = StoreError::TooMany {
+                    what: "journal entries",
+                    limit: ENTRIES_MAX,
+                };
                 let is_long = size(tx, id)?.entries < ENTRIES_MAX;
                 return Err(if is_long { too_much_text() } else { too_many }.into());
             }
@@ -208,7 +219,9 @@ impl Store {
                 return Ok(None);
             }
             let before = tx.first(ENTRY_BYTES, &args![id, entry], |row| row.get::<i64>(0))?;
-            let Some(before) = before else { return Ok(None) };
+            let Some(before) = before else {
+                return Ok(None);
+            };
             let grown = text_bytes(&fields) as i64 - before;
             if tx.run(COUNT_BYTES, &args![id, grown, TEXT_BYTES_MAX])? == 0 {
                 return Err(too_much_text().into());
@@ -236,13 +249,19 @@ impl Store {
 }
 
 fn too_much_text() -> StoreError {
-    StoreError::TooMany { what: "bytes of journal text", limit: TEXT_BYTES_MAX }
+    StoreError::TooMany {
+        what: "bytes of journal text",
+        limit: TEXT_BYTES_MAX,
+    }
 }
 
 /// Number of entries and bytes of their text, as counted at each change.
 fn size(tx: &dyn Tx, id: AccountId) -> Result<JournalSize, Failure> {
     let found = tx.first(JOURNAL_SIZE, &args![id], |row| {
-        Ok(JournalSize { entries: row.get(0)?, text_bytes: row.get(1)? })
+        Ok(JournalSize {
+            entries: row.get(0)?,
+            text_bytes: row.get(1)?,
+        })
     })?;
     found.ok_or_else(|| StoreError::NoSuchUser.into())
 }
@@ -255,8 +274,16 @@ fn page(
     after: Option<JournalCursor>,
     limit: usize,
 ) -> Result<JournalPage, Failure> {
-    let mut page = PageInProgress { limit, bytes: 0, page: JournalPage::default() };
-    let Some(JournalCursor { traded_on, id: last }) = after else {
+    let mut page = PageInProgress {
+        limit,
+        bytes: 0,
+        page: JournalPage::default(),
+    };
+    let Some(JournalCursor {
+        traded_on,
+        id: last,
+    }) = after
+    else {
         page.fill(tx, ENTRIES, &args![id, page.rows()])?;
         return Ok(page.page);
     };
@@ -326,7 +353,12 @@ fn put(
     let put = tx.first(sql, &row, |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(put.map(|(id, created_ms)| {
         let fields = fields.clone();
-        JournalEntry { id, fields, created_ms, updated_ms: now_ms }
+        JournalEntry {
+            id,
+            fields,
+            created_ms,
+            updated_ms: now_ms,
+        }
     }))
 }
 
@@ -341,7 +373,9 @@ fn is_there(
         // The change itself shows whether the entry exists.
         return Ok(true);
     }
-    let Some(now) = one(tx, id, entry_id)? else { return Ok(false) };
+    let Some(now) = one(tx, id, entry_id)? else {
+        return Ok(false);
+    };
     expected.compare(|| now.revision())?;
     Ok(true)
 }
@@ -367,7 +401,12 @@ fn text_bytes(fields: &JournalFields) -> usize {
 /// Bytes of text of a row that was read.
 fn stored_bytes(row: &dyn Cells) -> Result<usize, Failure> {
     let mut bytes = 0;
-    for column in [at!(ENTRY.symbol), at!(ENTRY.strategy), at!(ENTRY.notes), at!(ENTRY.tags)] {
+    for column in [
+        at!(ENTRY.symbol),
+        at!(ENTRY.strategy),
+        at!(ENTRY.notes),
+        at!(ENTRY.tags),
+    ] {
         let text = row.text(column)?;
         bytes += text.map_or(0, str::len);
     }
@@ -418,7 +457,12 @@ struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     fn of(entry: &'a JournalEntry) -> Self {
-        let JournalEntry { id, fields, created_ms, updated_ms } = entry;
+        let JournalEntry {
+            id,
+            fields,
+            created_ms,
+            updated_ms,
+        } = entry;
         let numbers = [Some(fields.quantity), Some(fields.price), fields.fees];
         Self {
             id: *id,
@@ -451,7 +495,12 @@ mod tests {
             notes: None,
             tags: vec!["a".into()],
         };
-        JournalEntry { id: 7, fields, created_ms: 1, updated_ms: 2 }
+        JournalEntry {
+            id: 7,
+            fields,
+            created_ms: 1,
+            updated_ms: 2,
+        }
     }
 
     #[test]

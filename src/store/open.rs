@@ -78,7 +78,10 @@ impl Store {
     /// # Errors
     /// Same as for [`in_file`](Self::in_file).
     pub fn open_file(path: &Path, readers: usize, clock: &Clock) -> Result<Self, OpenError> {
-        let settings = StoreSettings { readers, ..StoreSettings::default() };
+        let settings = StoreSettings {
+            readers,
+            ..StoreSettings::default()
+        };
         Self::in_file(path, &settings, None, clock)
     }
 
@@ -253,7 +256,9 @@ pub(crate) fn open_lease(
     lease_ms: u64,
     clock: &Clock,
 ) -> Result<Option<PostgresLease>, OpenError> {
-    let Some(url) = &settings.url else { return Ok(None) };
+    let Some(url) = &settings.url else {
+        return Ok(None);
+    };
     Ok(Some(PostgresLease::new(url, settings, lease_ms, clock)?))
 }
 
@@ -270,7 +275,10 @@ pub(crate) fn copy_to_server(
     let path = state_dir.join(FILE_NAME);
     let report = inspect(&path)?;
     if report.version != report.known {
-        return Err(MaintenanceError::Older { path, found: report.version });
+        return Err(MaintenanceError::Older {
+            path,
+            found: report.version,
+        });
     }
     #[cfg(feature = "engines")]
     {

@@ -216,14 +216,26 @@ impl Store {
 }
 
 fn replace(tx: &dyn Tx, id: AccountId, new: &NewPortfolio) -> Result<SyncOutcome, Failure> {
-    let NewPortfolio { account, synced_ms, synced, closes_of, derive, .. } = new;
+    let NewPortfolio {
+        account,
+        synced_ms,
+        synced,
+        closes_of,
+        derive,
+        ..
+    } = new;
     let account = *account;
     let synced_ms = *synced_ms;
-    for (what, count) in
-        [("holdings", synced.holdings.len()), ("positions", synced.positions.len())]
-    {
+    for (what, count) in [
+        ("holdings", synced.holdings.len()),
+        ("positions", synced.positions.len()),
+    ] {
         if count > ROWS_MAX {
-            return Err(StoreError::TooMany { what, limit: ROWS_MAX }.into());
+            return Err(StoreError::TooMany {
+                what,
+                limit: ROWS_MAX,
+            }
+            .into());
         }
     }
     expect_user(tx, id)?;
@@ -245,7 +257,11 @@ fn replace(tx: &dyn Tx, id: AccountId, new: &NewPortfolio) -> Result<SyncOutcome
         Some(session) => closes_or_candles(tx, session, synced_symbols)?,
         None => HashMap::new(),
     };
-    let before = Before { portfolio, closes, closes_before };
+    let before = Before {
+        portfolio,
+        closes,
+        closes_before,
+    };
     let derived = derive(&before, synced);
     let whose = args![id, account];
     tx.run(DROP_HOLDINGS, &whose)?;
@@ -272,8 +288,14 @@ pub(super) fn expect_user(tx: &dyn Tx, id: AccountId) -> Result<(), Failure> {
 /// `replaces_broker_user` is set.
 fn expect_same_person(stood: &Portfolio, new: &NewPortfolio) -> Result<(), Failure> {
     let sync = stood.syncs.iter().find(|sync| sync.account == new.account);
-    let Some(kept) = sync.and_then(|sync| sync.broker_user.as_ref()) else { return Ok(()) };
-    let is_another = new.synced.broker_user.as_ref().is_some_and(|user| user != kept);
+    let Some(kept) = sync.and_then(|sync| sync.broker_user.as_ref()) else {
+        return Ok(());
+    };
+    let is_another = new
+        .synced
+        .broker_user
+        .as_ref()
+        .is_some_and(|user| user != kept);
     match is_another && !new.replaces_broker_user {
         true => Err(StoreError::OtherBrokerUser { kept: kept.clone() }.into()),
         false => Ok(()),
@@ -283,7 +305,11 @@ fn expect_same_person(stood: &Portfolio, new: &NewPortfolio) -> Result<(), Failu
 /// Refuses to replace a broker's holdings by none, unless it is confirmed: a broker may send an
 /// empty list where it means an error. Who confirmed another person has confirmed what that has.
 fn expect_some_holdings(stood: &Portfolio, new: &NewPortfolio) -> Result<(), Failure> {
-    let holdings = stood.holdings.iter().filter(|row| row.account == new.account).count();
+    let holdings = stood
+        .holdings
+        .iter()
+        .filter(|row| row.account == new.account)
+        .count();
     let confirmed = new.replaces_with_none || new.replaces_broker_user;
     match holdings > 0 && new.synced.holdings.is_empty() && !confirmed {
         true => Err(StoreError::NoHoldings { holdings }.into()),
@@ -323,7 +349,9 @@ fn holding(row: &dyn Cells) -> Result<Holding, Failure> {
 fn mark(row: &dyn Cells) -> Result<Option<Mark>, Failure> {
     let sign: Option<ActionSign> = row.get(at!(HOLDING.mark))?;
     let on = row.get(at!(HOLDING.marked_on))?;
-    let ratio = row.get::<Option<Decimal>>(at!(HOLDING.marked_ratio))?.map(BaseRatio);
+    let ratio = row
+        .get::<Option<Decimal>>(at!(HOLDING.marked_ratio))?
+        .map(BaseRatio);
     Ok(sign.zip(on).map(|(sign, on)| Mark { on, sign, ratio }))
 }
 
@@ -498,13 +526,18 @@ fn closing_prices(
 /// The closing prices of the symbols, or the closes of their candles. Those may be a last trade.
 fn closes_or_candles(
     tx: &dyn Tx,
-    SessionBefore { date, closed_ms: as_of_ms }: SessionBefore,
+    SessionBefore {
+        date,
+        closed_ms: as_of_ms,
+    }: SessionBefore,
     symbols: impl Iterator<Item = Symbol>,
 ) -> Result<HashMap<Symbol, ClosingPrice>, Failure> {
     let symbols: Vec<Symbol> = symbols.collect();
     let mut found = closing_prices(tx, date, symbols.iter().cloned())?;
-    let others: Vec<Symbol> =
-        symbols.into_iter().filter(|symbol| !found.contains_key(symbol)).collect();
+    let others: Vec<Symbol> = symbols
+        .into_iter()
+        .filter(|symbol| !found.contains_key(symbol))
+        .collect();
     let mut closes: HashMap<Symbol, ClosingPrice> = HashMap::new();
     let wanted = others.iter().map(|symbol| args![symbol, date]);
     tx.query_each(CANDLE_CLOSES, wanted, |at, row| {
@@ -530,7 +563,9 @@ fn closes_or_candles(
 
 /// Reads a closing price from a row that begins with the columns of [`CLOSE`].
 pub(super) fn close(row: &dyn Cells) -> Result<ClosingPrice, Failure> {
-    let base_ratio = row.get::<Option<Decimal>>(at!(CLOSE.base_ratio))?.map(BaseRatio);
+    let base_ratio = row
+        .get::<Option<Decimal>>(at!(CLOSE.base_ratio))?
+        .map(BaseRatio);
     Ok(record!(row of CLOSE, ClosingPrice [price, previous_close, as_of_ms, official] base_ratio))
 }
 

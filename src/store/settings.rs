@@ -53,7 +53,9 @@ impl StoreUrl {
     /// [`BadStoreUrl`], also if this program was built without PostgreSQL.
     pub fn parse(text: &str) -> Result<Self, BadStoreUrl> {
         const EXAMPLE: &str = "give a URL such as postgres://bhav@db.example.com/bhav";
-        let rest = text.strip_prefix("postgres://").or(text.strip_prefix("postgresql://"));
+        let rest = text
+            .strip_prefix("postgres://")
+            .or(text.strip_prefix("postgresql://"));
         let Some(rest) = rest else {
             return Err(BadStoreUrl::new("is not a postgres:// URL", EXAMPLE));
         };
@@ -104,7 +106,10 @@ fn complete(text: &str) -> Result<(), BadStoreUrl> {
 #[cfg(not(feature = "engines"))]
 fn complete(_: &str) -> Result<(), BadStoreUrl> {
     const CURE: &str = "leave it out for the embedded database, or build with --features engines";
-    Err(BadStoreUrl::new("names a server, and this program was built without PostgreSQL", CURE))
+    Err(BadStoreUrl::new(
+        "names a server, and this program was built without PostgreSQL",
+        CURE,
+    ))
 }
 
 #[cfg(test)]
@@ -137,7 +142,10 @@ mod url_tests {
         ] {
             assert_eq!(StoreUrl::parse(text).unwrap().as_str(), text);
         }
-        for text in ["postgres://db:nowhere/bhav", "postgres://db/bhav?speed=high"] {
+        for text in [
+            "postgres://db:nowhere/bhav",
+            "postgres://db/bhav?speed=high",
+        ] {
             assert!(StoreUrl::parse(text).is_err(), "{text}");
         }
     }

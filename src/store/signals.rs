@@ -144,10 +144,23 @@ impl Store {
     ) -> Result<()> {
         self.write(Write::leading(epoch), move |tx| {
             let rows = outcomes.iter().map(|(id, outcome)| {
-                let SignalOutcome { judged_on, from_close_e4, to_close_e4, hit, universe } =
-                    *outcome;
+                let SignalOutcome {
+                    judged_on,
+                    from_close_e4,
+                    to_close_e4,
+                    hit,
+                    universe,
+                } = *outcome;
                 let (symbols, moved) = universe.unzip();
-                args![*id, judged_on, from_close_e4, to_close_e4, hit, symbols, moved]
+                args![
+                    *id,
+                    judged_on,
+                    from_close_e4,
+                    to_close_e4,
+                    hit,
+                    symbols,
+                    moved
+                ]
             });
             tx.run_each(KEEP_OUTCOME, rows).map(drop)
         })
@@ -171,7 +184,10 @@ fn signal_args<'a>(on: Date, (signal, price_e4): &'a PricedSignal, rank: u32) ->
         past_signals: signals,
         past_hits: hits,
     });
-    [Arg::from(*price_e4), Arg::from(rank)].into_iter().chain(written).collect()
+    [Arg::from(*price_e4), Arg::from(rank)]
+        .into_iter()
+        .chain(written)
+        .collect()
 }
 
 fn signal(row: &dyn Cells) -> Result<ListedSignal, Failure> {
@@ -193,11 +209,15 @@ fn entry(row: &dyn Cells) -> Result<LedgerEntry, Failure> {
 
 /// Reads the outcome, if there is one.
 fn outcome_if_any(row: &dyn Cells) -> Result<Option<SignalOutcome>, Failure> {
-    let Some(hit) = row.get::<Option<bool>>(at!(ENTRY.hit))? else { return Ok(None) };
+    let Some(hit) = row.get::<Option<bool>>(at!(ENTRY.hit))? else {
+        return Ok(None);
+    };
     let symbols = row.get::<Option<u32>>(at!(ENTRY.universe_symbols))?;
     let moved = row.get(at!(ENTRY.universe_moved))?;
-    Ok(Some(record!(row of ENTRY, SignalOutcome [judged_on, from_close_e4, to_close_e4]
-        universe: symbols.zip(moved),
-        hit,
-    )))
+    Ok(Some(
+        record!(row of ENTRY, SignalOutcome [judged_on, from_close_e4, to_close_e4]
+            universe: symbols.zip(moved),
+            hit,
+        ),
+    ))
 }

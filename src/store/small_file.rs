@@ -46,8 +46,12 @@ pub(crate) fn replace_with(
 ) -> Result<(), MaintenanceError> {
     let unfinished = beside(path, ".unfinished");
     let written = make_private(&unfinished).and_then(|mut file| {
-        let done = file.metadata().and_then(|about| file.write_all(&content(&about)));
-        let done = done.and_then(|()| file.sync_all()).and_then(|()| owner::give(&file, path));
+        let done = file
+            .metadata()
+            .and_then(|about| file.write_all(&content(&about)));
+        let done = done
+            .and_then(|()| file.sync_all())
+            .and_then(|()| owner::give(&file, path));
         done.map_err(MaintenanceError::file(path))?;
         fs::rename(&unfinished, path).map_err(MaintenanceError::file(path))
     });
@@ -62,7 +66,11 @@ pub(crate) fn make_private(path: &Path) -> Result<File, MaintenanceError> {
     // An interrupted command left it. It was never reported as finished.
     let _ = fs::remove_file(path);
     // Created empty first, so that it is private from the beginning. SQLite accepts an empty file.
-    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let made = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path);
     made.map_err(MaintenanceError::file(path))
 }
 

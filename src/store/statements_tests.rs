@@ -13,7 +13,10 @@ use crate::base::Clock;
 const MAY_SCAN: &[(&str, &str)] = &[
     ("EPOCHS", "SCAN users USING COVERING INDEX users_with_epoch"),
     ("USER_IDS", "SCAN users USING COVERING INDEX sqlite_autoindex_users_1"),
-    ("REVOKED_TOKENS", "SCAN revoked_tokens USING COVERING INDEX revoked_tokens_by_end"),
+    (
+        "REVOKED_TOKENS",
+        "SCAN revoked_tokens USING COVERING INDEX revoked_tokens_by_end",
+    ),
     ("LAST_USER_ID", "SCAN sqlite_sequence"),
 ];
 
@@ -29,11 +32,18 @@ pub(super) fn expect_indexes_of_a_file(statements: &[Sql]) {
     let (_dir, connection) = fresh();
     for Sql { name, text, .. } in statements {
         let statement = connection.prepare(text);
-        let parameters = statement.unwrap_or_else(|e| panic!("{name}: {e}")).parameter_count();
-        let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
+        let parameters = statement
+            .unwrap_or_else(|e| panic!("{name}: {e}"))
+            .parameter_count();
+        let mut plan = connection
+            .prepare(&format!("EXPLAIN QUERY PLAN {text}"))
+            .unwrap();
         let nothing = params_from_iter(vec![rusqlite::types::Null; parameters]);
-        let steps: Vec<String> =
-            plan.query_map(nothing, |row| row.get(3)).unwrap().map(Result::unwrap).collect();
+        let steps: Vec<String> = plan
+            .query_map(nothing, |row| row.get(3))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
         for step in steps {
             let allowed = MAY_SCAN.contains(&(*name, step.as_str()));
             let walks = step.starts_with("SCAN") && step != "SCAN CONSTANT ROW";
@@ -46,7 +56,9 @@ pub(super) fn expect_indexes_of_a_file(statements: &[Sql]) {
 fn a_page_of_the_journal_starts_at_its_cursor() {
     let (_dir, connection) = fresh();
     let text = journal::ENTRIES_SAME_DAY.text;
-    let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
+    let mut plan = connection
+        .prepare(&format!("EXPLAIN QUERY PLAN {text}"))
+        .unwrap();
     let step: String = plan.query_row([1, 1, 1, 1], |row| row.get(3)).unwrap();
     assert!(step.contains("(user_id=? AND traded_on=? AND id<?)"), "{step}");
 }
@@ -62,7 +74,9 @@ fn erasing_finds_a_user_s_rows_by_an_index() {
         .unwrap()
         .map(Result::unwrap)
         .collect();
-    let owned = TABLES.iter().filter_map(|table| Some((table, table.owned.as_ref()?)));
+    let owned = TABLES
+        .iter()
+        .filter_map(|table| Some((table, table.owned.as_ref()?)));
     let owned = owned.filter(|(table, owned)| !table.is_of_server && owned.kept.is_none());
     for (table, owned) in owned.filter(|(table, _)| table.name != "users") {
         let reference = (table.name.to_owned(), owned.column.to_owned());
@@ -103,12 +117,21 @@ pub(super) fn expect_indexes_of_a_server(statements: &[Sql]) {
     for sql in statements {
         let name = sql.name;
         let sql = sql.for_postgres();
-        let places = (1..40).take_while(|n| sql.contains(&format!("${n}"))).count();
+        let places = (1..40)
+            .take_while(|n| sql.contains(&format!("${n}")))
+            .count();
         let nulls = vec!["NULL"; places].join(", ");
-        let call = if places == 0 { "one".to_owned() } else { format!("one ({nulls})") };
+        let call = if places == 0 {
+            "one".to_owned()
+        } else {
+            format!("one ({nulls})")
+        };
         // A generic plan, since a plan for nulls would find nothing. Empty tables are never
         // scanned.
-        let types = TYPES.iter().find(|(of, _)| *of == name).map_or("", |(_, types)| types);
+        let types = TYPES
+            .iter()
+            .find(|(of, _)| *of == name)
+            .map_or("", |(_, types)| types);
         let text = format!(
             "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan; \
              PREPARE one {types} AS {sql}; EXPLAIN (COSTS off) EXECUTE {call}"

@@ -63,7 +63,11 @@ impl Store {
             if granted.is_none() {
                 expect_user(tx, user)?;
             }
-            Ok(granted.map(|number| Turn { user, holder: holder.clone(), number }))
+            Ok(granted.map(|number| Turn {
+                user,
+                holder: holder.clone(),
+                number,
+            }))
         })
     }
 
@@ -72,7 +76,11 @@ impl Store {
         if !self.is_shared() {
             return Ok(true);
         }
-        let Turn { user, holder, number } = turn.clone();
+        let Turn {
+            user,
+            holder,
+            number,
+        } = turn.clone();
         self.write(brief(), move |tx| {
             let args = args![user, &holder, number, Turn::LASTS_MS.cast_signed()];
             Ok(tx.run(EXTEND, &args)? > 0)
@@ -84,20 +92,30 @@ impl Store {
         if !self.is_shared() {
             return Ok(());
         }
-        let Turn { user, holder, number } = turn.clone();
+        let Turn {
+            user,
+            holder,
+            number,
+        } = turn.clone();
         self.write(brief(), move |tx| tx.run(END, &args![user, &holder, number]).map(drop))
     }
 }
 
 fn brief() -> Write {
-    Write { deadline_ms: DEADLINE_MS, ..Write::new() }
+    Write {
+        deadline_ms: DEADLINE_MS,
+        ..Write::new()
+    }
 }
 
 impl Write {
     /// A page that only the leader writes. Fails with [`StoreError::Deposed`] if another node has
     /// led since `epoch`.
     pub(crate) fn leading(epoch: Epoch) -> Self {
-        Self { right: Some(Box::new(move |tx| hold_lease(tx, epoch))), ..Self::page() }
+        Self {
+            right: Some(Box::new(move |tx| hold_lease(tx, epoch))),
+            ..Self::page()
+        }
     }
 
     /// A write of the user's portfolio. Fails with [`StoreError::TurnLost`] if another holder has
@@ -105,7 +123,10 @@ impl Write {
     pub(crate) fn in_turn(turn: &Turn) -> Self {
         let turn = turn.clone();
         let of_user = Self::new().of([turn.user]);
-        Self { right: Some(Box::new(move |tx| hold_turn(tx, &turn))), ..of_user }
+        Self {
+            right: Some(Box::new(move |tx| hold_turn(tx, &turn))),
+            ..of_user
+        }
     }
 }
 
@@ -124,8 +145,15 @@ fn hold_turn(tx: &dyn Tx, turn: &Turn) -> Result<(), Failure> {
     if turn.is_alone() {
         return Ok(());
     }
-    let Turn { user, holder, number } = turn;
-    if tx.first(HOLD_TURN, &args![*user, holder, *number], |_| Ok(()))?.is_some() {
+    let Turn {
+        user,
+        holder,
+        number,
+    } = turn;
+    if tx
+        .first(HOLD_TURN, &args![*user, holder, *number], |_| Ok(()))?
+        .is_some()
+    {
         return Ok(());
     }
     expect_user(tx, *user)?;

@@ -22,7 +22,10 @@ pub(crate) struct Sql {
     pub(crate) name: &'static str,
     pub(crate) text: &'static str,
     /// PostgreSQL's text, if the engines differ too much.
-    #[cfg_attr(not(feature = "engines"), expect(dead_code, reason = "a file has SQLite's"))]
+    #[cfg_attr(
+        not(feature = "engines"),
+        expect(dead_code, reason = "a file has SQLite's")
+    )]
     pub(crate) of_postgres: Option<&'static str>,
 }
 
@@ -242,9 +245,15 @@ impl Expected {
 
     /// The states that are `revision` besides.
     pub(crate) fn and_only(self, revision: Revision) -> Self {
-        let is_one = self.one_of.as_ref().is_none_or(|states| states.have(&revision));
+        let is_one = self
+            .one_of
+            .as_ref()
+            .is_none_or(|states| states.have(&revision));
         let these = if is_one { vec![revision] } else { Vec::new() };
-        Self { one_of: Some(States::These(these)), ..self }
+        Self {
+            one_of: Some(States::These(these)),
+            ..self
+        }
     }
 
     /// Checks the precondition against the record's state.
@@ -257,7 +266,10 @@ impl Expected {
         }
         let now = revision();
         let met = self.one_of.as_ref().is_none_or(|states| states.have(&now))
-            && !self.none_of.as_ref().is_some_and(|states| states.have(&now));
+            && !self
+                .none_of
+                .as_ref()
+                .is_some_and(|states| states.have(&now));
         met.then_some(()).ok_or(StoreError::NotAsExpected)
     }
 }

@@ -157,7 +157,9 @@ impl UserDirectory {
             Some(id) => Some(AccountId(id)),
             None => by_email()?.map(|found| found.user.id),
         };
-        let Some(id) = id.filter(|id| id.0 > 0) else { return Ok(None) };
+        let Some(id) = id.filter(|id| id.0 > 0) else {
+            return Ok(None);
+        };
         let next = self.page(AccountId(id.0 - 1), 1)?.pop();
         Ok(next.filter(|user| user.id == id))
     }
@@ -188,7 +190,9 @@ impl UserDirectory {
         keys: bool,
     ) -> Result<Option<i64>> {
         self.write(Write::new().of([id]), |tx| {
-            let Some(before) = accounts::by_id(tx, id)? else { return Ok(None) };
+            let Some(before) = accounts::by_id(tx, id)? else {
+                return Ok(None);
+            };
             if keys {
                 api_keys::remove_all(tx, id)?;
             }
@@ -226,7 +230,10 @@ impl UserDirectory {
     /// # Errors
     /// [`MaintenanceError`].
     pub fn change(&mut self, id: AccountId, change: UserChange) -> Result<Option<i64>> {
-        let write = Write { erases: change == UserChange::Delete, ..Write::new().of([id]) };
+        let write = Write {
+            erases: change == UserChange::Delete,
+            ..Write::new().of([id])
+        };
         self.write(write, |tx| {
             let changed = match change {
                 UserChange::Disable { now_ms } => {

@@ -101,7 +101,9 @@ impl Store {
         self.write(Write::new().of([id]).hiding(), move |tx| {
             let present = read(tx, id)?;
             expected.compare(|| present.revision())?;
-            let Some(next) = present.replaced_by(lists.clone()) else { return Ok(None) };
+            let Some(next) = present.replaced_by(lists.clone()) else {
+                return Ok(None);
+            };
             match tx.run(KEEP_WATCHLISTS, &args![id, next.last_id, VERSION, next.stored()])? {
                 0 => Err(StoreError::NoSuchUser.into()),
                 _ => Ok(Some(next)),
@@ -113,7 +115,10 @@ impl Store {
 fn read(tx: &dyn Tx, id: AccountId) -> Result<Watchlists, Failure> {
     let found = tx.first(WATCHLISTS, &args![id], |row| {
         let lists = lists(row.get(at!(STORED.version))?, row.str(at!(STORED.lists))?)?;
-        Ok(Watchlists { lists, last_id: row.get(at!(STORED.last_id))? })
+        Ok(Watchlists {
+            lists,
+            last_id: row.get(at!(STORED.last_id))?,
+        })
     })?;
     Ok(found.unwrap_or_default())
 }
@@ -127,9 +132,12 @@ fn lists(version: i64, text: &str) -> Result<Vec<Watchlist>, Failure> {
             let lists = lists.ok_or_else(|| damaged("watch lists"))?;
             Ok(lists.into_iter().map(read).collect())
         }
-        found if found > VERSION => {
-            Err(StoreError::NewerRow { what: "watch lists", found, known: VERSION }.into())
+        found if found > VERSION => Err(StoreError::NewerRow {
+            what: "watch lists",
+            found,
+            known: VERSION,
         }
+        .into()),
         _ => Err(damaged("watch lists")),
     }
 }

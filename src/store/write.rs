@@ -17,7 +17,10 @@ pub(crate) const PAGE_DEADLINE_MS: u64 = 10_000;
 
 /// The properties of a write. SQLite runs one write at a time in one process, so it needs neither
 /// the locks nor the rights.
-#[cfg_attr(not(feature = "engines"), expect(dead_code, reason = "locks and rights are a server's"))]
+#[cfg_attr(
+    not(feature = "engines"),
+    expect(dead_code, reason = "locks and rights are a server's")
+)]
 pub(crate) struct Write {
     pub(crate) deadline_ms: u64,
     /// Users whose data is compared before it is changed. No other write changes it meanwhile.
@@ -70,7 +73,11 @@ impl Turn {
 
     /// The turn of the one process that has the database. Nobody can take it.
     pub fn alone(user: AccountId) -> Self {
-        Self { user, holder: String::new(), number: 0 }
+        Self {
+            user,
+            holder: String::new(),
+            number: 0,
+        }
     }
 
     /// Whether this is the turn of a single process.
@@ -93,14 +100,23 @@ impl Write {
 
     /// A write of many rows, for which nobody waits.
     pub(crate) fn page() -> Self {
-        Self { deadline_ms: PAGE_DEADLINE_MS, ..Self::new() }
+        Self {
+            deadline_ms: PAGE_DEADLINE_MS,
+            ..Self::new()
+        }
     }
 
     pub(crate) fn of(self, users: impl IntoIterator<Item = AccountId>) -> Self {
-        Self { users: users.into_iter().collect(), ..self }
+        Self {
+            users: users.into_iter().collect(),
+            ..self
+        }
     }
 
     pub(crate) fn hiding(self) -> Self {
-        Self { hides: true, ..self }
+        Self {
+            hides: true,
+            ..self
+        }
     }
 }

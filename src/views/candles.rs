@@ -109,7 +109,12 @@ impl CandlesDocument {
             values::write(&mut rows, &Candle::of(candle));
         }
         let tag = content_tag(&[head.as_slice(), &rows].concat());
-        Self { head, rows, starts, tag }
+        Self {
+            head,
+            rows,
+            starts,
+            tag,
+        }
     }
 
     /// How many candles the document with the newest `max` has.
@@ -129,7 +134,9 @@ impl CandlesDocument {
 
     fn rows(&self, max: usize) -> &[u8] {
         let from = self.starts.len() - self.count(max);
-        self.starts.get(from).map_or(&[], |start| &self.rows[*start..])
+        self.starts
+            .get(from)
+            .map_or(&[], |start| &self.rows[*start..])
     }
 
     /// Appends the document with the newest `max` candles.
@@ -172,7 +179,9 @@ mod tests {
             simulated: Simulated(true),
             suspect: Mark(false),
         };
-        let candles: Vec<_> = (1..=5).map(|day| candle(day, i64::from(day) * 15_005)).collect();
+        let candles: Vec<_> = (1..=5)
+            .map(|day| candle(day, i64::from(day) * 15_005))
+            .collect();
         let document = CandlesDocument::of(&head, &candles);
         let mut tags = Vec::new();
         for max in [0, 1, 3, 5, 600] {

@@ -387,7 +387,11 @@ impl HealthTokens {
     /// Who gave the tokens, with all counts at zero.
     pub(crate) fn given_by(origins: ByBroker<TokenOrigin>) -> Self {
         let ByBroker([broker_a, broker_b]) = origins;
-        Self { broker_a, broker_b, ..Self::default() }
+        Self {
+            broker_a,
+            broker_b,
+            ..Self::default()
+        }
     }
 
     pub(crate) fn of(&self, broker: Broker) -> TokenOrigin {

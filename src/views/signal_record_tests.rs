@@ -12,7 +12,14 @@ const DAY: Date = Date::constant(2026, 11, 20);
 
 fn judged(confidence: f64, hit: bool) -> Judged {
     let key = Key::from_name("bullish_engulfing").unwrap();
-    Judged { date: DAY, key, confidence, base_rate: 0.5, hit, same_day: Some(0.5) }
+    Judged {
+        date: DAY,
+        key,
+        confidence,
+        base_rate: 0.5,
+        hit,
+        same_day: Some(0.5),
+    }
 }
 
 fn json(record: &Reliability) -> Value {
@@ -31,9 +38,16 @@ fn a_record_without_signals_has_zero_counts() {
 #[test]
 fn a_record_has_counts_scores_and_bins() {
     let mut record = Reliability::default();
-    let before = Judged { date: DAY.yesterday().unwrap(), ..judged(0.54, false) };
-    record.sums.count(before.date, false, &Standing::Judged(before));
-    record.sums.count(DAY, false, &Standing::Judged(judged(0.54, true)));
+    let before = Judged {
+        date: DAY.yesterday().unwrap(),
+        ..judged(0.54, false)
+    };
+    record
+        .sums
+        .count(before.date, false, &Standing::Judged(before));
+    record
+        .sums
+        .count(DAY, false, &Standing::Judged(judged(0.54, true)));
     record.sums.count(DAY, false, &Standing::Due);
     record.sums.count(DAY, false, &Standing::Never);
     record.dates_published = vec![DAY.yesterday().unwrap(), DAY];
@@ -50,7 +64,10 @@ fn a_record_has_counts_scores_and_bins() {
         assert!(json["brier"][absent].is_null(), "{absent} of two signals");
     }
     let rows = json["reliability"].as_array().unwrap();
-    let filled: Vec<&Value> = rows.iter().filter(|row| row["judged"].as_u64() != Some(0)).collect();
+    let filled: Vec<&Value> = rows
+        .iter()
+        .filter(|row| row["judged"].as_u64() != Some(0))
+        .collect();
     assert_eq!(filled.len(), 1);
     assert_eq!(filled[0]["over"].as_f64(), Some(0.53));
     assert_eq!(filled[0]["up_to"].as_f64(), Some(0.54));
@@ -62,7 +79,10 @@ fn scores_have_intervals_once_there_are_enough_dates() {
     let mut record = Reliability::default();
     let days = DAY.series(jiff::Span::new().days(1)).take(50);
     for (at, date) in days.enumerate() {
-        let judged = Judged { date, ..judged(0.54, at % 2 == 0) };
+        let judged = Judged {
+            date,
+            ..judged(0.54, at % 2 == 0)
+        };
         record.sums.count(date, false, &Standing::Judged(judged));
     }
     let json = json(&record);
@@ -89,7 +109,9 @@ fn scores_have_intervals_once_there_are_enough_dates() {
 #[test]
 fn simulated_signals_are_not_counted_beside_real_ones() {
     let mut record = Reliability::default();
-    record.sums.count(DAY, true, &Standing::Judged(judged(0.6, true)));
+    record
+        .sums
+        .count(DAY, true, &Standing::Judged(judged(0.6, true)));
     assert_eq!(json(&record)["simulated"], true);
     assert_eq!(json(&record)["judged"].as_u64(), Some(1));
     record.sums.count(DAY, false, &Standing::Due);

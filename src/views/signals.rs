@@ -99,7 +99,10 @@ pub struct ShownSignals {
 impl ShownSignals {
     /// No signals, for the time before the first list.
     pub fn none() -> Self {
-        Self { top: Arc::new([]), as_of: None }
+        Self {
+            top: Arc::new([]),
+            as_of: None,
+        }
     }
 
     /// The signals of a published list.
@@ -108,7 +111,10 @@ impl ShownSignals {
             pattern: Cow::Owned(listed.pattern.clone()),
             ..Signal::of(list, listed)
         };
-        Self { top: list.top().into_iter().map(owned).collect(), as_of: Some(list.as_of) }
+        Self {
+            top: list.top().into_iter().map(owned).collect(),
+            as_of: Some(list.as_of),
+        }
     }
 }
 
@@ -139,8 +145,13 @@ impl<'a> SignalList<'a> {
     ) -> Self {
         let mut rows: Vec<ListedSignal<'_>> = Vec::with_capacity(list.signals.len());
         // Rows of one symbol are adjacent.
-        for of_symbol in list.signals.chunk_by(|one, other| one.symbol == other.symbol) {
-            let conflict = of_symbol.iter().any(|row| row.direction != of_symbol[0].direction);
+        for of_symbol in list
+            .signals
+            .chunk_by(|one, other| one.symbol == other.symbol)
+        {
+            let conflict = of_symbol
+                .iter()
+                .any(|row| row.direction != of_symbol[0].direction);
             let kept = of_symbol.iter().filter(|signal| keep(signal));
             rows.extend(kept.map(|kept| ListedSignal::of(list, kept, conflict)));
         }
@@ -315,7 +326,14 @@ const COIN_BRIER: f64 = 0.25;
 impl SignalRecord {
     /// The document of `record`. `as_of` is the last published date.
     pub(crate) fn of(record: &Reliability, as_of: Option<Date>) -> Self {
-        let (simulated, Kind { published, since, outcomes }) = record.sums.shown();
+        let (
+            simulated,
+            Kind {
+                published,
+                since,
+                outcomes,
+            },
+        ) = record.sums.shown();
         let done = &outcomes.done;
         let all = &done.all;
         let from_since =
@@ -353,7 +371,9 @@ impl Brier {
             confidence: scored(done.confidence.brier()),
             coin: COIN_BRIER,
             base_rate: scored(done.base.brier()),
-            from_coin: done.against_coin().map(|from| BrierComparison::of(from, "a coin")),
+            from_coin: done
+                .against_coin()
+                .map(|from| BrierComparison::of(from, "a coin")),
             from_base_rate: done
                 .against_base()
                 .map(|from| BrierComparison::of(from, "the base rate")),
@@ -375,7 +395,12 @@ impl BrierComparison {
 
 impl Interval {
     fn in_four_places(estimate: Estimate) -> Self {
-        let Estimate { value, standard_error, low, high } = estimate;
+        let Estimate {
+            value,
+            standard_error,
+            low,
+            high,
+        } = estimate;
         let four = |value| rounded(value, 10_000.0);
         Self {
             value: four(value),
@@ -391,17 +416,18 @@ fn six_places(score: f64) -> f64 {
 }
 
 fn directions(done: &Performance) -> [DirectionRecord; 2] {
-    done.directions().map(|(direction, cell): (Direction, &Cell)| DirectionRecord {
-        direction,
-        judged: cell.signals,
-        hits: cell.hits,
-        dates: cell.dates,
-        hit_rate: cell.hit_rate().map(Share::of),
-        mean_confidence: cell.mean_confidence().map(Share::of),
-        same_day_rate: cell.same_day_rate().map(Share::of),
-        lift: cell.lift().map(Interval::in_four_places),
-        observed_minus_said: cell.observed_minus_said().map(Interval::in_four_places),
-    })
+    done.directions()
+        .map(|(direction, cell): (Direction, &Cell)| DirectionRecord {
+            direction,
+            judged: cell.signals,
+            hits: cell.hits,
+            dates: cell.dates,
+            hit_rate: cell.hit_rate().map(Share::of),
+            mean_confidence: cell.mean_confidence().map(Share::of),
+            same_day_rate: cell.same_day_rate().map(Share::of),
+            lift: cell.lift().map(Interval::in_four_places),
+            observed_minus_said: cell.observed_minus_said().map(Interval::in_four_places),
+        })
 }
 
 fn bin((at, bin): (usize, &Cell)) -> ReliabilityBin {

@@ -10,18 +10,21 @@ use crate::views::signals as views;
 use crate::views::values;
 
 fn list(symbols: &[&str]) -> SignalList {
-    let signals = symbols.iter().enumerate().map(|(rank, symbol)| ListedSignal {
-        symbol: Symbol::parse(symbol).unwrap(),
-        pattern: format!("pattern_{rank}"),
-        direction: Direction::Bullish,
-        confidence: 0.541_781,
-        prior_dates: 1_000,
-        samples: 56,
-        date_hit_rate: (rank > 0).then_some(0.57),
-        past: (rank > 0).then_some((64, 38)),
-        base_rate: 0.539_16,
-        simulated: rank == 0,
-    });
+    let signals = symbols
+        .iter()
+        .enumerate()
+        .map(|(rank, symbol)| ListedSignal {
+            symbol: Symbol::parse(symbol).unwrap(),
+            pattern: format!("pattern_{rank}"),
+            direction: Direction::Bullish,
+            confidence: 0.541_781,
+            prior_dates: 1_000,
+            samples: 56,
+            date_hit_rate: (rank > 0).then_some(0.57),
+            past: (rank > 0).then_some((64, 38)),
+            base_rate: 0.539_16,
+            simulated: rank == 0,
+        });
     SignalList::of(Date::constant(2026, 11, 20), signals.collect())
 }
 
@@ -31,7 +34,12 @@ fn top_json(list: &SignalList) -> String {
 
 fn row(symbol: &str, pattern: &str, direction: Direction, confidence: f64) -> ListedSignal {
     let one = list(&[symbol]).signals.remove(0);
-    ListedSignal { pattern: pattern.to_owned(), direction, confidence, ..one }
+    ListedSignal {
+        pattern: pattern.to_owned(),
+        direction,
+        confidence,
+        ..one
+    }
 }
 
 #[test]
@@ -47,11 +55,17 @@ fn the_snapshot_leaves_out_low_confidence_and_conflicts() {
         row("NSE:D", "f", up, 0.499_99),
     ];
     let complete = SignalList::of(Date::constant(2026, 11, 20), signals.clone());
-    let order: Vec<&str> = complete.signals.iter().map(|s| s.pattern.as_str()).collect();
+    let order: Vec<&str> = complete
+        .signals
+        .iter()
+        .map(|s| s.pattern.as_str())
+        .collect();
     assert_eq!(order, ["a", "c", "b", "e", "d", "f"], "rows of one symbol stand together");
     let shown = |list: &SignalList| -> Vec<String> {
         let top: Vec<sonic_rs::Value> = sonic_rs::from_str(&top_json(list)).unwrap();
-        top.iter().map(|row| row["pattern"].as_str().unwrap().to_owned()).collect()
+        top.iter()
+            .map(|row| row["pattern"].as_str().unwrap().to_owned())
+            .collect()
     };
     assert_eq!(shown(&complete), ["b", "d"]);
     let conflicts = |keep: fn(&ListedSignal) -> bool| -> Vec<String> {
@@ -60,7 +74,9 @@ fn the_snapshot_leaves_out_low_confidence_and_conflicts() {
         let json: sonic_rs::Value = sonic_rs::from_slice(&out).unwrap();
         let rows = json["signals"].as_array().unwrap().iter();
         let marked = rows.filter(|row| row["conflict"].as_bool() == Some(true));
-        marked.map(|row| row["pattern"].as_str().unwrap().to_owned()).collect()
+        marked
+            .map(|row| row["pattern"].as_str().unwrap().to_owned())
+            .collect()
     };
     assert_eq!(conflicts(|_| true), ["a", "c"]);
     assert_eq!(conflicts(|s| s.direction == Direction::Bearish), ["c"], "whoever is filtered");
@@ -84,10 +100,15 @@ fn a_listed_signal_has_the_data_of_its_confidence() {
 
 #[test]
 fn the_snapshot_has_one_signal_per_symbol_and_at_most_ten() {
-    let names: Vec<String> = (0..14).map(|n| format!("NSE:S{}", n / 2 + 4 * (n % 2))).collect();
+    let names: Vec<String> = (0..14)
+        .map(|n| format!("NSE:S{}", n / 2 + 4 * (n % 2)))
+        .collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let top: Vec<sonic_rs::Value> = sonic_rs::from_str(&top_json(&list(&names))).unwrap();
-    let shown: Vec<&str> = top.iter().map(|row| row["symbol"].as_str().unwrap()).collect();
+    let shown: Vec<&str> = top
+        .iter()
+        .map(|row| row["symbol"].as_str().unwrap())
+        .collect();
     let mut once = shown.clone();
     once.sort_unstable();
     once.dedup();
@@ -108,7 +129,11 @@ fn shares_are_written_with_four_places() {
     views::SignalList::of(&list(&["NSE:A", "NSE:B"]), |signal| !signal.simulated).write(&mut out);
     let text = String::from_utf8(out).unwrap();
     assert!(text.contains("\"count\":1,\"signals\":[{\"symbol\":\"NSE:B\""), "{text}");
-    for said in ["not investment advice", "the market's own drift", "five sessions later"] {
+    for said in [
+        "not investment advice",
+        "the market's own drift",
+        "five sessions later",
+    ] {
         assert!(text.contains(said), "{said}");
     }
 }

@@ -107,7 +107,12 @@ struct OwnAge {
 
 impl OwnAge {
     fn of(level: &Level, market: &Age) -> Self {
-        let Age { as_of, delay_s, stale, source } = level.age;
+        let Age {
+            as_of,
+            delay_s,
+            stale,
+            source,
+        } = level.age;
         let differs = (delay_s, stale, source) != (market.delay_s, market.stale, market.source);
         Self {
             as_of: (!is_same_second(as_of, market.as_of)).then_some(Instant(as_of)),
@@ -131,7 +136,10 @@ impl<'a> Snapshot<'a> {
             name: &sector.name,
             symbol: &sector.symbol,
             change_pct: sector.change_pct.map(Percent),
-            as_of: sector.as_of.filter(|as_of| !is_same_second(*as_of, market.as_of)).map(Instant),
+            as_of: sector
+                .as_of
+                .filter(|as_of| !is_same_second(*as_of, market.as_of))
+                .map(Instant),
         };
         Self {
             index1_price: Money(index1.price),
@@ -166,7 +174,12 @@ impl<'a> Snapshot<'a> {
 
 impl Market {
     fn of(view: &market::snapshot::MarketView) -> Self {
-        let Age { as_of, delay_s, stale, source } = view.age;
+        let Age {
+            as_of,
+            delay_s,
+            stale,
+            source,
+        } = view.age;
         Self {
             is_open: view.is_open,
             phase: view.phase,

@@ -21,11 +21,17 @@ fn priced(symbol: &str, last: &str, close: Option<&str>, source: Source) -> Pric
         source,
         ..testing::quote(symbol, last, at("2026-11-20T11:00:01"))
     };
-    Priced { quote, stale: false }
+    Priced {
+        quote,
+        stale: false,
+    }
 }
 
 fn map(prices: impl IntoIterator<Item = Priced>) -> Prices {
-    prices.into_iter().map(|priced| (priced.quote.symbol.clone(), priced)).collect()
+    prices
+        .into_iter()
+        .map(|priced| (priced.quote.symbol.clone(), priced))
+        .collect()
 }
 
 fn leads(source: Source) -> Vec<Priced> {
@@ -44,7 +50,11 @@ fn list() -> IndexList {
 
 fn build_at(now: &str, prices: &Prices) -> Option<Snapshot> {
     let status = MarketCalendar::embedded().status(at(now));
-    Snapshot::build(&SnapshotInputs { indices: &list(), prices, status: &status })
+    Snapshot::build(&SnapshotInputs {
+        indices: &list(),
+        prices,
+        status: &status,
+    })
 }
 
 fn build(prices: Vec<Priced>) -> Snapshot {
@@ -89,9 +99,18 @@ fn simulated_delayed_and_unknown_values_are_marked() {
     }
     let snapshot = build_at("2026-12-31T20:00:00", &map(prices)).unwrap();
     let as_of = Some(jiff::civil::date(2026, 12, 30));
-    let body = json_with(&snapshot, &ShownSignals { as_of, ..ShownSignals::none() });
+    let body = json_with(
+        &snapshot,
+        &ShownSignals {
+            as_of,
+            ..ShownSignals::none()
+        },
+    );
     assert!(body.contains(r#""index2_change":null"#), "{body}");
-    assert!(body.contains(r#""signals":[],"signals_as_of":"2026-12-30","sectors""#), "{body}");
+    assert!(
+        body.contains(r#""signals":[],"signals_as_of":"2026-12-30","sectors""#),
+        "{body}"
+    );
     let tail = concat!(
         r#""market":{"is_open":false,"phase":"closed","next_transition_at":null,"#,
         r#""calendar_known":true,"#,
@@ -115,7 +134,9 @@ fn without_all_three_indices_there_is_no_snapshot() {
 #[test]
 fn an_index_of_another_time_or_source_has_its_own_members() {
     let mut prices = leads(Source::Public);
-    prices.iter_mut().for_each(|priced| priced.quote.delay_s = Some(900));
+    prices
+        .iter_mut()
+        .for_each(|priced| priced.quote.delay_s = Some(900));
     prices[1].quote.as_of = at("2026-11-20T11:00:16");
     prices[2] = priced("BSE:SENSEX", "80112.35", Some("80112.35"), Source::BrokerA);
     prices[2].stale = true;
@@ -151,7 +172,10 @@ fn a_sector_of_another_source_or_older_is_null() {
     let mut late = of(Source::BrokerA, false);
     late[3].quote.as_of = at("2026-11-20T11:00:00");
     let body = json(&build(late));
-    assert!(body.contains(r#""change_pct":1,"as_of":"2026-11-20T11:00:00+05:30"}"#), "{body}");
+    assert!(
+        body.contains(r#""change_pct":1,"as_of":"2026-11-20T11:00:00+05:30"}"#),
+        "{body}"
+    );
 }
 
 proptest! {

@@ -167,7 +167,9 @@ fn displayed<S: Serializer>(value: &impl Display, serializer: S) -> Result<S::Ok
 }
 
 fn parsed<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
-    String::deserialize(from)?.parse().map_err(de::Error::custom)
+    String::deserialize(from)?
+        .parse()
+        .map_err(de::Error::custom)
 }
 
 // ---- Json

@@ -142,7 +142,10 @@ pub(crate) struct Serving {
 
 impl Serving {
     pub(crate) fn of(snapshot: &Snapshot) -> Self {
-        Self { age: snapshot.market.age, phase: snapshot.market.phase }
+        Self {
+            age: snapshot.market.age,
+            phase: snapshot.market.phase,
+        }
     }
 }
 
@@ -189,7 +192,8 @@ pub struct Reloads {
 impl Reloads {
     /// Notes that a reload was refused at `now`. The previous settings stay in force.
     pub(crate) fn refused(&self, now: Timestamp) {
-        self.refused_ms.store(now.as_millisecond(), Ordering::Relaxed);
+        self.refused_ms
+            .store(now.as_millisecond(), Ordering::Relaxed);
     }
 
     pub(crate) fn taken(&self) {
@@ -208,6 +212,8 @@ impl Reloads {
     /// Time at which the last reload was refused; `None` if it succeeded or there was none.
     pub(crate) fn refused_at(&self) -> Option<Timestamp> {
         let refused_ms = self.refused_ms.load(Ordering::Relaxed);
-        (refused_ms != 0).then(|| Timestamp::from_millisecond(refused_ms).ok()).flatten()
+        (refused_ms != 0)
+            .then(|| Timestamp::from_millisecond(refused_ms).ok())
+            .flatten()
     }
 }

@@ -95,7 +95,9 @@ impl FollowTask {
     /// that long.
     pub(crate) fn speaks(&self, now_mono_ms: u64) -> bool {
         let follows_ms = now_mono_ms.saturating_sub(self.since_mono_ms);
-        let age_ms = self.heard_mono_ms.map_or(u64::MAX, |at| (now_mono_ms as i64).abs_diff(at));
+        let age_ms = self
+            .heard_mono_ms
+            .map_or(u64::MAX, |at| (now_mono_ms as i64).abs_diff(at));
         age_ms.min(follows_ms) < MUTE_MS
     }
 
@@ -108,13 +110,21 @@ impl FollowTask {
     ) {
         let context = sinks.context;
         let heard = update.take_quotes(now_mono_ms, &context.indices);
-        let Update { unknown, rules, evening, age_ms, .. } = update;
+        let Update {
+            unknown,
+            rules,
+            evening,
+            age_ms,
+            ..
+        } = update;
         let told_mono_ms = (now_mono_ms as i64).saturating_sub_unsigned(age_ms);
         self.heard_mono_ms = self.heard_mono_ms.max(Some(told_mono_ms));
         self.evening = evening;
         context.l1.freshness().adopt(&rules, told_mono_ms);
-        let mut settled: Vec<Symbol> =
-            heard.iter().map(|(quote, _)| quote.symbol.clone()).collect();
+        let mut settled: Vec<Symbol> = heard
+            .iter()
+            .map(|(quote, _)| quote.symbol.clone())
+            .collect();
         take_in(heard, sinks, now_mono_ms);
         for symbol in unknown {
             sinks.keep_unknown(symbol.clone(), UNKNOWN_MS, now_mono_ms);
@@ -137,7 +147,9 @@ impl FollowTask {
             return;
         }
         self.looked_mono_ms = now_mono_ms;
-        let waited = context.pending.symbols(&[Class::Listed, Class::Unlisted], WANTED_MAX);
+        let waited = context
+            .pending
+            .symbols(&[Class::Listed, Class::Unlisted], WANTED_MAX);
         let mut asked = context.l1.wanted(now_mono_ms, 1, WANTED_MAX);
         asked.extend(context.pending.symbols(&[Class::Held], WANTED_MAX));
         let wanted = wanted(waited, asked);
@@ -169,15 +181,19 @@ impl FollowTask {
         self.list_in_flight = true;
         let l2 = Arc::clone(&context.l2);
         // A refused job is reported like any other failure.
-        let _ = self.lists.submit(&context.cache_lane, LIST_DEADLINE_MS, move || {
-            Box::new(persist::stored_instruments(&*l2))
-        });
+        let _ = self
+            .lists
+            .submit(&context.cache_lane, LIST_DEADLINE_MS, move || {
+                Box::new(persist::stored_instruments(&*l2))
+            });
     }
 
     /// Uses the instrument list that was read, if it is newer than the current one.
     pub(crate) fn listed(&mut self, found: Option<Box<FoundList>>, context: &WarmerContext) {
         self.list_in_flight = false;
-        let Some(list) = found.and_then(|found| *found) else { return };
+        let Some(list) = found.and_then(|found| *found) else {
+            return;
+        };
         let newer = {
             let held = context.instruments.load();
             Evening::of(None, &list).instruments > Evening::of(None, &held).instruments
@@ -221,7 +237,9 @@ impl WantedTask {
         publisher: &mut RelayPublisher,
         now_mono_ms: u64,
     ) {
-        let Some(relay) = context.nodes.as_ref().and_then(Nodes::relay) else { return };
+        let Some(relay) = context.nodes.as_ref().and_then(Nodes::relay) else {
+            return;
+        };
         let wanted = relay.wanted();
         let list = context.instruments.load();
         let (mut listed, mut unlisted): (Vec<Symbol>, Vec<Symbol>) = Default::default();
@@ -260,10 +278,15 @@ mod tests {
     #[test]
     fn what_requests_wait_for_is_wanted_before_what_was_asked_for() {
         let symbols = |letter: &str, count: usize| -> Vec<Symbol> {
-            (0..count).filter_map(|n| Symbol::parse(&format!("NSE:{letter}{n}"))).collect()
+            (0..count)
+                .filter_map(|n| Symbol::parse(&format!("NSE:{letter}{n}")))
+                .collect()
         };
         let of = |letter: char, wanted: &[Symbol]| {
-            wanted.iter().filter(|symbol| symbol.ticker().starts_with(letter)).count()
+            wanted
+                .iter()
+                .filter(|symbol| symbol.ticker().starts_with(letter))
+                .count()
         };
         let both = wanted(symbols("W", 20), symbols("A", 600));
         assert_eq!((of('W', &both), of('A', &both)), (20, WANTED_MAX - 20));

@@ -114,7 +114,9 @@ impl InstrumentsTask {
         if self.in_flight || is_current && has_derivatives {
             return;
         }
-        let Ok(token) = context.token.usable(now) else { return };
+        let Ok(token) = context.token.usable(now) else {
+            return;
+        };
         let token_set_at = token.given.set_at;
         let rested = self.asked.is_none_or(|(at_mono_ms, of_token)| {
             of_token != token_set_at || now_mono_ms - at_mono_ms >= RETRY_MS
@@ -141,15 +143,17 @@ impl InstrumentsTask {
         let unread = self.unread;
         self.in_flight = true;
         // A refused job is reported and logged like any other failure.
-        let _ = self.outcomes.submit(&context.broker_a_lane, FETCH_DEADLINE_MS, move || {
-            let fetched = match is_current {
-                true => Ok(before.again(tokens, unread)),
-                false => {
-                    fetch(&broker_a, &lead, tokens, as_of).and_then(|list| before.judged(list))
-                }
-            };
-            Box::new(fetched.map(|list| before.with_derivatives(list, &broker_a, &lead, as_of)))
-        });
+        let _ = self
+            .outcomes
+            .submit(&context.broker_a_lane, FETCH_DEADLINE_MS, move || {
+                let fetched = match is_current {
+                    true => Ok(before.again(tokens, unread)),
+                    false => {
+                        fetch(&broker_a, &lead, tokens, as_of).and_then(|list| before.judged(list))
+                    }
+                };
+                Box::new(fetched.map(|list| before.with_derivatives(list, &broker_a, &lead, as_of)))
+            });
     }
 
     /// Takes the result of a fetch; `None` if the current list stays in use.
@@ -159,7 +163,12 @@ impl InstrumentsTask {
     ) -> Option<(InstrumentList, Tokens)> {
         self.in_flight = false;
         let failure = match fetched.map(|fetched| *fetched) {
-            Some(Ok(DaysList { list, tokens, unread, old_derivatives })) => {
+            Some(Ok(DaysList {
+                list,
+                tokens,
+                unread,
+                old_derivatives,
+            })) => {
                 self.failure = old_derivatives.map(|why| self.old_derivatives(why));
                 if self.failure.is_none() {
                     self.derivatives_doubted_since = None;
@@ -207,7 +216,10 @@ struct Before {
 impl Before {
     fn judged(&self, fetched: DaysList) -> Fetched {
         // Without the store the universe alone judges.
-        let held = self.store.held_symbols(None, self.held_max).unwrap_or_default();
+        let held = self
+            .store
+            .held_symbols(None, self.held_max)
+            .unwrap_or_default();
         let needed = self.universe.symbols().iter().chain(&held);
         match doubt(&fetched.list, &self.last, needed, fetched.unread) {
             Some(doubt) if self.is_believed => {
@@ -225,7 +237,12 @@ impl Before {
     /// The list in force, for which derivatives alone are fetched.
     fn again(&self, tokens: Tokens, unread: u64) -> DaysList {
         let list = InstrumentList::clone(&self.last);
-        DaysList { list, tokens, unread, old_derivatives: None }
+        DaysList {
+            list,
+            tokens,
+            unread,
+            old_derivatives: None,
+        }
     }
 
     /// Adds the shares with derivatives: of the day, or else of the last list.
@@ -243,11 +260,19 @@ impl Before {
             Ok(underlyings) => (underlyings, None),
             Err(why) => (self.last.underlyings().clone(), Some(why)),
         };
-        DaysList { list: fetched.list.with_underlyings(underlyings), old_derivatives, ..fetched }
+        DaysList {
+            list: fetched.list.with_underlyings(underlyings),
+            old_derivatives,
+            ..fetched
+        }
     }
 
     fn believed(&self, list: DerivativesList, as_of: Date) -> Result<Underlyings, NoList> {
-        let DerivativesList { underlyings, rows, skipped } = list;
+        let DerivativesList {
+            underlyings,
+            rows,
+            skipped,
+        } = list;
         tracing::info!(shares = underlyings.len(), rows, skipped, "derivatives fetched");
         let underlyings = Underlyings::of_list(underlyings, as_of);
         match underlyings.doubt(self.last.underlyings(), skipped, rows) {
@@ -269,7 +294,11 @@ fn list_date(now: Timestamp) -> Date {
     let zoned = clock::zoned(now);
     let seconds = i64::from(zoned.hour()) * 3600 + i64::from(zoned.minute()) * 60;
     let today = zoned.date();
-    if seconds >= READY_AT_S { today } else { today.yesterday().unwrap_or(today) }
+    if seconds >= READY_AT_S {
+        today
+    } else {
+        today.yesterday().unwrap_or(today)
+    }
 }
 
 /// Repeats a call while the broker's rate limit delays it, up to `PACE_WAIT_MAX` in all.
@@ -279,7 +308,8 @@ fn paced<T>(call: impl Fn() -> Result<T, BrokerError>) -> Result<T, BrokerError>
     loop {
         match call() {
             Err(BrokerError {
-                kind: BrokerErrorKind::NotReady(Readiness::Paced(wait)), ..
+                kind: BrokerErrorKind::NotReady(Readiness::Paced(wait)),
+                ..
             }) if wait <= left => {
                 // Round up to whole milliseconds, so that the wait is never zero.
                 let wait_ms = wait.as_millis() as u64 + 1;
@@ -305,10 +335,18 @@ fn fetch(broker_a: &BrokerA, lead: &Lead, mut tokens: Tokens, as_of: Date) -> Fe
             "instruments fetched"
         );
         tokens.learn(exchange, &list);
-        let named = |listed: Listed| Named { symbol: listed.symbol, name: listed.name };
+        let named = |listed: Listed| Named {
+            symbol: listed.symbol,
+            name: listed.name,
+        };
         rows.extend(list.listed.into_iter().map(named));
     }
     let list = InstrumentList::from_rows(rows, Origin::BrokerA, as_of);
     let list = list.map_err(|error| NoList::Failed(error.to_string()))?;
-    Ok(DaysList { list, tokens, unread, old_derivatives: None })
+    Ok(DaysList {
+        list,
+        tokens,
+        unread,
+        old_derivatives: None,
+    })
 }

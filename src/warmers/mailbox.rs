@@ -97,7 +97,11 @@ impl Mailbox {
     /// An empty mailbox.
     pub(crate) fn new() -> Self {
         let (send, receive) = bounded(EVENTS_MAX);
-        Self { send, receive, kicked: Arc::default() }
+        Self {
+            send,
+            receive,
+            kicked: Arc::default(),
+        }
     }
 
     /// Splits the mailbox into its sender and the receiver for the scheduler.
@@ -150,8 +154,15 @@ impl Mailbox {
         let send = self.send.clone();
         let taken = Arc::<AtomicBool>::default();
         move |item| {
-            let Some(place) = Place::take(&taken) else { return Err(item) };
-            let refused = send.try_send(as_event(Placed { item, _place: place })).err();
+            let Some(place) = Place::take(&taken) else {
+                return Err(item);
+            };
+            let refused = send
+                .try_send(as_event(Placed {
+                    item,
+                    _place: place,
+                }))
+                .err();
             let returned = refused.and_then(|refused| of_event(refused.into_inner()));
             returned.map_or(Ok(()), |placed| Err(placed.item))
         }
@@ -205,7 +216,12 @@ mod tests {
         let push = mailbox.push(Source::BrokerA);
         let other = mailbox.push(Source::Public);
         let (_, events) = mailbox.open();
-        let batch = |symbols_max| Box::new(Batch { symbols_max, ..Batch::default() });
+        let batch = |symbols_max| {
+            Box::new(Batch {
+                symbols_max,
+                ..Batch::default()
+            })
+        };
         assert!(push(batch(1)).is_ok() && other(batch(2)).is_ok());
         assert_eq!(push(batch(3)).unwrap_err().symbols_max, 3);
         let heard = events.recv().unwrap();

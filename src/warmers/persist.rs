@@ -85,7 +85,9 @@ impl PersistTask {
 
     /// Sends the changes to the cache lane, if a write is due.
     pub(super) fn poll(&mut self, context: &WarmerContext, now_mono_ms: u64) {
-        let since = self.written_mono_ms.map(|at| now_mono_ms.saturating_sub(at));
+        let since = self
+            .written_mono_ms
+            .map(|at| now_mono_ms.saturating_sub(at));
         let early = since.is_some_and(|since_ms| since_ms < WRITE_INTERVAL_MS);
         if self.in_flight || early || self.is_empty() {
             return;
@@ -97,15 +99,18 @@ impl PersistTask {
         let l2 = self.writes_l2.then(|| Arc::clone(&context.l2));
         let lead = context.lead.clone();
         self.in_flight = true;
-        let submitted = self.outcomes.submit(&context.cache_lane, WRITE_DEADLINE_MS, move || {
-            // Write the own file first: a shared server may take seconds to fail.
-            work.store(own.as_deref(), l2.as_deref(), now_ms).map_err(|error| {
-                if matches!(error, L2Error::Deposed) {
-                    lead.fenced(Fence::Cache);
-                }
-                error.to_string()
-            })
-        });
+        let submitted = self
+            .outcomes
+            .submit(&context.cache_lane, WRITE_DEADLINE_MS, move || {
+                // Write the own file first: a shared server may take seconds to fail.
+                work.store(own.as_deref(), l2.as_deref(), now_ms)
+                    .map_err(|error| {
+                        if matches!(error, L2Error::Deposed) {
+                            lead.fenced(Fence::Cache);
+                        }
+                        error.to_string()
+                    })
+            });
         if let Err(refused) = submitted {
             tracing::warn!(%refused, "the last prices were not kept for a restart; trying again");
         }
@@ -152,8 +157,13 @@ impl Work {
         now_ms: i64,
     ) -> Result<(), L2Error> {
         let quotes = codec::records(&self.quotes);
-        let list = self.instruments.map(|bytes| (INSTRUMENTS_KEY.to_owned(), bytes));
-        let kinds = [(Kind::Quote, &*quotes), (Kind::Instruments, list.as_slice())];
+        let list = self
+            .instruments
+            .map(|bytes| (INSTRUMENTS_KEY.to_owned(), bytes));
+        let kinds = [
+            (Kind::Quote, &*quotes),
+            (Kind::Instruments, list.as_slice()),
+        ];
         let to = |level: &dyn SecondLevel| {
             let mut some = kinds.iter().filter(|(_, items)| !items.is_empty());
             some.try_for_each(|(kind, items)| level.store(*kind, items, now_ms))
@@ -170,7 +180,10 @@ pub(super) fn restore(context: &WarmerContext) {
     let mut lists = Vec::new();
     for level in context.own_l2.iter().chain([&context.l2]) {
         match codec::restore_quotes(&context.l1, &**level, now, now_mono_ms) {
-            Ok(codec::Restored { quotes, of_the_future }) => {
+            Ok(codec::Restored {
+                quotes,
+                of_the_future,
+            }) => {
                 let backend = level.stats().backend.as_str();
                 tracing::info!(backend, quotes, of_the_future, "last prices read");
             }

@@ -87,8 +87,12 @@ impl RelayPublisher {
 
     /// Sends a message if one is due.
     pub(crate) fn poll(&mut self, context: &WarmerContext, evening: Evening, now_mono_ms: u64) {
-        let (Some(nodes), Some(epoch)) = (&context.nodes, self.epoch) else { return };
-        let since = self.told_mono_ms.map_or(u64::MAX, |at| now_mono_ms.saturating_sub(at));
+        let (Some(nodes), Some(epoch)) = (&context.nodes, self.epoch) else {
+            return;
+        };
+        let since = self
+            .told_mono_ms
+            .map_or(u64::MAX, |at| now_mono_ms.saturating_sub(at));
         let has_news =
             !self.quotes.is_empty() || !self.unknown.is_empty() || self.told != Some(evening);
         if self.in_flight || since < APART_MS || (since < HEARTBEAT_MS && !has_news) {
@@ -100,9 +104,11 @@ impl RelayPublisher {
         let update = self.update(context, evening, now_mono_ms);
         let relay = nodes.relay().cloned();
         // A refused job is reported and logged like any other failure.
-        let _ = self.outcomes.submit(&nodes.lane, TELL_DEADLINE_MS, move || {
-            relay.map_or(Ok(()), |relay| relay.send(epoch, update))
-        });
+        let _ = self
+            .outcomes
+            .submit(&nodes.lane, TELL_DEADLINE_MS, move || {
+                relay.map_or(Ok(()), |relay| relay.send(epoch, update))
+            });
     }
 
     /// Milliseconds until a change may be sent.

@@ -31,7 +31,11 @@ pub(crate) struct WarmerStats {
 
 impl WarmerStats {
     pub(crate) fn new(machine: Clock) -> Self {
-        Self { machine, runs: Default::default(), poll_ended: false }
+        Self {
+            machine,
+            runs: Default::default(),
+            poll_ended: false,
+        }
     }
 
     pub(crate) fn of(&self, warmer: Warmer) -> Runs {
@@ -105,7 +109,10 @@ fn is_ok<T, E>(outcome: Option<&Result<T, E>>) -> bool {
 /// Whether a call succeeded; `None` if it was not made.
 fn called<T>(outcome: Option<&Result<T, BrokerError>>) -> Option<bool> {
     match outcome {
-        Some(Err(BrokerError { kind: BrokerErrorKind::NotReady(_), .. })) => None,
+        Some(Err(BrokerError {
+            kind: BrokerErrorKind::NotReady(_),
+            ..
+        })) => None,
         Some(Ok(_)) => Some(true),
         Some(Err(_)) | None => Some(false),
     }
@@ -134,7 +141,14 @@ mod tests {
         clock.advance_ms(60_000);
         stats.polled(&Ended::Refused("no such symbol".into()));
         stats.polled(&Ended::NotAsked);
-        assert_eq!(stats.of(Warmer::Quotes), Runs { runs: 3, failures: 2, succeeded_ms });
+        assert_eq!(
+            stats.of(Warmer::Quotes),
+            Runs {
+                runs: 3,
+                failures: 2,
+                succeeded_ms
+            }
+        );
     }
 
     #[test]
@@ -150,7 +164,11 @@ mod tests {
         stats.snapshot(false);
         stats.polled(&Ended::Failed("gone".into()));
         stats.snapshot(true);
-        let Runs { runs, failures, succeeded_ms } = stats.of(Warmer::Index);
+        let Runs {
+            runs,
+            failures,
+            succeeded_ms,
+        } = stats.of(Warmer::Index);
         assert_eq!((runs, failures, succeeded_ms.is_some()), (2, 1, true));
     }
 

@@ -195,14 +195,23 @@ impl Scheduler {
             Event::Persisted(written) => self.persist.ended(written),
             Event::ClosePrices(source, answer) => self.take_closes(source, answer, now_mono_ms),
             Event::Close(outcome) => {
-                self.note_fence(outcome.as_deref().and_then(|outcome| outcome.as_ref().err()));
-                self.close.ended(outcome, &self.context.known_closes, now_mono_ms);
+                self.note_fence(
+                    outcome
+                        .as_deref()
+                        .and_then(|outcome| outcome.as_ref().err()),
+                );
+                self.close
+                    .ended(outcome, &self.context.known_closes, now_mono_ms);
             }
             Event::Candles(source, answer) => {
                 self.signals.take_candles(source, answer, now_mono_ms);
             }
             Event::Signals(outcome) => {
-                self.note_fence(outcome.as_deref().and_then(|outcome| outcome.as_ref().err()));
+                self.note_fence(
+                    outcome
+                        .as_deref()
+                        .and_then(|outcome| outcome.as_ref().err()),
+                );
                 self.signals.ended(outcome, now_mono_ms);
             }
             Event::StoreChecked => self.store_check.in_flight = false,
@@ -227,7 +236,12 @@ impl Scheduler {
     /// Takes a feed's answer about closing prices, after those far from their previous close are
     /// judged.
     fn take_closes(&mut self, source: Source, mut answer: Option<Box<Answer>>, now_mono_ms: u64) {
-        let Self { context, close, quotes, .. } = self;
+        let Self {
+            context,
+            close,
+            quotes,
+            ..
+        } = self;
         if let Some(Ok(batch)) = answer.as_deref_mut() {
             let shown = |symbol: &Symbol| context.l1.held(symbol, now_mono_ms);
             quotes.evidence.weigh(source, batch, &shown, now_mono_ms);
@@ -265,15 +279,42 @@ impl Scheduler {
         &mut self,
         take: impl FnOnce(&mut QuotesTask, &mut FollowTask, &mut QuoteSinks<'_>) -> T,
     ) -> T {
-        let Self { context, market, snapshot, persist, publisher, quotes, follow, signals, .. } =
-            self;
-        let beside = SnapshotContext { status: &market.status, signals: signals.shown() };
-        take(quotes, follow, &mut QuoteSinks { context, snapshot, persist, publisher, beside })
+        let Self {
+            context,
+            market,
+            snapshot,
+            persist,
+            publisher,
+            quotes,
+            follow,
+            signals,
+            ..
+        } = self;
+        let beside = SnapshotContext {
+            status: &market.status,
+            signals: signals.shown(),
+        };
+        take(
+            quotes,
+            follow,
+            &mut QuoteSinks {
+                context,
+                snapshot,
+                persist,
+                publisher,
+                beside,
+            },
+        )
     }
 
     /// Checks whether this node leads, and switches the tasks accordingly.
     fn follow_leadership(&mut self, now_mono_ms: u64) {
-        let Self { context, persist, publisher, .. } = self;
+        let Self {
+            context,
+            persist,
+            publisher,
+            ..
+        } = self;
         let leads = context.lead.epoch();
         let asks = context.lead.may_ask();
         if let (Some(nodes), true) = (&context.nodes, leads != self.led) {
@@ -289,7 +330,10 @@ impl Scheduler {
             publisher.set_epoch(leads);
             self.follow.begin(now_mono_ms);
         }
-        let shares_cache = context.nodes.as_ref().is_some_and(|nodes| nodes.shared.is_some());
+        let shares_cache = context
+            .nodes
+            .as_ref()
+            .is_some_and(|nodes| nodes.shared.is_some());
         persist.set_writes_l2(!shares_cache || leads.is_some());
         if let Some(epoch) = leads {
             self.signals.epoch = epoch;
@@ -309,18 +353,26 @@ impl Scheduler {
         self.follow_leadership(now_mono_ms);
         let standing = PriceOrigin::now(&self.context, &self.follow, now_mono_ms);
         (self.now_mono_ms, self.standing) = (now_mono_ms, standing);
-        let Self { context, market, quotes, ticking, .. } = self;
+        let Self {
+            context,
+            market,
+            quotes,
+            ticking,
+            ..
+        } = self;
         ticking.poll(context, &market.status, &quotes.feeds.broker_a, now_mono_ms);
         market.follow(context, &mut quotes.feeds, ticking, standing, now_mono_ms);
         self.follow_universe();
         if standing == PriceOrigin::Asks {
-            self.wanted.poll(&self.context, &mut self.publisher, now_mono_ms);
+            self.wanted
+                .poll(&self.context, &mut self.publisher, now_mono_ms);
             self.poll_close(now_mono_ms);
             self.poll_signals(true, now_mono_ms);
             self.poll_quotes(standing, now_mono_ms);
             self.poll_signals(false, now_mono_ms);
             let (tokens, learned) = self.signals.histories.tokens();
-            self.instruments.poll(&self.context, tokens, learned, now_mono_ms);
+            self.instruments
+                .poll(&self.context, tokens, learned, now_mono_ms);
         } else {
             self.close.rest();
             let told = self.follow.evening.signals;
@@ -329,7 +381,10 @@ impl Scheduler {
             self.follow.poll(&self.context, now_mono_ms);
         }
         let signals = self.signals.shown();
-        let beside = SnapshotContext { status: &self.market.status, signals };
+        let beside = SnapshotContext {
+            status: &self.market.status,
+            signals,
+        };
         let is_fresh = self.snapshot.publish(&self.context, beside, now_mono_ms);
         let evening = Evening::of(signals.as_of, &self.context.instruments.load());
         self.context.snapshot.make_asked(now_mono_ms);
@@ -338,9 +393,12 @@ impl Scheduler {
         self.publisher.poll(&self.context, evening, now_mono_ms);
         self.persist.poll(&self.context, now_mono_ms);
         let exchange_ms = self.snapshot.age().map(|age| age.as_of.as_millisecond());
-        self.store_check.poll(&self.context, exchange_ms, now_mono_ms);
+        self.store_check
+            .poll(&self.context, exchange_ms, now_mono_ms);
         self.report_each_second();
-        self.context.heartbeat.beat(now_mono_ms, self.snapshot.serving());
+        self.context
+            .heartbeat
+            .beat(now_mono_ms, self.snapshot.serving());
     }
 
     fn renew_movers(&self, now_mono_ms: u64) {
@@ -366,7 +424,10 @@ impl Scheduler {
     /// Runs the close, which leaves every other call of a feed to polls, and all of them while
     /// requests wait.
     fn poll_close(&mut self, now_mono_ms: u64) {
-        let tick = CloseTick { requests_wait: self.quotes.is_urgent(&self.context), now_mono_ms };
+        let tick = CloseTick {
+            requests_wait: self.quotes.is_urgent(&self.context),
+            now_mono_ms,
+        };
         self.close.poll(&self.context, &self.quotes.feeds, tick);
     }
 
@@ -377,14 +438,20 @@ impl Scheduler {
             close.asks_now(source, now_mono_ms)
                 || (source == Source::Public && signals.asks_now(source, now_mono_ms))
         };
-        self.quotes.poll(&self.context, taken, standing, now_mono_ms);
+        self.quotes
+            .poll(&self.context, taken, standing, now_mono_ms);
     }
 
     fn poll_signals(&mut self, before_polls: bool, now_mono_ms: u64) {
         let tick = SignalsTick {
             requests_wait: self.quotes.is_urgent(&self.context),
             close_is_pricing: self.close.is_pricing(),
-            public_is_asking: self.quotes.feeds.public.as_ref().is_some_and(FeedState::is_asking),
+            public_is_asking: self
+                .quotes
+                .feeds
+                .public
+                .as_ref()
+                .is_some_and(FeedState::is_asking),
             before_polls,
         };
         self.signals.poll(&self.context, tick, now_mono_ms);
@@ -409,7 +476,10 @@ impl Scheduler {
         let movers_ms = self.context.movers.wait_ms(now_mono_ms);
         let shown_ms = self.snapshot.wait_ms(now_mono_ms).min(movers_ms);
         let waits_ms = [published_ms, shown_ms, self.signals.wait_ms(&self.context)];
-        waits_ms.into_iter().fold(feeds_ms, u64::min).clamp(1, TICK_MS)
+        waits_ms
+            .into_iter()
+            .fold(feeds_ms, u64::min)
+            .clamp(1, TICK_MS)
     }
 
     /// Uses the operator's new market files: the calendar at once, the universe as soon as

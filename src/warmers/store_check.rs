@@ -52,7 +52,9 @@ impl StoreCheck {
         exchange_ms: Option<i64>,
         now_mono_ms: u64,
     ) {
-        let since = self.checked_mono_ms.map(|at| now_mono_ms.saturating_sub(at));
+        let since = self
+            .checked_mono_ms
+            .map(|at| now_mono_ms.saturating_sub(at));
         if self.in_flight || since.is_some_and(|since_ms| since_ms < CHECK_INTERVAL_MS) {
             return;
         }
@@ -68,23 +70,28 @@ impl StoreCheck {
         let auth = Arc::clone(&context.auth);
         let state_dir = context.state_dir.clone();
         let backup = Arc::clone(&self.backup);
-        let shared = context.nodes.as_ref().and_then(|nodes| nodes.shared.as_ref());
+        let shared = context
+            .nodes
+            .as_ref()
+            .and_then(|nodes| nodes.shared.as_ref());
         let identify = shared.map(|shared| Arc::clone(&shared.identify));
-        let submitted = self.outcomes.submit(&context.store_lane, CHECK_DEADLINE_MS, move || {
-            store.probe();
-            if let Some(identify) = identify {
-                identify(&store);
-            }
-            auth.take_up_changes();
-            auth.write_endings();
-            auth.forget_expired(exchange_ms);
-            auth.keep_networks();
-            auth.look_after_key();
-            read_backup_record(&state_dir, &backup);
-            if sweeps {
-                sweep_imports(&store, now_ms);
-            }
-        });
+        let submitted = self
+            .outcomes
+            .submit(&context.store_lane, CHECK_DEADLINE_MS, move || {
+                store.probe();
+                if let Some(identify) = identify {
+                    identify(&store);
+                }
+                auth.take_up_changes();
+                auth.write_endings();
+                auth.forget_expired(exchange_ms);
+                auth.keep_networks();
+                auth.look_after_key();
+                read_backup_record(&state_dir, &backup);
+                if sweeps {
+                    sweep_imports(&store, now_ms);
+                }
+            });
         if let Err(refused) = submitted {
             tracing::warn!(%refused, "the database was not checked; trying again");
         }

@@ -131,8 +131,13 @@ impl Site {
 
     fn new(notice: &str) -> Self {
         let version = version();
-        let index = INDEX.replace("%V%", &version).replace("%NOTICE%", notice).into_bytes();
-        let worker = without_comments(WORKER).replace("%V%", &version).into_bytes();
+        let index = INDEX
+            .replace("%V%", &version)
+            .replace("%NOTICE%", notice)
+            .into_bytes();
+        let worker = without_comments(WORKER)
+            .replace("%V%", &version)
+            .into_bytes();
         let page = |status, cache_control| {
             let policy = policy(status, HTML, cache_control, PAGE_HEADERS);
             File::new(Cow::Owned(index.clone()), policy)
@@ -164,8 +169,10 @@ impl Site {
         if path == WORKER_PATH {
             return Some(&self.worker);
         }
-        let name =
-            path.strip_prefix(ASSETS_PATH)?.strip_prefix(&self.version)?.strip_prefix('/')?;
+        let name = path
+            .strip_prefix(ASSETS_PATH)?
+            .strip_prefix(&self.version)?
+            .strip_prefix('/')?;
         let at = ASSETS.iter().position(|asset| asset.name == name)?;
         self.assets.get(at)
     }
@@ -213,12 +220,16 @@ fn listed(guests: &[Guest]) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('"', "&quot;")
 }
 
 /// Whether it can stand for a symbol in a path: one segment of visible ASCII.
 fn is_symbol(segment: &str) -> bool {
-    let is_plain = segment.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/');
+    let is_plain = segment
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && byte != b'/');
     (1..=SYMBOL_BYTES_MAX).contains(&segment.len()) && is_plain
 }
 
@@ -243,9 +254,18 @@ impl File {
     /// Hashes the file, which takes a millisecond for each MiB.
     pub(crate) fn new(body: Cow<'static, [u8]>, policy: CachePolicy) -> Self {
         let tag = content_tag(&body);
-        let alone = CachePolicy { compressed_from_bytes: usize::MAX, ..policy };
+        let alone = CachePolicy {
+            compressed_from_bytes: usize::MAX,
+            ..policy
+        };
         let plain = Variants::tagged(&body, &tag, &alone);
-        Self { body, tag, policy, plain, compressed: OnceLock::new() }
+        Self {
+            body,
+            tag,
+            policy,
+            plain,
+            compressed: OnceLock::new(),
+        }
     }
 
     /// The file without a content coding.
@@ -260,7 +280,8 @@ impl File {
 
     /// Compresses the file. Takes some tens of milliseconds, so it is for OS threads, not the edge.
     pub(crate) fn compress(&self) -> &Variants {
-        self.compressed.get_or_init(|| Variants::tagged(&self.body, &self.tag, &self.policy))
+        self.compressed
+            .get_or_init(|| Variants::tagged(&self.body, &self.tag, &self.policy))
     }
 }
 

@@ -65,13 +65,24 @@ fn everything_fits_into_the_budget() {
     let all = site.assets.iter().chain([&site.index, &site.worker]);
     let sum: usize = all.map(|file| brotli(file).body().len()).sum();
     assert!(sum <= BROTLI_BYTES_MAX, "{sum} bytes");
-    for page in ASSETS.iter().filter(|asset| asset.name.starts_with("pages/")) {
+    for page in ASSETS
+        .iter()
+        .filter(|asset| asset.name.starts_with("pages/"))
+    {
         let mut loaded = BTreeSet::from(FRAME.map(str::to_owned));
         for first in ["app.js", page.name] {
             follow_imports(first, &mut loaded);
         }
-        let sheet = page.name.replace("pages/", "sheets/").replace(".js", ".css");
-        loaded.extend(ASSETS.iter().any(|asset| asset.name == sheet).then_some(sheet));
+        let sheet = page
+            .name
+            .replace("pages/", "sheets/")
+            .replace(".js", ".css");
+        loaded.extend(
+            ASSETS
+                .iter()
+                .any(|asset| asset.name == sheet)
+                .then_some(sheet),
+        );
         loaded.extend(has_charts(page.name).then(|| "sheets/charts.css".to_owned()));
         let files = loaded.iter().map(|name| {
             let path = format!("/assets/{}/{name}", site.version());
@@ -87,7 +98,10 @@ fn everything_fits_into_the_budget() {
 fn has_charts(page: &str) -> bool {
     let app = ASSETS.iter().find(|asset| asset.name == "app.js").unwrap();
     let text = std::str::from_utf8(app.bytes).unwrap();
-    let list = text.lines().find(|line| line.starts_with("const CHARTED = ")).unwrap();
+    let list = text
+        .lines()
+        .find(|line| line.starts_with("const CHARTED = "))
+        .unwrap();
     let name = page.trim_start_matches("pages/").trim_end_matches(".js");
     list.contains(&format!("'{name}'"))
 }
@@ -100,7 +114,10 @@ fn follow_imports(name: &str, found: &mut BTreeSet<String>) {
     if !found.insert(name.to_owned()) {
         return;
     }
-    let asset = ASSETS.iter().find(|asset| asset.name == name).unwrap_or_else(|| panic!("{name}"));
+    let asset = ASSETS
+        .iter()
+        .find(|asset| asset.name == name)
+        .unwrap_or_else(|| panic!("{name}"));
     let text = std::str::from_utf8(asset.bytes).unwrap();
     let folder = Path::new(name).parent().unwrap();
     for line in text.lines().filter(|line| line.contains(" from '.")) {
@@ -143,10 +160,12 @@ fn nothing_comes_from_elsewhere_and_no_text_becomes_code() {
 
 /// An attribute such as `onclick="…"` in markup.
 fn regex_like_handler(text: &str) -> Option<&str> {
-    text.match_indices(" on").map(|(at, _)| &text[at + 1..]).find(|rest| {
-        let name = rest.bytes().take_while(u8::is_ascii_lowercase).count();
-        name > 3 && rest[name..].starts_with("=\"")
-    })
+    text.match_indices(" on")
+        .map(|(at, _)| &text[at + 1..])
+        .find(|rest| {
+            let name = rest.bytes().take_while(u8::is_ascii_lowercase).count();
+            name > 3 && rest[name..].starts_with("=\"")
+        })
 }
 
 #[test]
@@ -155,7 +174,10 @@ fn comments_are_left_out_and_lines_keep_their_numbers() {
                 /** @type {A} */ (b);\n  /* four */\nend\n";
     let kept = "\nconst a = 'https: //x'; // kept\n\n\n\n\n/** @type {A} */ (b);\n\nend\n";
     assert_eq!(without_comments(text), kept);
-    for asset in ASSETS.iter().filter(|asset| [JS, CSS].contains(&asset.content_type())) {
+    for asset in ASSETS
+        .iter()
+        .filter(|asset| [JS, CSS].contains(&asset.content_type()))
+    {
         let text = std::str::from_utf8(asset.bytes).unwrap();
         assert_eq!(without_comments(text).lines().count(), text.lines().count(), "{}", asset.name);
         for (at, line) in text.lines().enumerate() {
@@ -171,9 +193,17 @@ fn files_are_short_enough_to_read() {
     for asset in ASSETS.iter().filter(|asset| asset.content_type() != PNG) {
         let text = std::str::from_utf8(asset.bytes).unwrap();
         let is_styles = asset.content_type() == CSS;
-        let most = if is_styles { STYLES_BYTES_MAX } else { MODULE_BYTES_MAX };
+        let most = if is_styles {
+            STYLES_BYTES_MAX
+        } else {
+            MODULE_BYTES_MAX
+        };
         assert!(text.len() <= most, "{}: {} bytes", asset.name, text.len());
-        for (at, line) in text.lines().enumerate().filter(|_| asset.name.ends_with(".js")) {
+        for (at, line) in text
+            .lines()
+            .enumerate()
+            .filter(|_| asset.name.ends_with(".js"))
+        {
             let columns = line.chars().count();
             assert!(columns <= COLUMNS_MAX, "{}:{}: {columns} columns", asset.name, at + 1);
         }
@@ -208,7 +238,10 @@ fn the_version_names_the_content_and_stands_in_the_paths() {
     assert!(!index.contains("%V%"));
     assert!(index.contains(&format!("/assets/{}/app.js", site.version())));
     assert!(site.find(b"/assets/000000000000/app.js").is_none());
-    assert!(site.find(format!("/assets/{}/nothing.js", site.version()).as_bytes()).is_none());
+    assert!(
+        site.find(format!("/assets/{}/nothing.js", site.version()).as_bytes())
+            .is_none()
+    );
     assert!(site.find(b"/portfolio/").is_none());
     for path in ["/s/NSE:INFY", "/s/NSE:NIFTY%2050", "/s/NSE:M%26M"] {
         assert!(site.find(path.as_bytes()).is_some(), "{path}");

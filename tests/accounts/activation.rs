@@ -83,7 +83,10 @@ fn without_a_secret_only_a_direct_local_client_may() {
     for host in ["dash.example.com", "10.0.0.1:8080", "bhav"] {
         let lines = "Content-Type: application/json\r\nContent-Length: 2";
         let text = format!("POST {B} HTTP/1.1\r\nHost: {host}\r\n{lines}\r\n\r\n{{}}");
-        service.client().ask(&text).expect_problem(403, "admin_local_only");
+        service
+            .client()
+            .ask(&text)
+            .expect_problem(403, "admin_local_only");
     }
     // A local request is admitted, and its missing field named.
     let json = post(&service, B, "{}").expect_problem(400, "validation_failed");
@@ -95,7 +98,12 @@ fn without_a_secret_only_a_direct_local_client_may() {
     let service = scene.start_with(&config);
     post(&service, A, "{}").expect_problem(403, "admin_local_only");
     service.stop();
-    assert_eq!(scene.stats()["requests"]["broker_b.customerdetails"].as_u64().unwrap_or(0), 0);
+    assert_eq!(
+        scene.stats()["requests"]["broker_b.customerdetails"]
+            .as_u64()
+            .unwrap_or(0),
+        0
+    );
 }
 
 #[test]
@@ -115,7 +123,9 @@ fn with_a_secret_it_is_demanded_of_everybody() {
     // With the secret, a request from behind a proxy is admitted too.
     let session = scene.request_token();
     let body = format!("{{\"request_token\":\"{session}\",\"secret\":\"open sesame\"}}");
-    let answer = service.client().send_json("POST", A, "X-Forwarded-For: 203.0.113.7\r\n", &body);
+    let answer = service
+        .client()
+        .send_json("POST", A, "X-Forwarded-For: 203.0.113.7\r\n", &body);
     assert_eq!(answer.status, 200);
 }
 
@@ -128,7 +138,9 @@ fn guesses_are_limited_by_address() {
     let service = scene.start_with(&config);
     let from = |address: &str, secret: &str| {
         let body = format!("{{\"api_session\":\"x\",\"secret\":\"{secret}\"}}");
-        service.client().send_json("POST", B, &format!("X-Forwarded-For: {address}\r\n"), &body)
+        service
+            .client()
+            .send_json("POST", B, &format!("X-Forwarded-For: {address}\r\n"), &body)
     };
     let refused = until("the limit", || {
         let answer = from("203.0.113.7", "guess");
@@ -177,7 +189,10 @@ fn what_broker_a_says_of_the_account_is_not_taken_for_a_bad_code() {
         ("TwoFAException", "broker_two_factor_problem", "two-factor"),
     ] {
         let body = format!(r#"{{"status":"error","message":"m","error_type":"{error_type}"}}"#);
-        let upstream = Upstream::start(move |_| Said { status: 403, ..Said::json(body.clone()) });
+        let upstream = Upstream::start(move |_| Said {
+            status: 403,
+            ..Said::json(body.clone())
+        });
         let scene = Scene::at(TRADING);
         let mut config = scene.config_without_tokens();
         config.broker_a.url = upstream.url();
@@ -205,11 +220,19 @@ fn bodies_are_json_of_the_right_shape() {
     let (_scene, service) = Scene::trading_on(Scene::config_without_tokens);
     let mut client: Client = service.client();
     let plain = "POST /brokerb/activate HTTP/1.1\r\nHost: bhav\r\nContent-Length: 2\r\n\r\n{}";
-    client.ask(plain).expect_problem(415, "unsupported_media_type");
-    client.send_json("POST", B, "", "{").expect_problem(400, "malformed_json");
+    client
+        .ask(plain)
+        .expect_problem(415, "unsupported_media_type");
+    client
+        .send_json("POST", B, "", "{")
+        .expect_problem(400, "malformed_json");
     let long = code("api_session", &"x".repeat(257));
-    client.send_json("POST", B, "", &long).expect_problem(400, "validation_failed");
+    client
+        .send_json("POST", B, "", &long)
+        .expect_problem(400, "validation_failed");
     let huge = code("api_session", &"x".repeat(70_000));
-    client.send_json("POST", B, "", &huge).expect_problem(413, "body_too_large");
+    client
+        .send_json("POST", B, "", &huge)
+        .expect_problem(413, "body_too_large");
     assert_eq!(service.client().get(B).header("allow"), Some("OPTIONS, POST"));
 }

@@ -17,7 +17,11 @@ fn an_address_is_one_account_however_it_is_written() {
     let (_scene, service) = Scene::trading();
     let first = register(&service, "user@xn--bcher-kva.example").with_status(201);
     assert_eq!(first.json()["user"]["email"].as_str(), Some("user@bücher.example"));
-    for email in ["user@bücher.example", "USER@bu\u{308}cher.example", " user@BÜCHER.EXAMPLE "] {
+    for email in [
+        "user@bücher.example",
+        "USER@bu\u{308}cher.example",
+        " user@BÜCHER.EXAMPLE ",
+    ] {
         register(&service, email).expect_problem(400, "email_taken");
         let answer = service.account("login", email, PASSWORD);
         assert_eq!(answer.status, 200, "{email}: {}", answer.text());
@@ -42,8 +46,14 @@ fn what_nobody_sees_is_refused_by_its_place() {
         answer.expect_problem(400, "validation_failed");
         let fault = &answer.json()["errors"][0];
         assert_eq!(fault["field"].as_str(), Some("email"));
-        assert!(fault["message"].as_str().unwrap().starts_with("Character "), "{}", answer.text());
-        service.account("login", email, PASSWORD).expect_problem(401, "invalid_credentials");
+        assert!(
+            fault["message"].as_str().unwrap().starts_with("Character "),
+            "{}",
+            answer.text()
+        );
+        service
+            .account("login", email, PASSWORD)
+            .expect_problem(401, "invalid_credentials");
     }
 }
 
@@ -57,20 +67,30 @@ fn accounts_of_earlier_versions_stay_their_owners() {
         "nfd\u{65}\u{301}@example.in",
         "\u{200b}ash@example.in",
     ];
-    let passwords =
-        ["first green parrot", "second green parrot", "third green parrot", "4th parrot"];
+    let passwords = [
+        "first green parrot",
+        "second green parrot",
+        "third green parrot",
+        "4th parrot",
+    ];
     {
         let service = scene.start();
         for (at, password) in passwords.iter().enumerate() {
             let email = format!("a{at}@example.com");
-            service.account("register", &email, password).with_status(201);
+            service
+                .account("register", &email, password)
+                .with_status(201);
         }
         service.stop();
     }
     let file = Connection::open(scene.state.path().join(FILE_NAME)).unwrap();
     for (at, email) in stored.iter().enumerate() {
         let change = "UPDATE users SET email = ?1 WHERE email = ?2";
-        assert_eq!(file.execute(change, [*email, &format!("a{at}@example.com")]).unwrap(), 1);
+        assert_eq!(
+            file.execute(change, [*email, &format!("a{at}@example.com")])
+                .unwrap(),
+            1
+        );
     }
     drop(file);
     let service = scene.start();
@@ -110,7 +130,9 @@ fn a_password_is_typed_on_any_system() {
         assert!(answer.text().contains("At least 8 characters."), "{}", answer.text());
     }
     let longest = "e\u{301}q".repeat(128);
-    service.account("register", "d@example.com", &format!("{longest}x")).with_status(400);
+    service
+        .account("register", "d@example.com", &format!("{longest}x"))
+        .with_status(400);
 }
 
 #[test]
@@ -119,7 +141,9 @@ fn names_are_seen_and_composed() {
     let auth = bearer(&service.register("asha@example.com", PASSWORD));
     let lists = |name: &str| {
         let body = format!(r#"{{"watchlists":[{{"name":"{name}","symbols":[]}}]}}"#);
-        service.client().send_json("PUT", "/api/watchlists", &auth, &body)
+        service
+            .client()
+            .send_json("PUT", "/api/watchlists", &auth, &body)
     };
     let key = |name: &str| {
         let body = format!(
@@ -134,9 +158,15 @@ fn names_are_seen_and_composed() {
         );
         service.post("/api/journal", &auth, &body)
     };
-    for hidden in
-        ["\u{200b}", "a\u{200b}b", "\u{feff}", "\u{3164}", "a\u{202e}b", "\u{200d}", "a\u{ad}"]
-    {
+    for hidden in [
+        "\u{200b}",
+        "a\u{200b}b",
+        "\u{feff}",
+        "\u{3164}",
+        "a\u{202e}b",
+        "\u{200d}",
+        "a\u{ad}",
+    ] {
         for answer in [lists(hidden), key(hidden), entry(hidden)] {
             answer.expect_problem(400, "validation_failed");
             assert!(answer.text().contains("Character "), "{hidden:?}: {}", answer.text());

@@ -44,13 +44,22 @@ fn set() {
     let expected = ["initialized", "valid", "token_type", "set_at", "expires_at"];
     assert_eq!(members(&json), expected);
     assert!(json["initialized"] == true && json["valid"] == true);
-    assert!(json["set_at"].as_str().unwrap().starts_with("2026-11-20T11:00:"));
+    assert!(
+        json["set_at"]
+            .as_str()
+            .unwrap()
+            .starts_with("2026-11-20T11:00:")
+    );
     assert_eq!(json["expires_at"], "2026-11-21T06:00:00+05:30");
 }
 
 #[test]
 fn refused_by_the_broker_it_is_dead_until_there_is_another() {
-    let settings = SimSettings { rate_limits: false, public_delay_s: 1, ..SimSettings::default() };
+    let settings = SimSettings {
+        rate_limits: false,
+        public_delay_s: 1,
+        ..SimSettings::default()
+    };
     let scene = Scene::with(TRADING, settings);
     let service = scene.start();
     service.snapshot_where("broker A", |json| json["market"]["source"] == "broker_a");
@@ -69,7 +78,11 @@ fn refused_by_the_broker_it_is_dead_until_there_is_another() {
             assert_eq!(report["status"], "degraded");
         })
     });
-    let calls = || scene.stats()["requests"]["broker_a.quote"].as_u64().unwrap();
+    let calls = || {
+        scene.stats()["requests"]["broker_a.quote"]
+            .as_u64()
+            .unwrap()
+    };
     let before = calls();
     let rounds = |report: &Value| report["feeds"]["public"]["rounds"].as_u64().unwrap();
     let seen = rounds(&service.health());
@@ -95,7 +108,14 @@ fn every_token_ends_at_six_in_the_morning() {
         let json = status(&service);
         assert_eq!(json["expires_at"], "2026-11-20T06:00:00+05:30");
         let valid = json["valid"] == true;
-        assert!(if valid { before < six } else { scene.clock.now() >= six }, "{json}");
+        assert!(
+            if valid {
+                before < six
+            } else {
+                scene.clock.now() >= six
+            },
+            "{json}"
+        );
         (!valid).then_some(())
     });
     until("health to name it", || {

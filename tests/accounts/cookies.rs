@@ -30,8 +30,10 @@ fn foreign(good: &str) -> Vec<String> {
 }
 
 fn cookie(values: &[&str]) -> String {
-    let pairs: Vec<String> =
-        values.iter().map(|value| format!("access_token_cookie={value}")).collect();
+    let pairs: Vec<String> = values
+        .iter()
+        .map(|value| format!("access_token_cookie={value}"))
+        .collect();
     format!("Cookie: {}\r\n", pairs.join("; "))
 }
 
@@ -66,7 +68,9 @@ fn a_foreign_cookie_beside_a_good_one_changes_nothing() {
     }
     // The page's origin is asked for as ever.
     let both = cookie(&["other.apps.jwt", &good]);
-    service.post("/api/auth/logout", &both, "").expect_problem(403, "cross_site_request");
+    service
+        .post("/api/auth/logout", &both, "")
+        .expect_problem(403, "cross_site_request");
     // A header counts alone, good or bad.
     let headers = format!("{}{}", bearer("bad"), cookie(&[&good]));
     get(&service, JOURNAL, &headers).expect_problem(401, "token_invalid");
@@ -79,7 +83,9 @@ fn logins_of_different_accounts_are_refused_by_the_cookies_name() {
     let (_scene, service) = Scene::trading();
     let asha = service.register("asha@mail.example", PASSWORD);
     let ravi = service.register("ravi@mail.example", PASSWORD);
-    let again = service.account("login", "asha@mail.example", PASSWORD).field("access_token");
+    let again = service
+        .account("login", "asha@mail.example", PASSWORD)
+        .field("access_token");
     for values in [
         vec![&*asha, &ravi],
         vec![&ravi, &asha],
@@ -100,9 +106,10 @@ fn logins_of_different_accounts_are_refused_by_the_cookies_name() {
         out.expect_problem(401, "token_invalid");
     }
     // Nobody was logged out by that, and two logins of one account are one.
-    for (values, email) in
-        [(vec![&*asha, &again], "asha@mail.example"), (vec![&ravi, &ravi], "ravi@mail.example")]
-    {
+    for (values, email) in [
+        (vec![&*asha, &again], "asha@mail.example"),
+        (vec![&ravi, &ravi], "ravi@mail.example"),
+    ] {
         let session = get(&service, SESSION, &cookie(&values)).json();
         assert_eq!(session["user"]["email"].as_str(), Some(email));
     }
@@ -112,13 +119,23 @@ fn logins_of_different_accounts_are_refused_by_the_cookies_name() {
 fn a_logout_ends_every_login_that_the_browser_sent() {
     let (_scene, service) = Scene::trading();
     let first = service.register("asha@mail.example", PASSWORD);
-    let login = || service.account("login", "asha@mail.example", PASSWORD).field("access_token");
+    let login = || {
+        service
+            .account("login", "asha@mail.example", PASSWORD)
+            .field("access_token")
+    };
     let second = login();
     let third = login();
     let elsewhere = login();
     let headers = format!("{}{OWN}", cookie(&["other.apps.jwt", &first, &second, "x", &third]));
-    let out = service.post("/api/auth/logout", &headers, "").with_status(200);
-    assert!(out.header("set-cookie").unwrap().starts_with("access_token_cookie=; "));
+    let out = service
+        .post("/api/auth/logout", &headers, "")
+        .with_status(200);
+    assert!(
+        out.header("set-cookie")
+            .unwrap()
+            .starts_with("access_token_cookie=; ")
+    );
     for ended in [&first, &second, &third] {
         get(&service, JOURNAL, &bearer(ended)).expect_problem(401, "token_invalid");
     }
@@ -129,7 +146,9 @@ fn a_logout_ends_every_login_that_the_browser_sent() {
     // By header only that one ends, whatever the cookies are.
     let other = login();
     let headers = format!("{}{}", bearer(&other), cookie(&[&elsewhere]));
-    service.post("/api/auth/logout", &headers, "").with_status(200);
+    service
+        .post("/api/auth/logout", &headers, "")
+        .with_status(200);
     assert_eq!(get(&service, JOURNAL, &bearer(&elsewhere)).status, 200);
     get(&service, JOURNAL, &bearer(&other)).expect_problem(401, "token_invalid");
 }
@@ -145,7 +164,11 @@ fn so_many_cookies_are_checked_and_more_are_counted() {
     let crowded = || {
         let metrics = service.admin().get("/metrics");
         let name = "bhav_login_cookies_crowded_total ";
-        let line = metrics.text().lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        let line = metrics
+            .text()
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .unwrap();
         line.parse::<u64>().unwrap()
     };
     // Others' cookies have another header, and their number does not matter.

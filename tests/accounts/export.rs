@@ -24,13 +24,19 @@ fn fill_journal_lists_and_portfolio(scene: &Scene, service: &Service, login: &st
     let mut client = service.client();
     let entry = r#"{"traded_on":"2026-11-20","symbol":"NSE:INFY","side":"buy","quantity":1,
         "price":2}"#;
-    client.send_json("POST", "/api/journal", login, entry).with_status(201);
+    client
+        .send_json("POST", "/api/journal", login, entry)
+        .with_status(201);
     let lists = r#"{"watchlists":[{"name":"mine","symbols":["NSE:INFY"]}]}"#;
-    client.send_json("PUT", "/api/watchlists", login, lists).with_status(200);
+    client
+        .send_json("PUT", "/api/watchlists", login, lists)
+        .with_status(200);
     let code = scene.request_token();
     let body =
         format!(r#"{{"api_key":"simkeya-1","api_secret":"simsecreta","request_token":"{code}"}}"#);
-    client.send_json("POST", "/api/portfolio/sync", login, &body).with_status(200);
+    client
+        .send_json("POST", "/api/portfolio/sync", login, &body)
+        .with_status(200);
 }
 
 /// Names of the tables whose rows belong to a user, in order.
@@ -51,10 +57,14 @@ fn every_table_with_an_owner_is_exported_or_left_out_and_goes_with_the_account()
     let login = bearer(&token);
     let mut client = service.client();
     let (_, key) = made(&service, &login, r#""journal:read""#, "");
-    client.request("GET", "/api/journal", &bearer(&key)).with_status(200);
+    client
+        .request("GET", "/api/journal", &bearer(&key))
+        .with_status(200);
     fill_journal_lists_and_portfolio(&scene, &service, &login);
     fill_ledger(&service, &login);
-    let export = client.request("GET", "/api/portfolio/export", &login).with_status(200);
+    let export = client
+        .request("GET", "/api/portfolio/export", &login)
+        .with_status(200);
     let file = Connection::open(scene.state.path().join(FILE_NAME)).unwrap();
     let found = tables_with_an_owner(&file);
     let mut known: Vec<&str> = owned().map(|(table, _)| table).collect();
@@ -63,7 +73,9 @@ fn every_table_with_an_owner_is_exported_or_left_out_and_goes_with_the_account()
     let json = export.json();
     let id = json["user"]["id"].as_i64().unwrap();
     for (table, owned) in owned() {
-        let Exported::As(member, secrets) = owned.exported else { continue };
+        let Exported::As(member, secrets) = owned.exported else {
+            continue;
+        };
         let rows = count(&file, &format!("SELECT count(*) FROM {table}"));
         assert!(rows > 0, "the test fills {table}");
         let said = json[member].as_array().map_or(1, |said| said.len() as i64);
@@ -79,12 +91,15 @@ fn every_table_with_an_owner_is_exported_or_left_out_and_goes_with_the_account()
     assert_eq!(said["name"].as_str(), Some("a widget"));
     assert_eq!(said["scopes"][0].as_str(), Some("journal:read"));
     assert!(said["last_used_at"].is_str() && said["created_at"].is_str(), "{said}");
-    let network: String =
-        file.query_row("SELECT network FROM login_networks", [], |row| row.get(0)).unwrap();
+    let network: String = file
+        .query_row("SELECT network FROM login_networks", [], |row| row.get(0))
+        .unwrap();
     assert_eq!(json["known_networks"][0]["network"].as_str(), Some(&*network));
 
     let body = format!(r#"{{"password":"{PASSWORD}"}}"#);
-    client.send_json("DELETE", "/api/auth/account", &login, &body).with_status(200);
+    client
+        .send_json("DELETE", "/api/auth/account", &login, &body)
+        .with_status(200);
     for (table, Owned { column, kept, .. }) in owned() {
         let left = count(&file, &format!("SELECT count(*) FROM {table} WHERE {column} = {id}"));
         assert!(left == 0 || kept.is_some(), "{left} rows of {table} stay");
@@ -99,10 +114,13 @@ fn keys_that_are_good_no_more_are_exported_as_long_as_they_are_stored() {
     made(&service, &bearer(&token), r#""journal:read""#, "");
     service.stop();
     let file = Connection::open(scene.state.path().join(FILE_NAME)).unwrap();
-    file.execute("UPDATE api_keys SET incarnation = 'of before', expires_ms = 1", []).unwrap();
+    file.execute("UPDATE api_keys SET incarnation = 'of before', expires_ms = 1", [])
+        .unwrap();
     drop(file);
     let service = scene.start();
     let mut client = service.client();
-    let export = client.request("GET", "/api/portfolio/export", &bearer(&token)).json();
+    let export = client
+        .request("GET", "/api/portfolio/export", &bearer(&token))
+        .json();
     assert_eq!(export["api_keys"].as_array().unwrap().len(), 1, "{export}");
 }

@@ -85,12 +85,26 @@ fn broker(asked: &Asked) -> Said {
 fn queries(path: &str) -> &'static [&'static str] {
     match path {
         "/api/portfolio/holdings" => &["", "?broker=a", "?broker=b", "?live=true", "?user_id=ID"],
-        "/api/portfolio/positions" => {
-            &["", "?type=net", "?type=day", "?include_closed=true", "?user_id=ID"]
-        }
+        "/api/portfolio/positions" => &[
+            "",
+            "?type=net",
+            "?type=day",
+            "?include_closed=true",
+            "?user_id=ID",
+        ],
         "/api/portfolio/pnl" => &["", "?days=7", "?days=365", "?user_id=ID"],
-        "/api/journal" => &["?limit=1", "?limit=2", "?limit=1&cursor=CURSOR", "?cursor=CURSOR"],
-        "/api/journal/search" => &["", "?symbol=NSE", "?limit=1&cursor=CURSOR", "?from=2026-11-01"],
+        "/api/journal" => &[
+            "?limit=1",
+            "?limit=2",
+            "?limit=1&cursor=CURSOR",
+            "?cursor=CURSOR",
+        ],
+        "/api/journal/search" => &[
+            "",
+            "?symbol=NSE",
+            "?limit=1&cursor=CURSOR",
+            "?from=2026-11-01",
+        ],
         _ => &["", "?user_id=ID"],
     }
 }
@@ -118,8 +132,16 @@ impl Stage {
             export: String::new(),
         });
         let rng = Rng::with_seed(seed);
-        let mut stage =
-            Self { service, people, rng, seed, number: 0, requests: 0, scene, _upstream: upstream };
+        let mut stage = Self {
+            service,
+            people,
+            rng,
+            seed,
+            number: 0,
+            requests: 0,
+            scene,
+            _upstream: upstream,
+        };
         for who in 0..2 {
             stage.join(who);
         }
@@ -134,7 +156,10 @@ impl Stage {
         let body = format!(
             r#"{{"email":"{mark}-{number}@example.com","name":"{mark}","password":"{password}"}}"#
         );
-        let answer = self.service.post("/api/auth/register", "", &body).with_status(201);
+        let answer = self
+            .service
+            .post("/api/auth/register", "", &body)
+            .with_status(201);
         let json = answer.json();
         let person = &mut self.people[who];
         person.token = json["access_token"].as_str().unwrap().to_owned();
@@ -146,12 +171,23 @@ impl Stage {
             assert_eq!(answer.status, 200, "{path}: {}", answer.text());
         }
         for _ in 0..3 {
-            self.service.post("/api/journal", &self.auth(who), &entry(mark)).with_status(201);
+            self.service
+                .post("/api/journal", &self.auth(who), &entry(mark))
+                .with_status(201);
         }
         let (headers, new) = (self.auth(who), lists(mark, "null"));
-        self.service.client().send_json("PUT", "/api/watchlists", &headers, &new).with_status(200);
-        let page = self.service.client().request("GET", "/api/journal?limit=1", &headers).json();
-        self.people[who].cursors.push(page["next_cursor"].as_str().unwrap().to_owned());
+        self.service
+            .client()
+            .send_json("PUT", "/api/watchlists", &headers, &new)
+            .with_status(200);
+        let page = self
+            .service
+            .client()
+            .request("GET", "/api/journal?limit=1", &headers)
+            .json();
+        self.people[who]
+            .cursors
+            .push(page["next_cursor"].as_str().unwrap().to_owned());
         self.look(who);
     }
 
@@ -173,7 +209,9 @@ impl Stage {
     }
 
     fn export(&self, who: usize) -> Answer {
-        self.service.client().request("GET", "/api/portfolio/export", &self.auth(who))
+        self.service
+            .client()
+            .request("GET", "/api/portfolio/export", &self.auth(who))
     }
 
     /// Records the user's present data.
@@ -182,7 +220,10 @@ impl Stage {
         let json = answer.json();
         let entries = json["journal"].as_array().unwrap();
         let person = &mut self.people[who];
-        person.entries = entries.iter().map(|entry| entry["id"].as_i64().unwrap()).collect();
+        person.entries = entries
+            .iter()
+            .map(|entry| entry["id"].as_i64().unwrap())
+            .collect();
         person.export = stored(&answer);
     }
 
@@ -212,7 +253,9 @@ impl Stage {
         let cursor = Self::pick(&mut self.rng, cursors).unwrap_or_default();
         let id = self.people[self.rng.usize(..2)].id;
         let query = Self::pick(&mut self.rng, choices).unwrap_or_default();
-        query.replace("CURSOR", &cursor).replace("ID", &id.to_string())
+        query
+            .replace("CURSOR", &cursor)
+            .replace("ID", &id.to_string())
     }
 
     /// A request to `route` by `who`; every route that needs a user has one. A read that needs more
@@ -266,7 +309,11 @@ impl Stage {
             _ => panic!("{} {} needs its requests here", route.method.as_str(), route.path),
         }
         let headers = self.headers(who);
-        Attempt { target, headers, body }
+        Attempt {
+            target,
+            headers,
+            body,
+        }
     }
 
     /// A change of the password.
@@ -309,7 +356,11 @@ impl Stage {
             _ => panic!("{} {} needs its requests here", route.method.as_str(), route.path),
         }
         let headers = self.headers(who);
-        Attempt { target, headers, body }
+        Attempt {
+            target,
+            headers,
+            body,
+        }
     }
 
     /// The token in the header or in the cookie, together with the other's token where it must not
@@ -333,12 +384,18 @@ impl Stage {
     }
 
     fn step(&mut self, who: usize, route: &Route) {
-        let Attempt { target, headers, body } = self.attempt(who, route);
+        let Attempt {
+            target,
+            headers,
+            body,
+        } = self.attempt(who, route);
         let method = route.method.as_str();
         let answer = if body.is_empty() {
             self.service.client().request(method, &target, &headers)
         } else {
-            self.service.client().send_json(method, &target, &headers, &body)
+            self.service
+                .client()
+                .send_json(method, &target, &headers, &body)
         };
         self.requests += 1;
         let about = format!("{SEED}={}: {method} {target} {body}: {}", self.seed, answer.head());
@@ -350,7 +407,10 @@ impl Stage {
         assert_eq!(headers.starts_with(BAD), said.contains("\"token_invalid\""), "{about}");
         // Equal bytes have equal tags. The two users have no bytes in common except empty answers.
         if answer.status == 304 {
-            let own = self.service.client().request("GET", &target, &self.auth(who));
+            let own = self
+                .service
+                .client()
+                .request("GET", &target, &self.auth(who));
             assert_eq!(own.header("etag"), answer.header("etag"), "{about}");
             assert!(!own.text().contains("MARK"), "{about}");
         }
@@ -361,10 +421,14 @@ impl Stage {
     /// Records the effect of the user's request.
     fn note(&mut self, who: usize, route: &Route, answer: &Answer, body: &str) {
         let person = &mut self.people[who];
-        person.etags.extend(answer.header("etag").map(str::to_owned));
+        person
+            .etags
+            .extend(answer.header("etag").map(str::to_owned));
         if answer.status == 200 && route.path == "/api/journal" && route.method == Method::Get {
             let json = answer.json();
-            person.cursors.extend(json["next_cursor"].as_str().map(str::to_owned));
+            person
+                .cursors
+                .extend(json["next_cursor"].as_str().map(str::to_owned));
         }
         if (answer.status, route.path) == (201, "/api/keys") {
             person.keys.push(answer.field("id"));
@@ -386,7 +450,10 @@ impl Stage {
     fn enter(&mut self, who: usize) {
         let json = self.export_email(who);
         let body = format!(r#"{{"email":"{json}","password":"{}"}}"#, self.people[who].password);
-        let answer = self.service.post("/api/auth/login", "", &body).with_status(200);
+        let answer = self
+            .service
+            .post("/api/auth/login", "", &body)
+            .with_status(200);
         self.people[who].token = answer.field("access_token");
     }
 
@@ -421,10 +488,15 @@ fn lists(mark: &str, id: &str) -> String {
 #[test]
 fn no_request_of_one_user_reaches_what_is_the_others() {
     let mut stage = Stage::set();
-    let routes: Vec<&Route> = ROUTES.iter().filter(|route| route.access == Access::User).collect();
+    let routes: Vec<&Route> = ROUTES
+        .iter()
+        .filter(|route| route.access == Access::User)
+        .collect();
     for _ in 0..ROUNDS {
-        let mut steps: Vec<(usize, &Route)> =
-            routes.iter().flat_map(|route| [(0, *route), (1, *route)]).collect();
+        let mut steps: Vec<(usize, &Route)> = routes
+            .iter()
+            .flat_map(|route| [(0, *route), (1, *route)])
+            .collect();
         stage.rng.shuffle(&mut steps);
         for (who, route) in steps {
             stage.step(who, route);
@@ -434,8 +506,10 @@ fn no_request_of_one_user_reaches_what_is_the_others() {
         assert!(!person.etags.is_empty() && !person.cursors.is_empty(), "nothing was tried");
         assert!(person.export.contains(person.mark));
     }
-    let named: BTreeSet<String> =
-        routes.iter().map(|route| format!("{} {}", route.method.as_str(), route.path)).collect();
+    let named: BTreeSet<String> = routes
+        .iter()
+        .map(|route| format!("{} {}", route.method.as_str(), route.path))
+        .collect();
     assert_eq!(named.len(), routes.len());
     let said = format!(
         "isolation: {} requests by two users, {SEED}={}, nothing of the other's seen or changed; \

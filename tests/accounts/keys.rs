@@ -41,7 +41,9 @@ fn get(service: &Service, target: &str, headers: &str) -> Answer {
 
 #[track_caller]
 fn revoke(service: &Service, login: &str, id: &str) {
-    let answer = service.client().request("DELETE", &format!("/api/keys/{id}"), login);
+    let answer = service
+        .client()
+        .request("DELETE", &format!("/api/keys/{id}"), login);
     assert_eq!((answer.status, &*answer.body), (204, &b""[..]), "{}", answer.head());
 }
 
@@ -83,7 +85,11 @@ impl Attempt {
             path => path.to_owned(),
         };
         if path == "/mcp" {
-            return Self { method: method.to_owned(), target, body: PING };
+            return Self {
+                method: method.to_owned(),
+                target,
+                body: PING,
+            };
         }
         // A stream never ends, so its head is requested.
         let method = if path == STREAM { "HEAD" } else { method };
@@ -92,7 +98,11 @@ impl Attempt {
         } else {
             ""
         };
-        Self { method: method.to_owned(), target, body }
+        Self {
+            method: method.to_owned(),
+            target,
+            body,
+        }
     }
 
     fn send(&self, service: &Service, headers: &str) -> Answer {
@@ -178,28 +188,46 @@ impl Operation<'_> {
         let answer = self.fresh().send(self.service, headers);
         // A bare head has no code.
         let word = if self.path == STREAM { "" } else { word };
-        let Self { method, path, key, .. } = self;
+        let Self {
+            method, path, key, ..
+        } = self;
         assert_eq!(told(&answer), (status, word.to_owned()), "{method} {path} {key}: {who}");
         answer
     }
 
     fn expect_login_required(&self) {
-        let Cast { of_scope, whole, others, .. } = self.cast;
+        let Cast {
+            of_scope,
+            whole,
+            others,
+            ..
+        } = self.cast;
         for (scope, headers) in of_scope {
             self.expect(scope.as_str(), headers, (403, "login_required"));
         }
         self.expect("all scopes", whole, (403, "login_required"));
         self.expect("another's", others, (403, "login_required"));
         self.cells.set(self.cells.get() + 1);
-        let again = self.service.client().account("login", "ravi@example.com", PASSWORD);
+        let again = self
+            .service
+            .client()
+            .account("login", "ravi@example.com", PASSWORD);
         let login = bearer(&again.field("access_token"));
         let by_login = told(&self.fresh().send(self.service, &login));
         assert_ne!(by_login.1, "login_required", "{} {}", self.method, self.path);
     }
 
     fn expect_scope_required(&self) {
-        let Self { service, key, path, .. } = *self;
-        let Cast { login, of_scope, whole, others, .. } = self.cast;
+        let Self {
+            service, key, path, ..
+        } = *self;
+        let Cast {
+            login,
+            of_scope,
+            whole,
+            others,
+            ..
+        } = self.cast;
         let by_login = as_by_login(&self.fresh(), service, login);
         self.cells.set(self.cells.get() + 1);
         for (scope, headers) in of_scope {
@@ -236,9 +264,17 @@ fn every_operation_takes_the_keys_that_the_table_says_and_no_other() {
     for (method, path, operation) in operations(&document) {
         let key = operation["x-key"].as_str().unwrap();
         let is_scope = Scope::ALL.iter().any(|scope| scope.as_str() == key);
-        *counts.entry(if is_scope { "scope" } else { key }).or_default() += 1;
-        let operation =
-            Operation { service: &service, cast: &cast, method: &method, path, key, cells: &cells };
+        *counts
+            .entry(if is_scope { "scope" } else { key })
+            .or_default() += 1;
+        let operation = Operation {
+            service: &service,
+            cast: &cast,
+            method: &method,
+            path,
+            key,
+            cells: &cells,
+        };
         operation.expect("expired", &cast.expired, (401, "key_expired"));
         operation.expect("revoked", &cast.revoked, (401, "key_invalid"));
         match key {
@@ -247,12 +283,22 @@ fn every_operation_takes_the_keys_that_the_table_says_and_no_other() {
         }
     }
     let cells = cells.get();
-    say(&format!("API keys: {cells} cells of path, scope and owner; by key: {counts:?}\n"));
+    say(&format!(
+        "API keys: {cells} cells of path, scope and owner; by key: {counts:?}\n"
+    ));
     assert!(cells > 450 && counts["never"] >= 14 && counts["any"] == 6, "{counts:?}");
     // Another's entries are another's.
     service.post("/api/journal", &cast.whole, &ENTRY.replace("INFY", "MINE"));
-    assert!(get(&service, "/api/journal", &cast.whole).text().contains("MINE"));
-    assert!(!get(&service, "/api/journal", &cast.others).text().contains("MINE"));
+    assert!(
+        get(&service, "/api/journal", &cast.whole)
+            .text()
+            .contains("MINE")
+    );
+    assert!(
+        !get(&service, "/api/journal", &cast.others)
+            .text()
+            .contains("MINE")
+    );
 }
 
 #[test]
@@ -311,15 +357,28 @@ fn a_key_is_shown_once_and_listed_without_its_secret() {
     let service = scene.start();
     let json = listed(&service).json();
     assert_eq!(json["keys"][0]["last_used_at"], "2026-11-20T11:01:00+05:30");
-    assert_eq!(get(&service, "/api/auth/session", &bearer(&key)).json()["key"]["id"], id.as_str());
+    assert_eq!(
+        get(&service, "/api/auth/session", &bearer(&key)).json()["key"]["id"],
+        id.as_str()
+    );
 
     revoke(&service, &login, &id);
     get(&service, "/api/health", &bearer(&key)).expect_problem(401, "key_invalid");
     assert_eq!(listed(&service).json()["keys"].as_array().unwrap().len(), 0);
-    let again = service.client().request("DELETE", &format!("/api/keys/{id}"), &login);
+    let again = service
+        .client()
+        .request("DELETE", &format!("/api/keys/{id}"), &login);
     again.expect_problem(404, "key_not_found");
-    for malformed in ["1", "0000000000", "000000000000", "zzzzzzzzzzz", "0000000000-"] {
-        let gone = service.client().request("DELETE", &format!("/api/keys/{malformed}"), &login);
+    for malformed in [
+        "1",
+        "0000000000",
+        "000000000000",
+        "zzzzzzzzzzz",
+        "0000000000-",
+    ] {
+        let gone = service
+            .client()
+            .request("DELETE", &format!("/api/keys/{malformed}"), &login);
         gone.expect_problem(404, "not_found");
     }
 }
@@ -337,18 +396,33 @@ fn what_a_key_may_be_made_with_is_checked() {
     for name in ["", "   ", "a\\u0007b", long.as_str()] {
         refused(&order(name, scope, ""), "name");
     }
-    for scopes in ["", r#""market:read","market:read""#, r#""orders:write""#, r#""""#, "1"] {
+    for scopes in [
+        "",
+        r#""market:read","market:read""#,
+        r#""orders:write""#,
+        r#""""#,
+        "1",
+    ] {
         refused(&order("a", scopes, ""), "scopes");
     }
-    for time in ["\"2026-11-20T11:00:00+05:30\"", "\"tomorrow\"", "\"2026-11-21\"", "5"] {
+    for time in [
+        "\"2026-11-20T11:00:00+05:30\"",
+        "\"tomorrow\"",
+        "\"2026-11-21\"",
+        "5",
+    ] {
         refused(&order("a", scope, &format!(",\"expires_at\":{time}")), "expires_at");
     }
     // A wrong password counts as an attempt to log in.
     let wrong = order("a", scope, "").replace(PASSWORD, "another password");
     for _ in 0..5 {
-        service.post("/api/keys", &login, &wrong).expect_problem(401, "invalid_credentials");
+        service
+            .post("/api/keys", &login, &wrong)
+            .expect_problem(401, "invalid_credentials");
     }
-    service.post("/api/keys", &login, &wrong).expect_problem(429, "too_many_attempts");
+    service
+        .post("/api/keys", &login, &wrong)
+        .expect_problem(429, "too_many_attempts");
 }
 
 #[test]
@@ -365,11 +439,18 @@ fn an_account_has_twenty_keys_and_expired_ones_do_not_count() {
     scene.advance_ms(31 * 60_000);
     get(&service, "/api/health", &bearer(&short)).expect_problem(401, "key_expired");
     made(&service, &login, ALL, "");
-    let count = || get(&service, "/api/keys", &login).json()["keys"].as_array().unwrap().len();
+    let count = || {
+        get(&service, "/api/keys", &login).json()["keys"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
     assert_eq!(count(), 21);
     // Thirty days later it is not listed any more, and nobody can tell that it was one.
     scene.advance_ms(30 * 24 * 3_600_000);
-    let token = service.client().account("login", "asha@example.com", PASSWORD);
+    let token = service
+        .client()
+        .account("login", "asha@example.com", PASSWORD);
     let login = bearer(&token.field("access_token"));
     let keys = get(&service, "/api/keys", &login).json();
     assert_eq!(keys["keys"].as_array().unwrap().len(), 20);
@@ -382,8 +463,19 @@ fn an_account_has_twenty_keys_and_expired_ones_do_not_count() {
 fn expect_refused_in_a_query(service: &Service, key: &str, mistyped: &str) {
     let encoded: String = key.bytes().map(|byte| format!("%{byte:02X}")).collect();
     for value in [key, &encoded, mistyped, &key.replace('_', "%5f")] {
-        for target in ["/api/health", "/api/index/snapshot", "/", "/nowhere", "/api/journal"] {
-            for query in ["key=KEY", "a=1&api_key=KEY&b=2", "KEY", "symbols=NSE:INFY,KEY"] {
+        for target in [
+            "/api/health",
+            "/api/index/snapshot",
+            "/",
+            "/nowhere",
+            "/api/journal",
+        ] {
+            for query in [
+                "key=KEY",
+                "a=1&api_key=KEY&b=2",
+                "KEY",
+                "symbols=NSE:INFY,KEY",
+            ] {
                 let target = format!("{target}?{}", query.replace("KEY", value));
                 let answer = get(service, &target, "");
                 answer.expect_problem(400, "key_in_query");
@@ -395,7 +487,13 @@ fn expect_refused_in_a_query(service: &Service, key: &str, mistyped: &str) {
 
 /// A key that is none is refused on public paths and pages too.
 fn expect_refused_everywhere(service: &Service, bad: &str) {
-    for target in ["/api/health", "/api/index/snapshot", "/", "/api/journal", "/api/keys"] {
+    for target in [
+        "/api/health",
+        "/api/index/snapshot",
+        "/",
+        "/api/journal",
+        "/api/keys",
+    ] {
         let answer = get(service, target, &bearer(bad));
         answer.expect_problem(401, "key_invalid");
         let challenge = answer.header("www-authenticate");
@@ -420,10 +518,15 @@ fn a_key_in_the_wrong_place_is_refused_or_not_looked_at() {
     let basic = format!("Authorization: Basic {key}\r\n");
     get(&service, "/api/journal", &basic).expect_problem(401, "token_missing");
     // With a key and a cookie the key alone counts.
-    let token = login.trim_start_matches("Authorization: Bearer ").trim_end();
+    let token = login
+        .trim_start_matches("Authorization: Bearer ")
+        .trim_end();
     let both = format!("{}Cookie: access_token_cookie={token}\r\n", bearer(&narrow));
     get(&service, "/api/journal", &both).expect_problem(403, "scope_missing");
-    for two in [format!("{}{}", bearer(&key), login), format!("{login}{}", bearer(&key))] {
+    for two in [
+        format!("{}{}", bearer(&key), login),
+        format!("{login}{}", bearer(&key)),
+    ] {
         for target in ["/api/journal", "/api/health", "/"] {
             get(&service, target, &two).expect_problem(400, "malformed_request");
         }
@@ -452,7 +555,12 @@ fn a_key_makes_its_requests_a_minute_and_refusals_for_scope_count() {
     let (_, key) = made(&service, &login, r#""market:read""#, "");
     let (_, other) = made(&service, &login, r#""market:read""#, "");
     let (key, other) = (bearer(&key), bearer(&other));
-    for target in ["/api/auth/session", "/brokera/status", "/api/openapi.json", "/"] {
+    for target in [
+        "/api/auth/session",
+        "/brokera/status",
+        "/api/openapi.json",
+        "/",
+    ] {
         assert_eq!(get(&service, target, &key).status, 200, "{target}");
     }
     get(&service, "/api/journal", &key).expect_problem(403, "scope_missing");
@@ -474,7 +582,9 @@ fn keys_outlive_logins_until_they_are_meant_and_end_with_their_account() {
     let key = bearer(&made(&service, &login, ALL, "").1);
     let journal = || get(&service, "/api/journal", &key);
     let enter = |password: &str| {
-        let answer = service.client().account("login", "asha@example.com", password);
+        let answer = service
+            .client()
+            .account("login", "asha@example.com", password);
         bearer(&answer.field("access_token"))
     };
     let changed = format!(r#"{{"current_password":"{PASSWORD}","new_password":"ten red ones"}}"#);
@@ -483,7 +593,12 @@ fn keys_outlive_logins_until_they_are_meant_and_end_with_their_account() {
     let login = enter("ten red ones");
     let keys_alone = service.post("/api/auth/logout", &login, r#"{"keys":true}"#);
     keys_alone.expect_problem(400, "validation_failed");
-    assert_eq!(service.post("/api/auth/logout", &login, r#"{"everywhere":true}"#).status, 200);
+    assert_eq!(
+        service
+            .post("/api/auth/logout", &login, r#"{"everywhere":true}"#)
+            .status,
+        200
+    );
     assert_eq!(journal().status, 200);
     let login = enter("ten red ones");
     let both = r#"{"everywhere":true,"keys":true}"#;
@@ -496,7 +611,10 @@ fn keys_outlive_logins_until_they_are_meant_and_end_with_their_account() {
     assert_eq!(get(&service, "/api/journal", &key).status, 200);
     let proof = r#"{"password":"ten red ones"}"#;
     assert_eq!(
-        service.client().send_json("DELETE", "/api/auth/account", &login, proof).status,
+        service
+            .client()
+            .send_json("DELETE", "/api/auth/account", &login, proof)
+            .status,
         200
     );
     get(&service, "/api/health", &key).expect_problem(401, "key_invalid");
@@ -517,13 +635,18 @@ fn open_streams_end_with_their_key() {
         revoke(&service, &login, &id);
         reader.end();
         assert!(reader.is_complete);
-        say(&format!("a stream ended {} ms after its key was revoked\n", clock.monotonic_ms()));
+        say(&format!(
+            "a stream ended {} ms after its key was revoked\n",
+            clock.monotonic_ms()
+        ));
     }
 }
 
 /// Every file below the folder holds none of these texts. Returns how many were searched.
 fn searched(folder: &std::path::Path, texts: &[String]) -> usize {
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let entries = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let count = |path: std::path::PathBuf| {
         if path.is_dir() {
             return searched(&path, texts);
@@ -550,9 +673,17 @@ fn places(key: &str, login: &str) -> Vec<(&'static str, String, String)> {
         ("GET", format!("/api/health?key={encoded}"), String::new()),
         ("GET", format!("/api/{key}"), String::new()),
         ("GET", format!("/api/{encoded}"), String::new()),
-        ("GET", format!("/{key}?x={key}"), format!("Referer: http://localhost/?key={key}\r\n")),
+        (
+            "GET",
+            format!("/{key}?x={key}"),
+            format!("Referer: http://localhost/?key={key}\r\n"),
+        ),
         ("DELETE", format!("/api/journal/{key}"), bearer(key)),
-        ("GET", "/api/journal".to_owned(), format!("Cookie: access_token_cookie={key}\r\n")),
+        (
+            "GET",
+            "/api/journal".to_owned(),
+            format!("Cookie: access_token_cookie={key}\r\n"),
+        ),
         ("GET", "/api/journal".to_owned(), format!("Authorization: Basic {key}\r\n")),
         ("GET", "/api/journal".to_owned(), format!("{}{}", bearer(key), bearer(key))),
         ("GET", "/api/health".to_owned(), bearer(&format!("{key}0"))),
@@ -568,14 +699,20 @@ fn no_file_no_log_and_no_answer_but_the_first_holds_a_key() {
     let outside = tempfile::tempdir().unwrap();
     let log = outside.path().join("log");
     let mut command = without_admin(&["serve", "--listen=127.0.0.1:0", &few_candles()]);
-    command.args(scene.flags(scene.state.path())).env("BHAV_LOG", "trace");
+    command
+        .args(scene.flags(scene.state.path()))
+        .env("BHAV_LOG", "trace");
     command.stderr(std::fs::File::create(&log).unwrap());
     let mut program = Program::of(&mut command);
-    let registered = program.client().account("register", "asha@example.com", PASSWORD);
+    let registered = program
+        .client()
+        .account("register", "asha@example.com", PASSWORD);
     let login = bearer(&registered.field("access_token"));
     let make = |scopes: &str| {
         let answer =
-            program.client().send_json("POST", "/api/keys", &login, &order("a", scopes, ""));
+            program
+                .client()
+                .send_json("POST", "/api/keys", &login, &order("a", scopes, ""));
         assert_eq!(answer.status, 201, "{}", answer.text());
         answer.field("key")
     };
@@ -595,13 +732,18 @@ fn no_file_no_log_and_no_answer_but_the_first_holds_a_key() {
             answers += 1;
         }
         // A head that is no HTTP.
-        let answer = program.client().ask(format!("GET /{key} HTTP/9.9 x\r\n\r\n"));
+        let answer = program
+            .client()
+            .ask(format!("GET /{key} HTTP/9.9 x\r\n\r\n"));
         assert!(answer.status >= 400 && !answer.text().contains(&key[17..60]));
     }
     program.terminate();
     program.exit();
     let written = std::fs::read_to_string(&log).unwrap();
-    assert!(written.contains("key_in_query") && written.contains("scope_missing"), "{written}");
+    assert!(
+        written.contains("key_in_query") && written.contains("scope_missing"),
+        "{written}"
+    );
     let files = searched(scene.state.path(), &secrets) + searched(outside.path(), &secrets);
     say(&format!(
         "API keys: canaries of {} keys in 0 of {files} files and 0 of {answers} answers\n",
@@ -623,7 +765,9 @@ fn a_restored_database_has_no_good_key() {
     run(&mut bhav(&["restore", copy, "--yes", &state])).with_code(0);
     let service = scene.start();
     get(&service, "/api/journal", &key).expect_problem(401, "key_invalid");
-    let again = service.client().account("login", "asha@example.com", PASSWORD);
+    let again = service
+        .client()
+        .account("login", "asha@example.com", PASSWORD);
     let login = bearer(&again.field("access_token"));
     assert_eq!(get(&service, "/api/keys", &login).text(), r#"{"keys":[]}"#);
     assert!(run(&mut bhav(&["key", "list", &state])).out.contains("old"));

@@ -156,7 +156,10 @@ fn strangers_cannot_use_up_the_attempts_of_an_accounts_owner() {
         let headers = format!("{token}{}", from(&format!("203.0.113.{number}")));
         let body = r#"{"password":"not my horse"}"#;
         let target = "/api/auth/account";
-        service.client().send_json("DELETE", target, &headers, body).status
+        service
+            .client()
+            .send_json("DELETE", target, &headers, body)
+            .status
     };
     assert_eq!([81, 82, 83, 84].map(erase), [401, 401, 401, 429]);
 }
@@ -197,7 +200,10 @@ fn seconds_until_let_in(
 /// The header `Cookie` with one of the cookies that an answer sets.
 fn kept(answer: &Answer, name: &str) -> String {
     let all = answer.headers("set-cookie");
-    let set = all.iter().find(|set| set.starts_with(name)).expect("the cookie");
+    let set = all
+        .iter()
+        .find(|set| set.starts_with(name))
+        .expect("the cookie");
     format!("Cookie: {}\r\n", set.split(';').next().unwrap())
 }
 
@@ -222,7 +228,13 @@ fn the_owner_gets_in_after_a_restart_whatever_strangers_guess() {
     let proof = proof.replace("Cookie: ", &format!("Cookie: {foreign}"));
     // Any request with a token teaches its network.
     let office = format!("{}X-Forwarded-For: 192.0.2.2\r\n", bearer(&token));
-    assert_eq!(service.client().request("GET", "/api/journal", &office).status, 200);
+    assert_eq!(
+        service
+            .client()
+            .request("GET", "/api/journal", &office)
+            .status,
+        200
+    );
     // The token has ended when it proves the login.
     let ended = format!("{}{home}", bearer(&token));
     assert_eq!(service.post("/api/auth/logout", &ended, "").status, 200);
@@ -242,7 +254,10 @@ fn the_owner_gets_in_after_a_restart_whatever_strangers_guess() {
     };
     // One stranger at one address leaves room even for a client that proves nothing.
     let places = owner(1);
-    let places: Vec<_> = places.iter().map(|(at, with)| (at.as_str(), with.as_str())).collect();
+    let places: Vec<_> = places
+        .iter()
+        .map(|(at, with)| (at.as_str(), with.as_str()))
+        .collect();
     let one = |_| "198.51.100.7".to_owned();
     let waited = seconds_until_let_in(&service, &clock, 3, one, &places);
     assert_eq!(waited, [Some(0); 5]);
@@ -251,7 +266,10 @@ fn the_owner_gets_in_after_a_restart_whatever_strangers_guess() {
     // Strangers from ever new addresses keep out clients that prove nothing, and nobody else.
     let service = scene.start_with(&config);
     let places = owner(2);
-    let places: Vec<_> = places.iter().map(|(at, with)| (at.as_str(), with.as_str())).collect();
+    let places: Vec<_> = places
+        .iter()
+        .map(|(at, with)| (at.as_str(), with.as_str()))
+        .collect();
     let many = |step: i64| format!("198.{}.{}.{}", 18 + step % 2, step / 250 % 250, step % 250);
     // The owner's success restores no attempts that strangers made.
     let waited = seconds_until_let_in(&service, &clock, 20, many, &places);
@@ -270,7 +288,10 @@ fn a_network_is_learnt_from_a_request_with_a_good_token() {
     let token = service.register("v@b.example", PASSWORD);
     let ask = |token: &str, client: &str| {
         let headers = format!("{}X-Forwarded-For: {client}\r\n", bearer(token));
-        service.client().request("GET", "/api/journal", &headers).status
+        service
+            .client()
+            .request("GET", "/api/journal", &headers)
+            .status
     };
     assert_eq!(ask(&token, "192.0.2.2"), 200);
     assert_eq!(ask("no token", "192.0.2.3"), 401);
@@ -283,7 +304,11 @@ fn a_network_is_learnt_from_a_request_with_a_good_token() {
         clock.advance_ms(5_000);
         attack();
         let answer = login_from(&service, "192.0.2.2", "v@b.example", PASSWORD);
-        if answer.status == 200 { Ok(()) } else { Err(answer.text().to_owned()) }
+        if answer.status == 200 {
+            Ok(())
+        } else {
+            Err(answer.text().to_owned())
+        }
     });
     attack();
     login_from(&service, "192.0.2.3", "v@b.example", PASSWORD)
@@ -311,7 +336,9 @@ fn a_token_that_ended_gives_its_holder_as_few_guesses_as_anybody() {
     // Guesses come from ever new addresses, over ten minutes.
     let admitted: Vec<usize> = (0..10)
         .map(|_| {
-            let admitted = (0..20).filter(|_| guess(&stolen, "v@b.example") == 401).count();
+            let admitted = (0..20)
+                .filter(|_| guess(&stolen, "v@b.example") == 401)
+                .count();
             clock.advance_ms(60_000);
             admitted
         })
@@ -320,9 +347,13 @@ fn a_token_that_ended_gives_its_holder_as_few_guesses_as_anybody() {
     // Another account's token proves nothing for this account, and a forged one nothing at all.
     let forged = format!("{}A", &other[..other.len() - 1]);
     let tokens = [other.as_str(), forged.as_str()];
-    let strangers = (0..40).filter(|n| guess(tokens[n % 2], "v@b.example") == 401).count();
+    let strangers = (0..40)
+        .filter(|n| guess(tokens[n % 2], "v@b.example") == 401)
+        .count();
     assert_eq!(strangers, 4, "the account's own");
-    let unknown = (0..20).filter(|_| guess(&other, "nobody@b.example") == 401).count();
+    let unknown = (0..20)
+        .filter(|_| guess(&other, "nobody@b.example") == 401)
+        .count();
     assert_eq!(unknown, 4, "an account that is not there is like one that is");
     // After 400 days the token proves nothing any more.
     clock.advance_ms(400 * 24 * 3_600_000);
@@ -341,7 +372,10 @@ fn a_full_queue_is_503_and_the_snapshot_answers() {
     let auth = &service.0.server().shared().service.state().auth;
     // Holds the one thread and the one place in the queue until released.
     let (release, gate) = mpsc::channel::<()>();
-    let held = auth.lane().submit(60_000, move || gate.recv().is_ok()).unwrap();
+    let held = auth
+        .lane()
+        .submit(60_000, move || gate.recv().is_ok())
+        .unwrap();
     until("the thread to be taken", || (auth.lane().stats().running == 1).then_some(()));
     let queued = auth.lane().submit(60_000, || ()).unwrap();
     let refused = login_from(&service, "192.0.2.1", "a@b.example", PASSWORD);
@@ -376,7 +410,10 @@ fn logins_from_ever_new_networks_leave_room_for_who_is_known() {
     let token = bearer(registered.json()["access_token"].as_str().unwrap());
     let auth = &service.0.server().shared().service.state().auth;
     let (release, gate) = mpsc::channel::<()>();
-    let held = auth.lane().submit(60_000, move || gate.recv().is_ok()).unwrap();
+    let held = auth
+        .lane()
+        .submit(60_000, move || gate.recv().is_ok())
+        .unwrap();
     until("the thread to be taken", || (auth.lane().stats().running == 1).then_some(()));
     std::thread::scope(|scope| {
         let service = &service;
@@ -384,9 +421,12 @@ fn logins_from_ever_new_networks_leave_room_for_who_is_known() {
             scope.spawn(move || login_from(service, &client, email, PASSWORD).status)
         };
         // A crowd, each from a network of its own, tries an existing account.
-        let strangers: Vec<_> =
-            (0..40).map(|number| ask(format!("198.51.100.{number}"), "home@b.example")).collect();
-        until("the crowd to have taken its part", || (auth.refused_attempts() == 31).then_some(()));
+        let strangers: Vec<_> = (0..40)
+            .map(|number| ask(format!("198.51.100.{number}"), "home@b.example"))
+            .collect();
+        until("the crowd to have taken its part", || {
+            (auth.refused_attempts() == 31).then_some(())
+        });
         assert_eq!(auth.lane().stats().depth, 9);
         let owner = ask("192.0.2.1".into(), "home@b.example");
         let headers = format!("{token}X-Forwarded-For: 203.0.113.9\r\n");
@@ -404,7 +444,10 @@ fn logins_from_ever_new_networks_leave_room_for_who_is_known() {
         release.send(()).unwrap();
         assert_eq!((owner.join().unwrap(), change.join().unwrap()), (200, 401));
         assert_eq!(proven.join().unwrap(), 200);
-        let statuses: Vec<u16> = strangers.into_iter().map(|asks| asks.join().unwrap()).collect();
+        let statuses: Vec<u16> = strangers
+            .into_iter()
+            .map(|asks| asks.join().unwrap())
+            .collect();
         assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 9, "{statuses:?}");
     });
     assert_eq!(held.wait(), Ok(true));
@@ -415,7 +458,12 @@ fn a_store_that_cannot_be_read_identifies_nobody_until_it_can() {
     let (scene, service) = Scene::trading();
     let good = service.register("a@b.example", PASSWORD);
     let revoked = service.register("c@b.example", PASSWORD);
-    assert_eq!(service.post("/api/auth/logout", &bearer(&revoked), "").status, 200);
+    assert_eq!(
+        service
+            .post("/api/auth/logout", &bearer(&revoked), "")
+            .status,
+        200
+    );
     service.stop();
     // A directory replaces the file.
     let file = scene.state.path().join(bhav::store::FILE_NAME);
@@ -429,7 +477,9 @@ fn a_store_that_cannot_be_read_identifies_nobody_until_it_can() {
         answer.expect_problem(503, "store_unavailable");
         assert!(answer.header("retry-after").is_some());
     }
-    service.post("/api/auth/password", &bearer("bad"), "{}").expect_problem(401, "token_invalid");
+    service
+        .post("/api/auth/password", &bearer("bad"), "{}")
+        .expect_problem(401, "token_invalid");
     let answer = login_from(&service, "192.0.2.1", "a@b.example", PASSWORD);
     answer.expect_problem(503, "store_unavailable");
     std::fs::remove_dir(&file).unwrap();
@@ -451,14 +501,18 @@ fn the_network_of_a_login_is_stored_with_the_login() {
         let file = scene.state.path().join(bhav::store::FILE_NAME);
         let file = rusqlite::Connection::open(file).unwrap();
         let count = "SELECT count(*) FROM login_networks";
-        file.query_row(count, [], |row| row.get::<_, i64>(0)).unwrap()
+        file.query_row(count, [], |row| row.get::<_, i64>(0))
+            .unwrap()
     };
     let start =
         || Program::of(serve(&scene, scene.state.path()).arg("--trusted-proxies=127.0.0.1"));
     let from = |program: &Program, action: &str, client: &str| {
         let body = format!(r#"{{"email":"a@b.example","password":"{PASSWORD}"}}"#);
         let headers = format!("X-Forwarded-For: {client}\r\n");
-        program.client().send_json("POST", &format!("/api/auth/{action}"), &headers, &body).status
+        program
+            .client()
+            .send_json("POST", &format!("/api/auth/{action}"), &headers, &body)
+            .status
     };
     let mut program = start();
     assert_eq!(from(&program, "register", "192.0.2.1"), 201);

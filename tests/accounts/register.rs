@@ -84,14 +84,24 @@ fn every_fault_of_a_registration_is_told_at_once() {
             r#"{"email":7,"password":["correct horse"],"name":{}}"#.to_owned(),
             &["email", "password", "name"],
         ),
-        (r#"{"email":"a@b","password":"correct horse","name":"a\u0000b"}"#.to_owned(), &["name"]),
-        (format!(r#"{{"email":"a@b","password":"correct horse","name":"{long}"}}"#), &["name"]),
+        (
+            r#"{"email":"a@b","password":"correct horse","name":"a\u0000b"}"#.to_owned(),
+            &["name"],
+        ),
+        (
+            format!(r#"{{"email":"a@b","password":"correct horse","name":"{long}"}}"#),
+            &["name"],
+        ),
         (r#"{"email":"a@b","password":"\ud800 half a pair"}"#.to_owned(), &["password"]),
     ] {
-        let problem = service.post(REGISTER, "", &body).expect_problem(400, "validation_failed");
+        let problem = service
+            .post(REGISTER, "", &body)
+            .expect_problem(400, "validation_failed");
         let errors = problem["errors"].as_array().unwrap();
-        let told: Vec<_> =
-            errors.iter().map(|error| error["field"].as_str().unwrap().to_owned()).collect();
+        let told: Vec<_> = errors
+            .iter()
+            .map(|error| error["field"].as_str().unwrap().to_owned())
+            .collect();
         assert_eq!(told, fields, "{body}");
         assert!(errors.iter().all(|error| error["message"].is_str()));
     }
@@ -107,7 +117,11 @@ fn every_fault_of_a_registration_is_told_at_once() {
         let body = format!(r#"{{"email":"a@b","password":"{weak}"}}"#);
         // One code covers everything in the lists.
         let is_listed = !why.contains("again and again");
-        let code = if is_listed { "password_too_common" } else { "password_repetitive" };
+        let code = if is_listed {
+            "password_too_common"
+        } else {
+            "password_repetitive"
+        };
         let problem = service.post(REGISTER, "", &body).expect_problem(400, code);
         let error = &problem["errors"][0];
         assert_eq!(error["field"], "password");
@@ -215,10 +229,14 @@ fn logging_out_ends_one_token_over_a_restart() {
     let (scene, service) = Scene::trading();
     let one = service.register("a@b.example", PASSWORD);
     let other = token(&login(&service, "a@b.example", PASSWORD));
-    let out = service.post("/api/auth/logout", &bearer(&one), "").with_status(200);
+    let out = service
+        .post("/api/auth/logout", &bearer(&one), "")
+        .with_status(200);
     assert!(out.json()["message"].is_str());
     assert!(!accepted(&service, &one) && accepted(&service, &other));
-    service.post("/api/auth/logout", &bearer(&one), "").expect_problem(401, "token_invalid");
+    service
+        .post("/api/auth/logout", &bearer(&one), "")
+        .expect_problem(401, "token_invalid");
     service.stop();
 
     let service = scene.start();
@@ -238,11 +256,24 @@ fn logging_out_everywhere_ends_all_tokens_of_the_account() {
     assert!(accepted(&service, &one), "nothing was done");
     let third = token(&login(&service, "a@b.example", PASSWORD));
     assert_eq!(out(&third, r#"{"everywhere":false}"#).status, 200);
-    assert_eq!([&one, &other, &third].map(|token| accepted(&service, token)), [true, true, false]);
+    assert_eq!(
+        [&one, &other, &third].map(|token| accepted(&service, token)),
+        [true, true, false]
+    );
 
     let everywhere = out(&one, r#"{"everywhere":true}"#).with_status(200);
-    assert!(everywhere.json()["message"].as_str().unwrap().contains("everywhere"));
-    assert!(everywhere.header("set-cookie").unwrap().contains("Max-Age=0"));
+    assert!(
+        everywhere.json()["message"]
+            .as_str()
+            .unwrap()
+            .contains("everywhere")
+    );
+    assert!(
+        everywhere
+            .header("set-cookie")
+            .unwrap()
+            .contains("Max-Age=0")
+    );
     assert_eq!([&one, &other].map(|token| accepted(&service, token)), [false, false]);
     out(&one, r#"{"everywhere":true}"#).expect_problem(401, "token_invalid");
     assert!(accepted(&service, &bystander));
@@ -269,7 +300,9 @@ fn the_first_account_of_a_database_can_be_the_only_one() {
         let service = &service;
         let ask = |number: u32| {
             scope.spawn(move || {
-                service.account("register", &format!("u{number}@b.in"), PASSWORD).status
+                service
+                    .account("register", &format!("u{number}@b.in"), PASSWORD)
+                    .status
             })
         };
         let asks: Vec<_> = (0..8).map(ask).collect();
@@ -280,7 +313,9 @@ fn the_first_account_of_a_database_can_be_the_only_one() {
     assert_eq!(registration(), "closed");
     let refused = |service: &Service| {
         let body = format!(r#"{{"email":"later@b.in","password":"{PASSWORD}"}}"#);
-        service.post(REGISTER, "", &body).expect_problem(403, "registration_closed");
+        service
+            .post(REGISTER, "", &body)
+            .expect_problem(403, "registration_closed");
     };
     refused(&service);
     // Registration does not reopen when that account is gone.
@@ -288,7 +323,9 @@ fn the_first_account_of_a_database_can_be_the_only_one() {
         (0..8).find(|number| login(&service, &format!("u{number}@b.in"), PASSWORD).status == 200);
     let first = token(&login(&service, &format!("u{}@b.in", first.unwrap()), PASSWORD));
     let body = format!(r#"{{"password":"{PASSWORD}"}}"#);
-    let erased = service.client().send_json("DELETE", "/api/auth/account", &bearer(&first), &body);
+    let erased = service
+        .client()
+        .send_json("DELETE", "/api/auth/account", &bearer(&first), &body);
     assert_eq!(erased.status, 200);
     refused(&service);
     service.stop();
@@ -333,7 +370,9 @@ fn an_erased_account_is_gone_with_its_tokens() {
     let gone = service.register("a@b.example", PASSWORD);
     let erase = |token: &str, password: &str| {
         let body = format!(r#"{{"password":"{password}"}}"#);
-        service.client().send_json("DELETE", "/api/auth/account", &bearer(token), &body)
+        service
+            .client()
+            .send_json("DELETE", "/api/auth/account", &bearer(token), &body)
     };
     erase(&gone, "wrong horse").expect_problem(401, "invalid_credentials");
     let answer = erase(&gone, PASSWORD).with_status(200);
@@ -363,7 +402,11 @@ fn a_hash_grows_with_the_settings_at_the_next_login() {
     let service = scene.start_with(&config);
     let hash = || {
         let store = &service.0.server().shared().service.state().store;
-        store.user_by_email("a@b.example").unwrap().unwrap().password_hash
+        store
+            .user_by_email("a@b.example")
+            .unwrap()
+            .unwrap()
+            .password_hash
     };
     assert!(hash().contains("t=2"));
     login(&service, "a@b.example", "wrong horse").expect_problem(401, "invalid_credentials");

@@ -69,7 +69,10 @@ impl World {
         let key = canaries.make("api_key", "the app that is known");
         let secret = canaries.make("api_secret", "the app that is known");
         let admin_secret = canaries.make("admin secret", "settings");
-        let mut settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+        let mut settings = SimSettings {
+            rate_limits: false,
+            ..SimSettings::default()
+        };
         settings.broker_a.api_key.clone_from(&key);
         settings.broker_a.api_secret.clone_from(&secret);
         settings.broker_b.api_key.clone_from(&key);
@@ -114,7 +117,17 @@ impl World {
             .env("SQLITE_TMPDIR", temp.path())
             .stderr(File::create(&log).unwrap());
         let program = Program::of(&mut command);
-        Self { canaries, scene, program, key, secret, admin_secret, log, outside, temp }
+        Self {
+            canaries,
+            scene,
+            program,
+            key,
+            secret,
+            admin_secret,
+            log,
+            outside,
+            temp,
+        }
     }
 
     pub fn client(&self) -> Client {
@@ -124,7 +137,9 @@ impl World {
     /// A new user's header line.
     pub fn user(&self, name: &str) -> String {
         let password = self.canaries.make("password", "registered");
-        let answer = self.client().account("register", &format!("{name}@example.com"), &password);
+        let answer = self
+            .client()
+            .account("register", &format!("{name}@example.com"), &password);
         bearer(&answer.with_status(201).field("access_token"))
     }
 
@@ -139,7 +154,10 @@ impl World {
         let mut waited_ms = 0;
         loop {
             let found = self.memory();
-            let left: usize = NOWHERE.iter().map(|k| self.canaries.copies_of(k, &found)).sum();
+            let left: usize = NOWHERE
+                .iter()
+                .map(|k| self.canaries.copies_of(k, &found))
+                .sum();
             if left == 0 || waited_ms >= SETTLE_MS {
                 return (found, waited_ms);
             }
@@ -154,7 +172,8 @@ impl World {
         for folder in [self.scene.state.path(), self.temp.path()] {
             files += self.canaries.in_files_below(folder, &mut found);
         }
-        self.canaries.look(&std::fs::read(&self.log).unwrap(), "log", &mut found);
+        self.canaries
+            .look(&std::fs::read(&self.log).unwrap(), "log", &mut found);
         (found, files + 1)
     }
 
@@ -162,14 +181,17 @@ impl World {
     fn search(mut self, what: &str) {
         let (memory, waited_ms) = self.settled_memory();
         let (mut files, mut count) = self.written();
-        count += self.canaries.in_open_files_of(self.program.child.id(), &mut files);
+        count += self
+            .canaries
+            .in_open_files_of(self.program.child.id(), &mut files);
         for name in [FILE_NAME, "l2.sqlite"] {
             assert!(self.scene.state.path().join(name).is_file(), "{name} was not searched");
         }
         self.program.terminate();
         assert_eq!(self.program.exit().code(), Some(0));
         let (mut left, _) = self.written();
-        self.canaries.look(self.program.said().as_bytes(), "standard output", &mut left);
+        self.canaries
+            .look(self.program.said().as_bytes(), "standard output", &mut left);
         let log = std::fs::read_to_string(&self.log).unwrap();
         let mut table = format!(
             "canaries, {what}: {count} files and {} log lines (at level trace) searched, memory \

@@ -39,7 +39,9 @@ pub fn passwords(world: &World) {
     });
     let erase = |password: &str, status: u16| {
         let body = format!(r#"{{"password":"{password}"}}"#);
-        let answer = world.client().send_json("DELETE", "/api/auth/account", &user, &body);
+        let answer = world
+            .client()
+            .send_json("DELETE", "/api/auth/account", &user, &body);
         assert_eq!(answer.status, status, "{}", answer.text());
     };
     erase(&make("wrong"), 401);

@@ -66,7 +66,11 @@ struct Order {
 impl Order {
     fn new(world: &World, path: &str) -> Self {
         let make = |kind| world.canaries.make(kind, path);
-        Self { key: make("api_key"), secret: make("api_secret"), code: make("one-time code") }
+        Self {
+            key: make("api_key"),
+            secret: make("api_secret"),
+            code: make("one-time code"),
+        }
     }
 
     fn json(&self, side: &Side) -> String {
@@ -82,7 +86,10 @@ fn known(world: &World, number: usize) -> String {
 }
 
 fn minted(world: &World, side: &Side) -> String {
-    world.scene.control("POST", side.mint, "{}").json()[side.code].as_str().unwrap().to_owned()
+    world.scene.control("POST", side.mint, "{}").json()[side.code]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 /// One JSON request on a connection of its own.
@@ -93,8 +100,15 @@ pub fn post(world: &World, target: &str, headers: &str, body: &str) -> Answer {
 /// The sync succeeds. Its secret is in the body plainly, and then in escapes.
 pub fn accepted(world: &World, side: &Side) {
     let user = world.user(&format!("accepted-{}", side.name));
-    for (number, secret) in [world.secret.clone(), escaped(&world.secret)].into_iter().enumerate() {
-        let order = Order { key: known(world, number), secret, code: minted(world, side) };
+    for (number, secret) in [world.secret.clone(), escaped(&world.secret)]
+        .into_iter()
+        .enumerate()
+    {
+        let order = Order {
+            key: known(world, number),
+            secret,
+            code: minted(world, side),
+        };
         post(world, side.sync, &user, &order.json(side)).with_status(200);
     }
     chunked(world, side, &user);
@@ -103,7 +117,11 @@ pub fn accepted(world: &World, side: &Side) {
 
 fn chunked(world: &World, side: &Side, user: &str) {
     let code = minted(world, side);
-    let order = Order { key: known(world, 2), secret: world.secret.clone(), code };
+    let order = Order {
+        key: known(world, 2),
+        secret: world.secret.clone(),
+        code,
+    };
     let body = order.json(side);
     let (first, second) = body.split_at(body.len() / 2);
     let text = format!(
@@ -119,7 +137,11 @@ fn chunked(world: &World, side: &Side, user: &str) {
 /// Each piece is sent and read before the next.
 fn in_pieces(world: &World, side: &Side, user: &str) {
     let code = minted(world, side);
-    let order = Order { key: known(world, 3), secret: world.secret.clone(), code };
+    let order = Order {
+        key: known(world, 3),
+        secret: world.secret.clone(),
+        code,
+    };
     let body = order.json(side);
     let head = head(side.sync, user, body.len(), "Connection: close\r\n");
     let mut client = world.client();
@@ -159,11 +181,19 @@ pub fn refused(world: &World, side: &Side) {
     });
     wrong("a key that cannot be sent", &|order| order.key += "\\n");
     wrong("no user's code", &|order| order.secret = escaped(&order.secret));
-    for secret in ["", ",\"secret\":null"].into_iter().map(str::to_owned).chain((0..2).map(|n| {
-        let guess = world.canaries.make("wrong admin secret", &format!("{} {n}", side.name));
-        format!(",\"secret\":\"{guess}\"")
-    })) {
-        let code = world.canaries.make("one-time code", "an activation without the secret");
+    for secret in ["", ",\"secret\":null"]
+        .into_iter()
+        .map(str::to_owned)
+        .chain((0..2).map(|n| {
+            let guess = world
+                .canaries
+                .make("wrong admin secret", &format!("{} {n}", side.name));
+            format!(",\"secret\":\"{guess}\"")
+        }))
+    {
+        let code = world
+            .canaries
+            .make("one-time code", "an activation without the secret");
         let body = format!("{{\"{}\":\"{code}\"{secret}}}", side.code);
         let status = post(world, side.activate, "", &body).status;
         assert!(matches!(status, 401 | 403 | 409 | 429), "{status}");
@@ -174,7 +204,9 @@ pub fn refused(world: &World, side: &Side) {
 pub fn misbehaving(world: &World, side: &Side) {
     let user = world.user(&format!("misbehaving-{}", side.name));
     let only_a: &[_] = &[(r#"{"kind":"no_permission"}"#, 403)];
-    let faults = FAULTS.iter().chain(if side.name == "a" { only_a } else { &[] });
+    let faults = FAULTS
+        .iter()
+        .chain(if side.name == "a" { only_a } else { &[] });
     for (number, (fault, status)) in faults.enumerate() {
         for (place, route) in [side.session, side.read].into_iter().enumerate() {
             // A broker that fails three times in a row is not asked for some seconds.
@@ -205,7 +237,11 @@ pub fn misbehaving(world: &World, side: &Side) {
 /// A sync that succeeds.
 fn working(world: &World, side: &Side, user: &str, number: usize) {
     let (key, secret) = (known(world, number), world.secret.clone());
-    let order = Order { key, secret, code: minted(world, side) };
+    let order = Order {
+        key,
+        secret,
+        code: minted(world, side),
+    };
     // The broker may be in its cooldown from just before.
     let answer = until("a turn at the broker", || {
         let answer = post(world, side.sync, user, &order.json(side));
@@ -216,7 +252,9 @@ fn working(world: &World, side: &Side, user: &str, number: usize) {
 
 /// The administrator's secret is right, the code is wrong, and the broker has the fault too.
 fn activate(world: &World, side: &Side, path: &str) {
-    let code = world.canaries.make("one-time code", &format!("{} activation {path}", side.name));
+    let code = world
+        .canaries
+        .make("one-time code", &format!("{} activation {path}", side.name));
     let secret = &world.admin_secret;
     let body = format!("{{\"{}\":\"{code}\",\"secret\":\"{secret}\"}}", side.code);
     let status = post(world, side.activate, "", &body).status;
@@ -237,7 +275,11 @@ fn clear(world: &World, route: &str) {
         _ => "GET /b/dematholdings",
     };
     until("the end of a fault", || {
-        let set = world.scene.control("GET", "faults", "").text().contains(route);
+        let set = world
+            .scene
+            .control("GET", "faults", "")
+            .text()
+            .contains(route);
         if set {
             let text = format!("{path} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
             world.scene.upstream().write(text);
@@ -270,7 +312,11 @@ pub fn misshapen(world: &World, side: &Side) {
     send("too large", &large, 413);
     let behind = body("large behind");
     let filler = "x".repeat(70_000);
-    send("large behind", &format!("{},\"a\":\"{filler}\"}}", &behind[..behind.len() - 1]), 413);
+    send(
+        "large behind",
+        &format!("{},\"a\":\"{filler}\"}}", &behind[..behind.len() - 1]),
+        413,
+    );
     for headers in ["", "Authorization: Bearer no.such.token\r\n"] {
         assert_eq!(post(world, side.sync, headers, &body("no user")).status, 401);
     }
@@ -281,9 +327,10 @@ pub fn misshapen(world: &World, side: &Side) {
     }
     let text = head(side.sync, &user, 0, "Transfer-Encoding: chunked\r\n");
     let bad = body("bad chunks");
-    for rest in
-        [format!("{:x}\r\n{bad}", bad.len() / 2), format!("{:x}\r\n{bad}\r\nzz\r\n", bad.len())]
-    {
+    for rest in [
+        format!("{:x}\r\n{bad}", bad.len() / 2),
+        format!("{:x}\r\n{bad}\r\nzz\r\n", bad.len()),
+    ] {
         let text = text.replace("Content-Length: 0\r\n", "");
         assert_eq!(world.client().ask(format!("{text}{rest}\r\n\r\n")).status, 400);
     }
@@ -306,7 +353,9 @@ pub fn broken_off(world: &World, side: &Side) {
     drop(part("gone in the body", 2));
     part("half closed", 2).finish();
     assert!(part("stalled", 2).rest().starts_with("HTTP/1.1 408"));
-    world.scene.fault(side.session, r#"{"kind":"delay","delay_ms":30000,"count":1}"#);
+    world
+        .scene
+        .fault(side.session, r#"{"kind":"delay","delay_ms":30000,"count":1}"#);
     let waiting = part("gone before the answer", 0);
     let asked = |route: &str| {
         let faults = world.scene.control("GET", "faults", "");
@@ -321,7 +370,9 @@ pub fn crowded(world: &World, side: &Side) {
     let (one, other) = (world.user("crowded-one"), world.user("crowded-other"));
     let json = |path: &str| Order::new(world, path).json(side);
     // Shorter than a sync's deadline: one that ran out would count as the broker's failure.
-    world.scene.fault(side.session, r#"{"kind":"delay","delay_ms":1200}"#);
+    world
+        .scene
+        .fault(side.session, r#"{"kind":"delay","delay_ms":1200}"#);
     let open = |headers: &str, target: &str, body: &str| {
         let mut client = world.client();
         let more = "Connection: close\r\n";
@@ -329,8 +380,9 @@ pub fn crowded(world: &World, side: &Side) {
         client.write(text);
         client
     };
-    let mut waiting: Vec<Client> =
-        (0..6).map(|_| open(&one, side.sync, &json("one user at once"))).collect();
+    let mut waiting: Vec<Client> = (0..6)
+        .map(|_| open(&one, side.sync, &json("one user at once")))
+        .collect();
     // On a slow machine the first syncs have given up before the lane is full.
     until("a sync that finds the lane full", || {
         waiting.extend((0..80).map(|_| {
@@ -391,7 +443,9 @@ pub fn activated(world: &World) {
         }
         let secret = &world.admin_secret;
         for _ in 0..ACTIVATIONS {
-            let code = world.canaries.make("one-time code", "an activation that works");
+            let code = world
+                .canaries
+                .make("one-time code", "an activation that works");
             let body = format!("{{\"{}\":\"{code}\",\"secret\":\"{secret}\"}}", side.code);
             let answer = until("room for a call", || {
                 let answer = post(world, side.activate, "", &body);

@@ -30,7 +30,10 @@ fn account(program: &Program, action: &str, email: &str, password: &str) -> Answ
 fn register(program: &Program, email: &str) -> (i64, String) {
     let answer = account(program, "register", email, PASSWORD).with_status(201);
     let json = answer.json();
-    (json["user"]["id"].as_i64().unwrap(), json["access_token"].as_str().unwrap().to_owned())
+    (
+        json["user"]["id"].as_i64().unwrap(),
+        json["access_token"].as_str().unwrap().to_owned(),
+    )
 }
 
 fn change_password(program: &Program, token: &str, old: &str, new: &str) -> String {
@@ -43,7 +46,10 @@ fn change_password(program: &Program, token: &str, old: &str, new: &str) -> Stri
 
 #[track_caller]
 fn expect_good(program: &Program, token: &str) {
-    program.client().request("GET", "/api/journal", &bearer(token)).with_status(200);
+    program
+        .client()
+        .request("GET", "/api/journal", &bearer(token))
+        .with_status(200);
 }
 
 /// Sends the token to each route that needs a user.
@@ -52,7 +58,11 @@ fn expect_refused_everywhere(program: &Program, token: &str) {
     let mut client = program.client();
     let mut asked = 0;
     for route in ROUTES.iter().filter(|route| route.access == Access::User) {
-        let id = if route.path.starts_with("/api/keys/") { "00000000000" } else { "1" };
+        let id = if route.path.starts_with("/api/keys/") {
+            "00000000000"
+        } else {
+            "1"
+        };
         let (method, target) = (route.method.as_str(), route.path.replace("{id}", id));
         let answer = match method {
             "GET" => client.request(method, &target, &bearer(token)),
@@ -84,7 +94,12 @@ fn after_a_restore_no_earlier_token_reads_what_a_later_account_of_its_id_has() {
     backup_to(&scene, &copy);
     let (id, token) = register(&program, "ravi@example.com");
     stop(program);
-    let args = ["restore", copy.to_str().unwrap(), "--yes", &state_flag(scene.state.path())];
+    let args = [
+        "restore",
+        copy.to_str().unwrap(),
+        "--yes",
+        &state_flag(scene.state.path()),
+    ];
     let ran = run(&mut bhav(&args)).with_code(0);
     assert!(ran.out.contains("everybody logs in again"), "{}", ran.out);
 
@@ -159,7 +174,11 @@ fn a_token_of_an_account_that_is_not_there_is_refused_everywhere() {
     let (_, other) = register(&program, "ravi@example.com");
     stop(program);
     let file = rusqlite::Connection::open(database(&scene, "")).unwrap();
-    assert_eq!(file.execute("DELETE FROM users WHERE id = ?1", [id]).unwrap(), 1);
+    assert_eq!(
+        file.execute("DELETE FROM users WHERE id = ?1", [id])
+            .unwrap(),
+        1
+    );
     drop(file);
     let program = start(&scene);
     expect_refused_everywhere(&program, &token);

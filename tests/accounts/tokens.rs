@@ -24,7 +24,10 @@ fn cookie(token: &str) -> String {
 #[test]
 fn without_a_token_it_is_401_and_says_how() {
     let (_scene, service) = Scene::trading();
-    for headers in ["", "Cookie: access_token=x; other_access_token_cookie=y\r\n"] {
+    for headers in [
+        "",
+        "Cookie: access_token=x; other_access_token_cookie=y\r\n",
+    ] {
         let answer = ask(&service, headers);
         answer.expect_problem(401, "token_missing");
         assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
@@ -76,12 +79,22 @@ fn the_header_wins_and_what_is_malformed_is_refused() {
 fn credentials_of_another_scheme_leave_the_cookie_its_word() {
     let (_scene, service) = Scene::trading();
     let good = service.register("a@b.example", PASSWORD);
-    for other in
-        ["Basic YTpi", "basic YTpi", "Digest username=\"a\", realm=\"b\"", "Negotiate YTpi"]
-    {
+    for other in [
+        "Basic YTpi",
+        "basic YTpi",
+        "Digest username=\"a\", realm=\"b\"",
+        "Negotiate YTpi",
+    ] {
         let other = format!("Authorization: {other}\r\n");
         let read = format!("{other}{}", cookie(&good));
-        assert_eq!(service.client().request("GET", "/api/journal", &read).status, 200, "{other}");
+        assert_eq!(
+            service
+                .client()
+                .request("GET", "/api/journal", &read)
+                .status,
+            200,
+            "{other}"
+        );
         expect_accepted(&ask(&service, &format!("{read}Sec-Fetch-Site: same-origin\r\n")));
         // The cookie counts, so the page has to be of this site.
         ask(&service, &read).expect_problem(403, "cross_site_request");

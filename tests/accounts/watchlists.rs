@@ -19,7 +19,10 @@ struct User<'a> {
 impl<'a> User<'a> {
     fn new(service: &'a Service, name: &str) -> Self {
         let token = service.register(&format!("{name}@example.com"), "nine green parrots");
-        Self { service, auth: bearer(&token) }
+        Self {
+            service,
+            auth: bearer(&token),
+        }
     }
 
     fn get(&self, target: &str) -> Answer {
@@ -29,7 +32,9 @@ impl<'a> User<'a> {
     fn put(&self, lists: &str, lines: &str) -> Answer {
         let body = format!(r#"{{"watchlists":{lists}}}"#);
         let headers = format!("{}{lines}", self.auth);
-        self.service.client().send_json("PUT", LISTS, &headers, &body)
+        self.service
+            .client()
+            .send_json("PUT", LISTS, &headers, &body)
     }
 
     /// Replaces the lists, and gives those that are answered.
@@ -93,7 +98,8 @@ fn lists_keep_their_order_their_ids_and_their_owner() {
     for (user, id) in [(&asha, 2), (&asha, 99), (&ravi, 3)] {
         let lists =
             format!(r#"[{{"name":"New","symbols":[]}},{{"id":{id},"name":"a","symbols":[]}}]"#);
-        user.put(&lists, "").expect_problem(404, "watchlist_not_found");
+        user.put(&lists, "")
+            .expect_problem(404, "watchlist_not_found");
     }
     assert_eq!(asha.lists(), format!("[{renamed}]"));
     assert_eq!(ravi.lists(), r#"[{"id":1,"name":"Later","symbols":[]}]"#);
@@ -104,13 +110,24 @@ fn lists_keep_their_order_their_ids_and_their_owner() {
     );
     let export = asha.get("/api/portfolio/export");
     assert!(
-        export.text().contains(r#""watchlists":[{"id":4,"name":"B","symbols":[]}],"api_keys":"#)
+        export
+            .text()
+            .contains(r#""watchlists":[{"id":4,"name":"B","symbols":[]}],"api_keys":"#)
     );
-    assert_eq!(service.client().request("DELETE", "/api/portfolio/data", &asha.auth).status, 200);
+    assert_eq!(
+        service
+            .client()
+            .request("DELETE", "/api/portfolio/data", &asha.auth)
+            .status,
+        200
+    );
     let auth = asha.auth.clone();
     service.stop();
     let service = scene.start();
-    let asha = User { service: &service, auth };
+    let asha = User {
+        service: &service,
+        auth,
+    };
     assert_eq!(asha.lists(), r#"[{"id":4,"name":"B","symbols":[]}]"#);
 }
 
@@ -120,7 +137,10 @@ fn a_key_reads_lists_with_the_portfolio_s_scope_and_never_writes() {
     let asha = User::new(&service, "asha");
     asha.replaced(r#"[{"name":"B","symbols":[]}]"#, "");
     let (_, key) = made(&service, &asha.auth, ALL, "");
-    let by_key = User { service: &service, auth: bearer(&key) };
+    let by_key = User {
+        service: &service,
+        auth: bearer(&key),
+    };
     assert_eq!(by_key.lists(), asha.lists());
     by_key.put("[]", "").expect_problem(403, "login_required");
 }
@@ -130,8 +150,13 @@ fn refused_lists() -> Vec<(String, &'static str)> {
     let list = |more: &str| format!(r#"[{{"name":"a","symbols":[]{more}}}]"#);
     let named = |name: &str| format!(r#"[{{"name":"{name}","symbols":[]}}]"#);
     let with = |symbols: &str| format!(r#"[{{"name":"a","symbols":[{symbols}]}}]"#);
-    let over = (0..11).map(|n| format!(r#"{{"name":"{n}","symbols":[]}}"#)).collect::<Vec<_>>();
-    let many = (0..51).map(|n| format!("\"NSE:X{n}\"")).collect::<Vec<_>>().join(",");
+    let over = (0..11)
+        .map(|n| format!(r#"{{"name":"{n}","symbols":[]}}"#))
+        .collect::<Vec<_>>();
+    let many = (0..51)
+        .map(|n| format!("\"NSE:X{n}\""))
+        .collect::<Vec<_>>()
+        .join(",");
     vec![
         ("null".to_owned(), "required"),
         ("7".to_owned(), "a short list of objects"),
@@ -141,9 +166,15 @@ fn refused_lists() -> Vec<(String, &'static str)> {
         (r#"[{"name":"a"}]"#.to_owned(), "Number 1, symbols: This field is required."),
         (r#"[{"symbols":[]}]"#.to_owned(), "Number 1, name: This field is required."),
         (named("   "), "Number 1, name: This field is required."),
-        (named("a\\u0000b"), "Number 1, name: Character 2 is a control character (U+0000)"),
+        (
+            named("a\\u0000b"),
+            "Number 1, name: Character 2 is a control character (U+0000)",
+        ),
         (named(&"n".repeat(41)), "Number 1, name: At most 40 characters."),
-        (list(r#","id":0"#), "Number 1, id: This field must be a whole number above zero."),
+        (
+            list(r#","id":0"#),
+            "Number 1, id: This field must be a whole number above zero.",
+        ),
         (list(r#","id":1.5"#), "Number 1, id"),
         (list(r#","id":"1""#), "Number 1, id"),
         (with(r#""INFY""#), "Number 1, symbols: Each is NSE: or BSE:"),
@@ -168,7 +199,9 @@ fn what_is_no_list_is_refused_with_every_fault() {
     let user = User::new(&service, "asha");
     let first = user.replaced(r#"[{"name":"A","symbols":["NSE:INFY"]}]"#, "");
     for (lists, said) in refused_lists() {
-        let json = user.put(&lists, "").expect_problem(400, "validation_failed");
+        let json = user
+            .put(&lists, "")
+            .expect_problem(400, "validation_failed");
         let errors = json["errors"].as_array().unwrap();
         let is_said = |error: &sonic_rs::Value| {
             error["field"] == "watchlists" && error["message"].as_str().unwrap().contains(said)
@@ -181,7 +214,9 @@ fn what_is_no_list_is_refused_with_every_fault() {
     assert_eq!(user.lists(), first, "nothing was stored");
     // As much as there may be, with the longest symbols, is stored and comes back.
     let symbols = |list: usize| {
-        (0..50).map(move |n| format!("\"NSE:{list}{n:02}{}\"", "&".repeat(41))).collect::<Vec<_>>()
+        (0..50)
+            .map(move |n| format!("\"NSE:{list}{n:02}{}\"", "&".repeat(41)))
+            .collect::<Vec<_>>()
     };
     let lists: Vec<String> = (0..10)
         .map(|n| {
@@ -203,12 +238,16 @@ fn a_change_of_what_somebody_else_has_changed_is_refused() {
     // The revision is the next tag, so a client goes on without reading.
     let next = format!("If-Match: \"{}\"\r\n", answer.field("revision"));
     assert_eq!(next, user.as_seen());
-    user.put(&list("other"), &first).expect_problem(412, "precondition_failed");
+    user.put(&list("other"), &first)
+        .expect_problem(412, "precondition_failed");
     // The precondition comes before an unknown id, so that a client has one case to treat.
     let unknown = r#"[{"id":9,"name":"a","symbols":[]}]"#;
-    user.put(unknown, &first).expect_problem(412, "precondition_failed");
-    user.put(unknown, &next).expect_problem(404, "watchlist_not_found");
-    user.put("[]", "If-None-Match: *\r\n").expect_problem(412, "precondition_failed");
+    user.put(unknown, &first)
+        .expect_problem(412, "precondition_failed");
+    user.put(unknown, &next)
+        .expect_problem(404, "watchlist_not_found");
+    user.put("[]", "If-None-Match: *\r\n")
+        .expect_problem(412, "precondition_failed");
     assert_eq!(user.lists(), r#"[{"id":1,"name":"one","symbols":[]}]"#);
     assert_eq!(user.put(&list("two"), &next).status, 200);
     assert_eq!(user.put(&list("three"), "If-Match: *\r\n").status, 200);
@@ -226,9 +265,13 @@ fn a_change_of_what_somebody_else_has_changed_is_refused() {
         };
         let statuses: Vec<u16> = std::thread::scope(|scope| {
             let change = &change;
-            let clients: Vec<_> =
-                (0..CLIENTS).map(|number| scope.spawn(move || change(number))).collect();
-            clients.into_iter().map(|client| client.join().unwrap()).collect()
+            let clients: Vec<_> = (0..CLIENTS)
+                .map(|number| scope.spawn(move || change(number)))
+                .collect();
+            clients
+                .into_iter()
+                .map(|client| client.join().unwrap())
+                .collect()
         });
         let count = |status: u16| statuses.iter().filter(|one| **one == status).count();
         assert_eq!((count(200), count(412)), (1, CLIENTS - 1), "{statuses:?}");
@@ -263,13 +306,21 @@ fn lists_of_a_newer_program_are_refused_in_words_and_stay() {
     assert_eq!(file.execute(newer, []).unwrap(), 1);
     let words = "Your watch lists were stored by a newer version of this service; this one leaves \
                  them as they are.";
-    for answer in [user.get(LISTS), user.put("[]", ""), user.get("/api/portfolio/export")] {
+    for answer in [
+        user.get(LISTS),
+        user.put("[]", ""),
+        user.get("/api/portfolio/export"),
+    ] {
         answer.expect_problem(500, "internal_error");
         assert_eq!(answer.field("detail"), words);
     }
     let stands =
         "SELECT count(*) FROM watchlists WHERE version = 2 AND lists = '{\"sorted\":true}'";
-    assert_eq!(file.query_row(stands, [], |row| row.get::<_, i64>(0)).unwrap(), 1);
+    assert_eq!(
+        file.query_row(stands, [], |row| row.get::<_, i64>(0))
+            .unwrap(),
+        1
+    );
     other.replaced(r#"[{"name":"b","symbols":[]}]"#, "");
     assert_eq!(service.health()["database"].as_str(), Some("ok"));
 }

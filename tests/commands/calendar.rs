@@ -30,7 +30,11 @@ fn a_calendar_file_is_checked_before_it_is_put_in_force() {
 #[test]
 fn the_calendar_names_its_sources_and_its_ends() {
     let said = calendar(&["--year", "2026"]).with_code(0).out;
-    for part in ["NSE/CMTR/76963", "2026-12-25 Fri  Christmas", "Where it ends"] {
+    for part in [
+        "NSE/CMTR/76963",
+        "2026-12-25 Fri  Christmas",
+        "Where it ends",
+    ] {
         assert!(said.contains(part), "{part} is not in\n{said}");
     }
 }

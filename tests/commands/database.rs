@@ -31,8 +31,9 @@ fn mode(path: &Path) -> u32 {
 
 fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).unwrap();
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -111,8 +112,12 @@ fn under_way(scene: &Scene, out: &Path) -> (Process, PathBuf) {
     let mut command = bhav(&["backup", &state_flag(scene.state.path()), text(out)]);
     let backup = Process::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
     let unfinished = until("half a copy", || {
-        let found = names(out).into_iter().find(|name| name.ends_with(".unfinished"));
-        found.map(|name| out.join(name)).filter(|path| fs::metadata(path).unwrap().len() > 0)
+        let found = names(out)
+            .into_iter()
+            .find(|name| name.ends_with(".unfinished"));
+        found
+            .map(|name| out.join(name))
+            .filter(|path| fs::metadata(path).unwrap().len() > 0)
     });
     (backup, unfinished)
 }
@@ -153,7 +158,11 @@ fn a_backup_that_is_under_way_is_left_alone_by_another() {
     backup.signal(Signal::CONT);
     assert_eq!(backup.exit().code(), Some(0));
     assert_eq!(names(out.path()).len(), 2);
-    assert!(names(out.path()).iter().all(|name| name.ends_with(".sqlite")));
+    assert!(
+        names(out.path())
+            .iter()
+            .all(|name| name.ends_with(".sqlite"))
+    );
 }
 
 #[test]
@@ -179,7 +188,11 @@ fn a_directory_that_is_not_there_is_said_to_be_missing() {
     let (scene, out) = (stopped_with("asha@example.com"), tempfile::tempdir().unwrap());
     let missing = out.path().join("missing");
     let (bare, slash) = (text(&missing).to_owned(), format!("{}/", missing.display()));
-    for args in [&[&bare, "--keep", "3"][..], &[&slash], &[&slash, "--keep=3"]] {
+    for args in [
+        &[&bare, "--keep", "3"][..],
+        &[&slash],
+        &[&slash, "--keep=3"],
+    ] {
         let ran = command("backup", scene.state.path(), args);
         assert_eq!((ran.code, ran.out.as_str()), (Some(74), ""), "{args:?}: {}", ran.err);
         let why = format!("there is no directory {bare}");
@@ -214,7 +227,9 @@ fn the_former_database_is_kept_and_no_token_comes_back() {
     service.stop();
     let holds = |scene: &Scene, token: &str| {
         let service = scene.start();
-        let answer = service.client().request("GET", "/api/portfolio/holdings", &bearer(token));
+        let answer = service
+            .client()
+            .request("GET", "/api/portfolio/holdings", &bearer(token));
         service.stop();
         answer.status == 200
     };
@@ -223,13 +238,19 @@ fn the_former_database_is_kept_and_no_token_comes_back() {
     assert!(ran.out.contains("everybody logs in again"), "{}", ran.out);
     assert!(!holds(&scene, &token), "a restore brings no token back");
     let kept = names(scene.state.path());
-    let kept = kept.iter().find(|name| name.starts_with("bhav.sqlite.before-restore-")).unwrap();
+    let kept = kept
+        .iter()
+        .find(|name| name.starts_with("bhav.sqlite.before-restore-"))
+        .unwrap();
     assert!(ran.out.contains(kept.as_str()), "{}", ran.out);
     // The replaced database is complete: it can be restored the same way, and then the key is
     // renamed.
     let kept = out.path().join("kept");
     let from = names(scene.state.path());
-    let from = from.iter().find(|name| name.contains(".before-restore-")).unwrap();
+    let from = from
+        .iter()
+        .find(|name| name.contains(".before-restore-"))
+        .unwrap();
     fs::rename(scene.state.path().join(from), &kept).unwrap();
     let ran = command("restore", scene.state.path(), &[text(&kept), "--yes", "--rotate-key"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
@@ -265,7 +286,9 @@ fn what_is_no_good_backup_is_refused_and_the_database_stays() {
     });
     let orphan = spoilt("orphan", &|path| {
         let connection = rusqlite::Connection::open(path).unwrap();
-        connection.pragma_update(None, "foreign_keys", false).unwrap();
+        connection
+            .pragma_update(None, "foreign_keys", false)
+            .unwrap();
         connection
             .execute(
                 "INSERT INTO syncs (user_id, broker, synced_ms, simulated) VALUES (77, 'a', 1, 0)",
@@ -311,14 +334,20 @@ fn what_a_start_would_migrate_is_told_on_open_and_closed_files() {
     service.stop();
     let old = tempfile::tempdir().unwrap();
     let connection = rusqlite::Connection::open(old.path().join(FILE_NAME)).unwrap();
-    connection.execute_batch(include_str!("../../sql/store/0001_accounts.sql")).unwrap();
-    connection.pragma_update(None, "application_id", 0x6268_6176).unwrap();
+    connection
+        .execute_batch(include_str!("../../sql/store/0001_accounts.sql"))
+        .unwrap();
+    connection
+        .pragma_update(None, "application_id", 0x6268_6176)
+        .unwrap();
     connection.pragma_update(None, "user_version", 1).unwrap();
     drop(connection);
     let ran = command("migrate", old.path(), &["--status"]).with_code(0);
-    for part in
-        ["schema 1; ", "the next start runs: 0002_portfolios, 0003_closes", ".before-upgrade-v1\n"]
-    {
+    for part in [
+        "schema 1; ",
+        "the next start runs: 0002_portfolios, 0003_closes",
+        ".before-upgrade-v1\n",
+    ] {
         assert!(ran.out.contains(part), "{part} is not in {}", ran.out);
     }
     assert_eq!(command("migrate", old.path(), &[]).code, Some(64));
@@ -348,7 +377,13 @@ fn a_backup_of_what_is_no_good_database_names_it_and_the_cure() {
     assert!(foreign.err.contains("--state-dir"), "{}", foreign.err);
     // An empty file never replaces a good copy.
     let emptied = spoilt(&|path| fs::write(path, "").unwrap()).with_code(65);
-    assert!(emptied.err.contains("it holds nothing, where a database stood"), "{}", emptied.err);
+    assert!(
+        emptied
+            .err
+            .contains("it holds nothing, where a database stood"),
+        "{}",
+        emptied.err
+    );
     assert!(emptied.err.contains(cure), "{}", emptied.err);
     let newer = |path: &Path| {
         let connection = rusqlite::Connection::open(path).unwrap();
@@ -356,7 +391,11 @@ fn a_backup_of_what_is_no_good_database_names_it_and_the_cure() {
     };
     let alone = spoilt(&newer).with_code(64);
     assert!(alone.err.contains("run the newer program again"), "{}", alone.err);
-    assert!(alone.err.contains("restore a backup of schema "), "no copy is there: {}", alone.err);
+    assert!(
+        alone.err.contains("restore a backup of schema "),
+        "no copy is there: {}",
+        alone.err
+    );
 }
 
 #[test]
@@ -364,7 +403,13 @@ fn status_and_metrics_know_of_the_last_backup() {
     // The record is read every five seconds.
     const LOOK_MS: i64 = 1_000;
     let clock = Clock::manual(TRADING.parse().unwrap());
-    let scene = Scene::by_hand(clock, SimSettings { rate_limits: false, ..SimSettings::default() });
+    let scene = Scene::by_hand(
+        clock,
+        SimSettings {
+            rate_limits: false,
+            ..SimSettings::default()
+        },
+    );
     let out = tempfile::tempdir().unwrap();
     let service = scene.start_with(&scene.watched());
     let url = format!("--url=http://{}", service.0.address());
@@ -381,7 +426,9 @@ fn status_and_metrics_know_of_the_last_backup() {
     assert_eq!(backup(&out.path().join("one")).code, Some(0));
     let record = scene.state.path().join("last-backup.json");
     assert_eq!(mode(&record), 0o600);
-    status("a backup", &|screen| screen.contains("\nbackup    ") && screen.contains(" old, of "));
+    status("a backup", &|screen| {
+        screen.contains("\nbackup    ") && screen.contains(" old, of ")
+    });
     Scrape::until(&service, "its time", |scrape| {
         scene.advance_ms(LOOK_MS);
         scrape.find(BACKED_UP).is_some()

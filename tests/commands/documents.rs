@@ -9,7 +9,10 @@ use clap::Command;
 
 /// Every command below `command`, named as in `bhav-config-check`.
 fn pages(command: &Command, name: &str, found: &mut Vec<(String, Vec<String>)>) {
-    let flags = command.get_arguments().filter_map(|arg| arg.get_long()).map(str::to_owned);
+    let flags = command
+        .get_arguments()
+        .filter_map(|arg| arg.get_long())
+        .map(str::to_owned);
     found.push((name.to_owned(), flags.collect()));
     for below in command.get_subcommands() {
         pages(below, &format!("{name}-{}", below.get_name()), found);
@@ -59,7 +62,12 @@ fn settings_that_take_one_of_some_words_show_them() {
     let ran = run(&mut bhav(&["completions", "bash"]));
     assert!(ran.out.contains("\"open first closed\""), "nothing to choose from");
     // All faults are reported together, also for the flag's other spellings.
-    let ran = run(&mut bhav(&["config", "check", "--registration=maybe", "--log-format=xml"]));
+    let ran = run(&mut bhav(&[
+        "config",
+        "check",
+        "--registration=maybe",
+        "--log-format=xml",
+    ]));
     assert_eq!(ran.code, Some(64));
     assert!(ran.err.contains("2 settings are wrong"), "{}", ran.err);
     let ran = run(&mut bhav(&["config", "check", "--public-enabled=no"]));
@@ -89,9 +97,18 @@ fn manual_pages_name_every_command_flag_and_setting() {
     }
     assert!(page("bhav").contains("not investment advice"));
     // Each example is on a line of its own.
-    let extra = page("bhav").split(".SH EXTRA\n.nf\n").nth(1).unwrap().to_owned();
+    let extra = page("bhav")
+        .split(".SH EXTRA\n.nf\n")
+        .nth(1)
+        .unwrap()
+        .to_owned();
     let (extra, rest) = extra.split_once("\n.fi\n").unwrap();
-    assert!(extra.lines().any(|line| line.trim_start().starts_with("bhav demo  ")), "{extra}");
+    assert!(
+        extra
+            .lines()
+            .any(|line| line.trim_start().starts_with("bhav demo  ")),
+        "{extra}"
+    );
     assert!(rest.contains(".SH VERSION"), "{rest}");
     assert!(page("bhav-status").contains("1 degraded"));
     let missing = folder.path().join("missing");

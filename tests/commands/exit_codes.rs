@@ -21,7 +21,10 @@ use crate::support::{
 fn listed(help: &str) -> Vec<(i32, String)> {
     let mut rows: Vec<(i32, String)> = Vec::new();
     for line in help.lines().skip(1) {
-        let (code, text) = line.trim_start().split_once("  ").unwrap_or(("", line.trim_start()));
+        let (code, text) = line
+            .trim_start()
+            .split_once("  ")
+            .unwrap_or(("", line.trim_start()));
         match (code.parse(), rows.last_mut()) {
             (Ok(code), _) => rows.push((code, text.trim().to_owned())),
             (Err(_), Some((_, meaning))) => {
@@ -62,7 +65,9 @@ fn expect(what: &str, ran: &Ran, code: i32, word: &str) {
 /// `bhav serve` in the scene's world. It is expected to end by itself.
 fn served(scene: &Scene, state: &Path, listen: &str) -> Ran {
     let mut command = bhav(&["serve", "--admin-listen=off", &few_candles()]);
-    run(command.args(scene.flags(state)).arg(format!("--listen={listen}")))
+    run(command
+        .args(scene.flags(state))
+        .arg(format!("--listen={listen}")))
 }
 
 const FREE: &str = "127.0.0.1:0";
@@ -101,15 +106,20 @@ fn a_wrong_command_line_settings_and_a_database_that_is_not_ours_are_64() {
     let calendar = scene.state.path().join("calendar");
     fs::write(&calendar, "garbage").unwrap();
     let mut command = serve(&scene, scene.state.path());
-    command.env("BHAV_CALENDAR_FILE", &calendar).stderr(Stdio::piped());
+    command
+        .env("BHAV_CALENDAR_FILE", &calendar)
+        .stderr(Stdio::piped());
     expect("a file that settings name", &run(&mut command), 64, "calendar:1: ");
     scene.start().stop();
     let file = scene.state.path().join(FILE_NAME);
-    for (pragma, value, word) in
-        [("user_version", 99, "newer"), ("application_id", 7, "not a database of this program")]
-    {
+    for (pragma, value, word) in [
+        ("user_version", 99, "newer"),
+        ("application_id", 7, "not a database of this program"),
+    ] {
         let connection = rusqlite::Connection::open(&file).unwrap();
-        let before: i64 = connection.pragma_query_value(None, pragma, |row| row.get(0)).unwrap();
+        let before: i64 = connection
+            .pragma_query_value(None, pragma, |row| row.get(0))
+            .unwrap();
         connection.pragma_update(None, pragma, value).unwrap();
         drop(connection);
         expect(pragma, &served(&scene, scene.state.path(), FREE), 64, word);
@@ -128,7 +138,9 @@ fn what_was_given_to_work_on_and_cannot_be_used_is_65() {
     let mut add = bhav(&["user", "add", "a@example.com", "--password-file=-", &state]);
     expect("password", &run_with(&mut add, "short"), 65, "at least 8 characters");
     let backup = out.path().join("missing");
-    let restore = bhav(&["restore", backup.to_str().unwrap(), "--yes", &state]).output().unwrap();
+    let restore = bhav(&["restore", backup.to_str().unwrap(), "--yes", &state])
+        .output()
+        .unwrap();
     assert_eq!(restore.status.code(), Some(65));
 }
 
@@ -168,9 +180,17 @@ fn what_cannot_be_made_or_written_is_74() {
     expect("backup", &ran, 74, below.to_str().unwrap());
     let written = |command: &mut Command| {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let output = command.stdout(full).stderr(Stdio::piped()).output().unwrap();
+        let output = command
+            .stdout(full)
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
-        Ran { code: output.status.code(), out: String::new(), err }
+        Ran {
+            code: output.status.code(),
+            out: String::new(),
+            err,
+        }
     };
     let ran = written(&mut bhav(&["config", "template"]));
     expect("output", &ran, 74, "standard output: ");
@@ -187,8 +207,15 @@ fn a_shortage_of_descriptors_is_70() {
         let state = scene.state.path().join(descriptors.to_string());
         let limited = format!("ulimit -n {descriptors}; exec \"$0\" \"$@\"");
         let mut command = by_shell(&limited);
-        command.args(["serve", "--listen=127.0.0.1:0", "--admin-listen=off", &few_candles()]);
-        command.arg(state_flag(&state)).arg(format!("--public-url={url}"));
+        command.args([
+            "serve",
+            "--listen=127.0.0.1:0",
+            "--admin-listen=off",
+            &few_candles(),
+        ]);
+        command
+            .arg(state_flag(&state))
+            .arg(format!("--public-url={url}"));
         let ran = run(&mut command);
         assert_eq!(ran.code, Some(70), "{descriptors}: {}", ran.err);
         assert!(ran.err.contains("level=error"), "{descriptors}: {}", ran.err);

@@ -56,14 +56,38 @@ fn variables_that_other_programs_set() {
             Bad(&["BROKERA_API_KEY=***", "a quotation mark at one"]),
         ),
         ("BROKERA_API_KEY", "“key123456”", Bad(&["a quotation mark at one end"])),
-        ("BROKERA_API_KEY", "key123456 # of the app", Bad(&["has a space", "character 10"])),
-        ("BHAV_EDGE_THREADS", "\"3\"", Good(&["BHAV_EDGE_THREADS=3  # environment", "quotation"])),
-        ("BHAV_EDGE_THREADS", "3 # cores", Bad(&["looks like a comment", "a line of its own"])),
+        (
+            "BROKERA_API_KEY",
+            "key123456 # of the app",
+            Bad(&["has a space", "character 10"]),
+        ),
+        (
+            "BHAV_EDGE_THREADS",
+            "\"3\"",
+            Good(&["BHAV_EDGE_THREADS=3  # environment", "quotation"]),
+        ),
+        (
+            "BHAV_EDGE_THREADS",
+            "3 # cores",
+            Bad(&["looks like a comment", "a line of its own"]),
+        ),
         ("BHAV_EDGE_THREADS", " 3 ", Good(&["BHAV_EDGE_THREADS=3  # environment\n"])),
-        ("BHAV_STATE_DIR", "/srv/bhav # data", Good(&["# warning: BHAV_STATE_DIR", "` #`"])),
+        (
+            "BHAV_STATE_DIR",
+            "/srv/bhav # data",
+            Good(&["# warning: BHAV_STATE_DIR", "` #`"]),
+        ),
         // A secret of Kubernetes that was made with `echo`.
-        ("BROKERA_API_SECRET", "key123456\n", Good(&["BROKERA_API_SECRET=***  # environment\n"])),
-        ("BROKERA_API_SECRET", "key123456\n\nmore", Bad(&["character 10 is a line break"])),
+        (
+            "BROKERA_API_SECRET",
+            "key123456\n",
+            Good(&["BROKERA_API_SECRET=***  # environment\n"]),
+        ),
+        (
+            "BROKERA_API_SECRET",
+            "key123456\n\nmore",
+            Bad(&["character 10 is a line break"]),
+        ),
     ] {
         expect_variable(name, value, &said);
     }
@@ -79,9 +103,21 @@ fn variables_that_nothing_has_replaced_or_that_were_copied() {
             Bad(&["nothing has replaced", "write the value itself"]),
         ),
         // Copied from a page or a chat.
-        ("BROKERA_API_KEY", "key\u{200b}123456", Bad(&["character 4 is a zero-width space"])),
-        ("BROKERA_ACCESS_TOKEN", "key123456\u{a0}", Bad(&["character 10 is a space that is not"])),
-        ("BROKERA_ADMIN_SECRET", "green\u{ad}parrot", Bad(&["character 6 is a soft hyphen"])),
+        (
+            "BROKERA_API_KEY",
+            "key\u{200b}123456",
+            Bad(&["character 4 is a zero-width space"]),
+        ),
+        (
+            "BROKERA_ACCESS_TOKEN",
+            "key123456\u{a0}",
+            Bad(&["character 10 is a space that is not"]),
+        ),
+        (
+            "BROKERA_ADMIN_SECRET",
+            "green\u{ad}parrot",
+            Bad(&["character 6 is a soft hyphen"]),
+        ),
         (
             "BHAV_LISTEN",
             "127.0.0.1:80\u{200e}",
@@ -108,11 +144,23 @@ fn words_units_and_addresses_of_other_systems() {
         ("BHAV_WEB", "enabled", Bad(&["BHAV_WEB=enabled", "give true or false"])),
         ("BHAV_ADMIN_LISTEN", "true", Bad(&["is not IP:PORT", "or off"])),
         // Units and separators.
-        ("BHAV_HTTP_IDLE_TIMEOUT_MS", "75s", Bad(&["a word after the number", "give 75000,"])),
-        ("BHAV_HTTP_BODY_BYTES_MAX", "64KB", Bad(&["a word after the number", "give 65536,"])),
+        (
+            "BHAV_HTTP_IDLE_TIMEOUT_MS",
+            "75s",
+            Bad(&["a word after the number", "give 75000,"]),
+        ),
+        (
+            "BHAV_HTTP_BODY_BYTES_MAX",
+            "64KB",
+            Bad(&["a word after the number", "give 65536,"]),
+        ),
         ("BHAV_MAX_CONNECTIONS", "10_000", Bad(&["separators", "give 10000"])),
         ("BHAV_MAX_CONNECTIONS", "10,000", Bad(&["separators", "give 10000"])),
-        ("BHAV_MAX_CONNECTIONS", "1e4", Bad(&["is not a whole number", "give a whole number"])),
+        (
+            "BHAV_MAX_CONNECTIONS",
+            "1e4",
+            Bad(&["is not a whole number", "give a whole number"]),
+        ),
         ("BHAV_MAX_CONNECTIONS", "unlimited", Bad(&["is not a whole number"])),
         // Addresses and origins that never match.
         (
@@ -135,11 +183,22 @@ fn words_units_and_addresses_of_other_systems() {
         (
             "BHAV_TRUSTED_PROXIES",
             "172.17.0.1/16",
-            Bad(&["not the network's first", "give 172.17.0.0/16 for the network"]),
+            Bad(&[
+                "not the network's first",
+                "give 172.17.0.0/16 for the network",
+            ]),
         ),
-        ("BHAV_TRUSTED_PROXIES", "127.0.0.1,caddy", Bad(&["has the entry caddy, which is a name"])),
+        (
+            "BHAV_TRUSTED_PROXIES",
+            "127.0.0.1,caddy",
+            Bad(&["has the entry caddy, which is a name"]),
+        ),
         ("BHAV_TRUSTED_PROXIES", "172.17.0.1 172.17.0.2", Bad(&["is no IP address"])),
-        ("BHAV_PUBLIC_URL", "https://query1.example.com/ # mirror", Bad(&["like a comment"])),
+        (
+            "BHAV_PUBLIC_URL",
+            "https://query1.example.com/ # mirror",
+            Bad(&["like a comment"]),
+        ),
     ] {
         expect_variable(name, value, &said);
     }
@@ -149,14 +208,22 @@ fn words_units_and_addresses_of_other_systems() {
 fn addresses_to_listen_at_as_strangers_write_them() {
     for (name, value, said) in [
         // Of a browser, without an IP, without brackets, out of range.
-        ("BHAV_LISTEN", "http://127.0.0.1:8080", Bad(&["is not IP:PORT", "127.0.0.1:8080"])),
+        (
+            "BHAV_LISTEN",
+            "http://127.0.0.1:8080",
+            Bad(&["is not IP:PORT", "127.0.0.1:8080"]),
+        ),
         ("BHAV_LISTEN", "localhost:8080", Bad(&["is not IP:PORT", "127.0.0.1:8080"])),
         ("BHAV_LISTEN", ":8080", Bad(&["is not IP:PORT", "127.0.0.1:8080"])),
         ("BHAV_LISTEN", "*:8080", Bad(&["is not IP:PORT", "127.0.0.1:8080"])),
         ("BHAV_LISTEN", "::1:8080", Bad(&["is not IP:PORT", "[::1]:8080"])),
         ("BHAV_LISTEN", "127.0.0.1:80808", Bad(&["is not IP:PORT", "127.0.0.1:8080"])),
         ("BHAV_LISTEN", "", Good(&["BHAV_LISTEN=127.0.0.1:8080  # default"])),
-        ("BHAV_LISTEN", "unix:~/bhav.sock", Bad(&["begins with ~", "write the whole path"])),
+        (
+            "BHAV_LISTEN",
+            "unix:~/bhav.sock",
+            Bad(&["begins with ~", "write the whole path"]),
+        ),
     ] {
         expect_variable(name, value, &said);
     }
@@ -165,23 +232,47 @@ fn addresses_to_listen_at_as_strangers_write_them() {
 #[test]
 fn lists_as_strangers_write_them() {
     for (name, value, said) in [
-        ("BHAV_ALLOWED_ORIGINS", "localhost:8080/", Bad(&["has no scheme", "http://localhost:80"])),
+        (
+            "BHAV_ALLOWED_ORIGINS",
+            "localhost:8080/",
+            Bad(&["has no scheme", "http://localhost:80"]),
+        ),
         (
             "BHAV_ALLOWED_ORIGINS",
             "http://localhost:8080/, https://A.example,",
             Good(&["BHAV_ALLOWED_ORIGINS=http://localhost:8080,https://a.example  # env"]),
         ),
         ("BHAV_ALLOWED_ORIGINS", ",", Good(&["BHAV_ALLOWED_ORIGINS=  # environment"])),
-        ("BHAV_ALLOWED_ORIGINS", "*", Bad(&["would allow every site", "give origins such as"])),
-        ("BHAV_ALLOWED_ORIGINS", "https://*.example.com", Bad(&["a wildcard", "list each"])),
-        ("BHAV_ALLOWED_ORIGINS", "http://::1:3000", Bad(&["is no origin", "give origins"])),
+        (
+            "BHAV_ALLOWED_ORIGINS",
+            "*",
+            Bad(&["would allow every site", "give origins such as"]),
+        ),
+        (
+            "BHAV_ALLOWED_ORIGINS",
+            "https://*.example.com",
+            Bad(&["a wildcard", "list each"]),
+        ),
+        (
+            "BHAV_ALLOWED_ORIGINS",
+            "http://::1:3000",
+            Bad(&["is no origin", "give origins"]),
+        ),
         (
             "BHAV_TRUSTED_PROXIES",
             "127.0.0.1, ::1,",
             Good(&["BHAV_TRUSTED_PROXIES=127.0.0.1,::1  # environment"]),
         ),
-        ("BHAV_TRUSTED_PROXIES", "[::1]", Bad(&["has brackets", "give ::1 without brackets"])),
-        ("BHAV_TRUSTED_PROXIES", "10.0.0.1:443", Bad(&["has a port", "give 10.0.0.1 alone"])),
+        (
+            "BHAV_TRUSTED_PROXIES",
+            "[::1]",
+            Bad(&["has brackets", "give ::1 without brackets"]),
+        ),
+        (
+            "BHAV_TRUSTED_PROXIES",
+            "10.0.0.1:443",
+            Bad(&["has a port", "give 10.0.0.1 alone"]),
+        ),
         ("BHAV_TRUSTED_PROXIES", "traefik", Bad(&["is a name", "its network does not"])),
         ("BHAV_TRUSTED_PROXIES", "*", Bad(&["is no IP address", "10.0.0.0/8"])),
     ] {
@@ -194,7 +285,11 @@ fn paths_and_words_as_strangers_write_them() {
     for (name, value, said) in [
         // What is replaced elsewhere.
         ("BHAV_STATE_DIR", "~/bhav", Bad(&["begins with ~", "write the whole path"])),
-        ("BHAV_STATE_DIR", "$HOME/bhav", Bad(&["begins with a variable", "the whole path"])),
+        (
+            "BHAV_STATE_DIR",
+            "$HOME/bhav",
+            Bad(&["begins with a variable", "the whole path"]),
+        ),
         ("BHAV_STATE_DIR", "%h/bhav", Bad(&["begins with a specifier", "the whole path"])),
         ("BHAV_STATE_DIR", "file:///srv/bhav", Bad(&["is a URL", "the whole path"])),
         ("BHAV_STATE_DIR", "./~bhav", Good(&["BHAV_STATE_DIR=./~bhav  # environment"])),
@@ -204,12 +299,28 @@ fn paths_and_words_as_strangers_write_them() {
         ("BHAV_LOG", "warning", Bad(&["warning is no level", "give error, warn, info"])),
         ("BHAV_LOG", "verbose", Bad(&["verbose is no level", "give error, warn, info"])),
         ("BHAV_LOG", "INFO", Good(&["BHAV_LOG=INFO  # environment"])),
-        ("BHAV_LOG", "warn,bhav::http=debug", Good(&["BHAV_LOG=warn,bhav::http=debug  # env"])),
+        (
+            "BHAV_LOG",
+            "warn,bhav::http=debug",
+            Good(&["BHAV_LOG=warn,bhav::http=debug  # env"]),
+        ),
         // Typed on a telephone.
-        ("BHAV_ALLOWED_ORIGINS", "“https://a.example”", Bad(&["a quotation mark at one end"])),
-        ("BHAV_STATE_DIR", "/srv/\u{a0}bhav", Bad(&["character 6 is a space that is not"])),
+        (
+            "BHAV_ALLOWED_ORIGINS",
+            "“https://a.example”",
+            Bad(&["a quotation mark at one end"]),
+        ),
+        (
+            "BHAV_STATE_DIR",
+            "/srv/\u{a0}bhav",
+            Bad(&["character 6 is a space that is not"]),
+        ),
         ("BHAV_WEB", "On", Good(&["BHAV_WEB=true  # environment"])),
-        ("BHAV_HTTP_IDLE_TIMEOUT_MS", "5s", Bad(&["a word after the number", "give 5000,"])),
+        (
+            "BHAV_HTTP_IDLE_TIMEOUT_MS",
+            "5s",
+            Bad(&["a word after the number", "give 5000,"]),
+        ),
         ("BHAV_MAX_CONNECTIONS", "5_000", Bad(&["separators", "give 5000"])),
     ] {
         expect_variable(name, value, &said);
@@ -261,8 +372,10 @@ fn universes_of_other_programs() {
 #[test]
 fn settings_files_of_other_systems() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let wide: Vec<u8> =
-        "\u{feff}BHAV_EDGE_THREADS=3\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let wide: Vec<u8> = "\u{feff}BHAV_EDGE_THREADS=3\r\n"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
     for (text, said) in [
         (
             &b"\xef\xbb\xbfBHAV_EDGE_THREADS=3\r\nBHAV_WEB=off\r\n"[..],
@@ -276,10 +389,16 @@ fn settings_files_of_other_systems() {
         (b"BHAV_EDGE_THREADS=3 # cores\n", Bad(&["line 1", "looks like a comment"])),
         (b"export BHAV_EDGE_THREADS=3\n", Bad(&["line 1: begins with a word of a shell"])),
         (b"BHAV_EDGE_THREADS: 3\n", Bad(&["line 1: is NAME: value as in YAML"])),
-        (b"[Service]\nEnvironment=BHAV_EDGE_THREADS=3\n", Bad(&["line 1: is no NAME=value"])),
+        (
+            b"[Service]\nEnvironment=BHAV_EDGE_THREADS=3\n",
+            Bad(&["line 1: is no NAME=value"]),
+        ),
         (b"BHAV_LOG=\"info\n", Bad(&["line 1: has no closing quote"])),
         (b"BHAV_LOG=info,\\\n  warn\n", Bad(&["line 1: continues on the next line"])),
-        (b"BHAV_EDGE_THREADS=3\nBHAV_EDGE_THREADS=4\n", Bad(&["line 2: ", "in line 1 already"])),
+        (
+            b"BHAV_EDGE_THREADS=3\nBHAV_EDGE_THREADS=4\n",
+            Bad(&["line 2: ", "in line 1 already"]),
+        ),
         (
             b"BHAV_EDGE_THREADS=\"'3'\"\n",
             Good(&[THREE_THREADS, "line 1) stands in quotation marks"]),
@@ -296,7 +415,10 @@ fn settings_files_of_other_systems() {
 #[test]
 fn files_of_secrets_from_other_systems() {
     let directory = tempfile::tempdir().unwrap();
-    let wide: Vec<u8> = "\u{feff}key123456".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let wide: Vec<u8> = "\u{feff}key123456"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
     let long = "x".repeat(4_097);
     for (bytes, said) in [
         (&b"\xef\xbb\xbfkey123456\r\n"[..], Good(&["BROKERA_API_KEY=***"])),
@@ -334,7 +456,11 @@ fn files_of_secrets_from_other_systems() {
 #[test]
 fn a_key_in_quotation_marks_signs_as_the_key_without_them() {
     let mut seen = String::new();
-    for value in [SIGNS.to_owned(), format!("\"{SIGNS}\""), format!("\u{feff}'{SIGNS}'\r\n")] {
+    for value in [
+        SIGNS.to_owned(),
+        format!("\"{SIGNS}\""),
+        format!("\u{feff}'{SIGNS}'\r\n"),
+    ] {
         let ran = run(bhav(&["config", "check"]).env("JWT_SECRET", &value)).with_code(0);
         let _ = write!(seen, "{}", ran.out.matches("JWT_SECRET (environment) stands").count());
     }

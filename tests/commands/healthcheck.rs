@@ -19,8 +19,15 @@ fn expect(ran: &Ran, code: i32, line: &str) {
 
 /// A service with a listener for probes, and that listener's address.
 fn probed(scene: &Scene, more: &[&str]) -> (Program, String) {
-    let mut command = bhav(&["serve", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"]);
-    command.arg(few_candles()).args(scene.flags(scene.state.path())).args(more);
+    let mut command = bhav(&[
+        "serve",
+        "--listen=127.0.0.1:0",
+        "--admin-listen=127.0.0.1:0",
+    ]);
+    command
+        .arg(few_candles())
+        .args(scene.flags(scene.state.path()))
+        .args(more);
     let program = Program::of(command.stderr(std::process::Stdio::null()));
     let lines = program.printed.lines();
     let mut urls = lines.filter_map(|line| line.strip_prefix("metrics on http://"));
@@ -74,7 +81,12 @@ fn the_service_itself_is_asked_where_the_operators_listener_is_off() {
         let mut command = bhav(&["serve", &format!("--listen={listen}"), "--admin-listen=off"]);
         command.arg(few_candles()).args(scene.flags(state.path()));
         let mut program = Program::of(command.stderr(std::process::Stdio::null()));
-        let port = program.address.rsplit(':').next().unwrap_or_default().to_owned();
+        let port = program
+            .address
+            .rsplit(':')
+            .next()
+            .unwrap_or_default()
+            .to_owned();
         let (host, _) = listen.rsplit_once(':').unwrap();
         let at = format!("{host}:{port}");
         let probe = |more: &[&str]| {
@@ -88,7 +100,9 @@ fn the_service_itself_is_asked_where_the_operators_listener_is_off() {
         expect(&ready, 0, "ready: ");
         // As an image and a supervisor name it.
         let mut by_name = bhav(&["healthcheck"]);
-        let ran = run(by_name.env("BHAV_ADMIN_LISTEN", "false").env("BHAV_LISTEN", &at));
+        let ran = run(by_name
+            .env("BHAV_ADMIN_LISTEN", "false")
+            .env("BHAV_LISTEN", &at));
         expect(&ran, 0, "alive: ");
         program.ends();
         expect(&probe(&[]), 1, "/api/health: ");
@@ -102,7 +116,9 @@ fn a_service_at_a_socket_is_asked_there() {
     let state = tempfile::tempdir().unwrap();
     let mut command = bhav(&["serve", &listen, "--admin-listen=off"]);
     command.arg(few_candles()).args(scene.flags(state.path()));
-    command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    command
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null());
     let mut service = command.spawn().unwrap();
     let probe = || run(&mut bhav(&["healthcheck", "--admin-listen=off", &listen]));
     let alive = until("an answer", || Some(probe()).filter(|ran| ran.code == Some(0)));

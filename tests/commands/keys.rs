@@ -11,7 +11,10 @@ fn command(scene: &Scene, words: &[&str], rest: &[&str]) -> Ran {
 }
 
 fn status(service: &Service, key: &str) -> u16 {
-    service.client().request("GET", "/api/auth/session", &bearer(key)).status
+    service
+        .client()
+        .request("GET", "/api/auth/session", &bearer(key))
+        .status
 }
 
 #[test]
@@ -27,9 +30,16 @@ fn the_operator_lists_and_revokes_keys_of_a_running_service() {
     assert_eq!((status(&key), status(&kept)), (200, 200));
     let listed = command(&scene, &["key", "list"], &[]);
     assert_eq!((listed.code, listed.out.lines().count()), (Some(0), 3), "{}", listed.err);
-    let line = listed.out.lines().find(|line| line.starts_with(&id)).unwrap();
-    for part in ["2099-11-20 23:00", "good", "asha@example.com, a widget, market:read journal:read"]
-    {
+    let line = listed
+        .out
+        .lines()
+        .find(|line| line.starts_with(&id))
+        .unwrap();
+    for part in [
+        "2099-11-20 23:00",
+        "good",
+        "asha@example.com, a widget, market:read journal:read",
+    ] {
         assert!(line.contains(part), "{part} is not in\n{line}");
     }
     assert!(!listed.out.contains(&key[17..]) && !listed.out.contains(&kept[17..]));

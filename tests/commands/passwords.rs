@@ -32,7 +32,10 @@ fn login(service: &Service, password: &str) -> Answer {
 }
 
 fn holdings(service: &Service, token: &str) -> u16 {
-    service.client().request("GET", "/api/portfolio/holdings", &bearer(token)).status
+    service
+        .client()
+        .request("GET", "/api/portfolio/holdings", &bearer(token))
+        .status
 }
 
 /// The state of a service that ran once and has the user `EMAIL` with the password `OLD`.
@@ -100,7 +103,11 @@ fn a_disabled_account_gets_a_new_password_and_stays_disabled() {
     };
     user("disable");
     let ran = user_with(&scene, &["passwd", "1"], NEW).with_code(0);
-    assert!(ran.out.contains("has a new password") && ran.out.contains("disabled"), "{}", ran.out);
+    assert!(
+        ran.out.contains("has a new password") && ran.out.contains("disabled"),
+        "{}",
+        ran.out
+    );
     let service = scene.start();
     login(&service, NEW).expect_problem(403, "account_disabled");
     user("enable");
@@ -131,7 +138,12 @@ fn a_terminal_asks_twice_and_shows_nothing() {
     ask(&["add", "ravi@example.com"], "größer als zwölf 🦜", "größer als zwölf 🦜").with_code(0);
     let service = scene.start();
     assert_eq!((login(&service, NEW).status, login(&service, OLD).status), (200, 401));
-    assert_eq!(service.account("login", "ravi@example.com", "größer als zwölf 🦜").status, 200);
+    assert_eq!(
+        service
+            .account("login", "ravi@example.com", "größer als zwölf 🦜")
+            .status,
+        200
+    );
 }
 
 #[test]
@@ -144,7 +156,11 @@ fn a_password_comes_from_a_file_and_never_from_the_command_line() {
     fs::write(&file, format!("{NEW}\r\n")).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     let ran = passwd(&[&flag]).with_code(0);
-    assert!(ran.err.contains("others may read") && ran.err.contains("chmod 600"), "{}", ran.err);
+    assert!(
+        ran.err.contains("others may read") && ran.err.contains("chmod 600"),
+        "{}",
+        ran.err
+    );
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(passwd(&[&flag]).err, "");
     for argument in ["--password=x", "--password", NEW] {
@@ -182,9 +198,11 @@ fn what_is_no_usable_password_changes_nothing() {
     }
     let file = out.path().join("latin1");
     fs::write(&file, b"caf\xe9 con leche\n").unwrap();
-    for (path, why) in
-        [(file, "not UTF-8"), (out.path().join("no"), "No such"), (out.path().into(), "directory")]
-    {
+    for (path, why) in [
+        (file, "not UTF-8"),
+        (out.path().join("no"), "No such"),
+        (out.path().into(), "directory"),
+    ] {
         let flag = format!("--password-file={}", path.display());
         let ran = run(&mut bhav(&["user", "passwd", EMAIL, &state_flag(state), &flag]));
         assert_eq!((ran.code, ran.out.as_str()), (Some(65), ""), "{path:?}: {}", ran.err);
@@ -213,9 +231,17 @@ fn a_password_is_wiped_once_it_is_stored() {
     command.arg(state_flag(scene.state.path()));
     // A control: the search finds a value that is there.
     command.env("CONTROL", canaries.make("control", "environment"));
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(password.as_bytes()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(password.as_bytes())
+        .unwrap();
     // The command has begun to report that the password is stored.
     child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
     let found = canaries.in_memory_of(child.id());

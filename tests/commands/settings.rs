@@ -10,7 +10,9 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 
 fn check_with(env: &[(&str, &str)], flags: &[&str]) -> Ran {
-    run(bhav(&["config", "check"]).args(flags).envs(env.iter().copied()))
+    run(bhav(&["config", "check"])
+        .args(flags)
+        .envs(env.iter().copied()))
 }
 
 #[track_caller]
@@ -25,7 +27,10 @@ fn no_settings_are_good_settings() {
     let ran = check_with(&[], &[]).with_code(0);
     expect_in(
         &ran.out,
-        &["BHAV_LISTEN=127.0.0.1:8080  # default\n", "BHAV_STATE_DIR=./bhav-state  # default\n"],
+        &[
+            "BHAV_LISTEN=127.0.0.1:8080  # default\n",
+            "BHAV_STATE_DIR=./bhav-state  # default\n",
+        ],
     );
     assert_eq!(ran.err, "");
 }
@@ -58,7 +63,12 @@ fn settings_in_force_are_shown_with_their_origin() {
             "# warning: BROKERA_API_KEY came from the environment",
         ],
     );
-    assert!(!ran.out.contains("s3cr3t") && !ran.err.contains("s3cr3t"), "{}{}", ran.out, ran.err);
+    assert!(
+        !ran.out.contains("s3cr3t") && !ran.err.contains("s3cr3t"),
+        "{}{}",
+        ran.out,
+        ran.err
+    );
 }
 
 #[test]
@@ -80,9 +90,22 @@ fn a_node_of_several_does_not_start_without_the_key_of_all() {
     }
     let key = ("JWT_SECRET", "a key that all the nodes know, as they must");
     assert_eq!(check_with(&[url, key], &[]).code, Some(0));
-    let ran = check_with(&[("BHAV_CACHE_URL", "unix:/run/valkey.sock"), ("BHAV_NODE", "a")], &[]);
+    let ran = check_with(
+        &[
+            ("BHAV_CACHE_URL", "unix:/run/valkey.sock"),
+            ("BHAV_NODE", "a"),
+        ],
+        &[],
+    );
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    expect_in(&ran.out, &["# warning: BHAV_CACHE_URL=", "alone", "# warning: BHAV_NODE=a has no"]);
+    expect_in(
+        &ran.out,
+        &[
+            "# warning: BHAV_CACHE_URL=",
+            "alone",
+            "# warning: BHAV_NODE=a has no",
+        ],
+    );
 }
 
 #[test]
@@ -148,7 +171,13 @@ fn files_are_told_of_together_with_settings_and_the_master_is_read() {
     let indices = format!("BHAV_INDICES_FILE={path} (flag) cannot be used: ");
     expect_in(
         &ran.err,
-        &["5 settings are wrong", "BHAV_CALENDAR_FILE=", "BHAV_UNIVERSE_FILE=", &master, &indices],
+        &[
+            "5 settings are wrong",
+            "BHAV_CALENDAR_FILE=",
+            "BHAV_UNIVERSE_FILE=",
+            &master,
+            &indices,
+        ],
     );
     // The service itself starts without the master, but reports all faults if it does not start.
     let ran = run(bhav(&["serve"]).envs(bad));
@@ -200,7 +229,9 @@ fn a_misspelt_secret_is_a_fault_like_a_misspelt_setting() {
             assert_eq!((ran.code, ran.out.as_str()), (Some(64), ""), "{name}: {}", ran.err);
             expect_in(
                 &ran.err,
-                &[&format!("{name} (environment) is no setting\n    cure: did you mean {known}?")],
+                &[&format!(
+                    "{name} (environment) is no setting\n    cure: did you mean {known}?"
+                )],
             );
             assert!(!ran.err.contains("s3cr3t"), "{}", ran.err);
         }
@@ -208,10 +239,18 @@ fn a_misspelt_secret_is_a_fault_like_a_misspelt_setting() {
     let ran = check_with(&[("BROKERB_QQQQ", "x")], &[]);
     assert_eq!(ran.code, Some(64), "nobody else has names like that: {}", ran.out);
     // Other programs have such names, and no name of ours resembles them.
-    for name in ["JWT_ALGORITHM", "JWT_ISSUER", "JWT_EXPIRES_IN", "JWT_TOKEN", "BROKER_URL"] {
+    for name in [
+        "JWT_ALGORITHM",
+        "JWT_ISSUER",
+        "JWT_EXPIRES_IN",
+        "JWT_TOKEN",
+        "BROKER_URL",
+    ] {
         let ran = check_with(&[(name, "x")], &[]);
         assert_eq!(ran.code, Some(0), "{name}: {}", ran.err);
-        let told = ran.out.contains(&format!("# warning: {name} is no setting of bhav"));
+        let told = ran
+            .out
+            .contains(&format!("# warning: {name} is no setting of bhav"));
         assert_eq!(told, name.starts_with("JWT_"), "{}", ran.out);
     }
 }
@@ -224,7 +263,9 @@ fn a_setting_of_an_earlier_version_keeps_nobody_from_starting() {
     std::fs::write(&env_file, lines).unwrap();
     let ran = check_with(&[("BHAV_ENV_FILE", env_file.to_str().unwrap())], &[]).with_code(0);
     let mut command = serve(&scene, &scene.state.path().join("state"));
-    command.env("BHAV_ENV_FILE", &env_file).stderr(File::create(&log).unwrap());
+    command
+        .env("BHAV_ENV_FILE", &env_file)
+        .stderr(File::create(&log).unwrap());
     let mut program = Program::of(&mut command);
     program.terminate();
     assert!(program.exit().success());
@@ -264,14 +305,23 @@ fn a_wrong_command_line_exits_64() {
         assert_eq!(ran.code, Some(64), "{args:?}: {}", ran.err);
         expect_in(
             &ran.err,
-            &[if args == ["serve", "--listen"] { "<ADDR>" } else { "Usage: bhav" }],
+            &[if args == ["serve", "--listen"] {
+                "<ADDR>"
+            } else {
+                "Usage: bhav"
+            }],
         );
     }
 }
 
 #[test]
 fn secrets_have_no_flag() {
-    for secret in ["jwt-secret", "brokera-api-key", "brokera-access-token", "brokerb-api-secret"] {
+    for secret in [
+        "jwt-secret",
+        "brokera-api-key",
+        "brokera-access-token",
+        "brokerb-api-secret",
+    ] {
         let ran = run(&mut bhav(&["serve", &format!("--{secret}"), "s3cr3t"]));
         assert_eq!(ran.code, Some(64), "{secret}");
         assert!(!ran.err.contains("s3cr3t"), "{}", ran.err);
@@ -284,11 +334,25 @@ fn help_is_for_people() {
     assert_eq!(ran.code, Some(0));
     expect_in(
         &ran.out,
-        &["bhav demo", "config check", "Exit codes:", "64  wrong", "not investment advice"],
+        &[
+            "bhav demo",
+            "config check",
+            "Exit codes:",
+            "64  wrong",
+            "not investment advice",
+        ],
     );
     let ran = run(&mut bhav(&["serve", "--help"]));
     assert_eq!(ran.code, Some(0));
-    expect_in(&ran.out, &["HTTP limits:", "[default: 65536]", "[env: BHAV_LISTEN]", "regulated"]);
+    expect_in(
+        &ran.out,
+        &[
+            "HTTP limits:",
+            "[default: 65536]",
+            "[env: BHAV_LISTEN]",
+            "regulated",
+        ],
+    );
     assert!(!ran.out.contains("--sim-listen"), "the service has no simulator");
     let ran = run(&mut bhav(&["sim", "--help"]));
     expect_in(&ran.out, &["--listen", "--seed", "--now", "--log-format"]);

@@ -28,7 +28,10 @@ fn json(ran: &Ran) -> Value {
 
 fn names(json: &Value) -> Vec<String> {
     let troubles = json["troubles"].as_array().unwrap();
-    troubles.iter().map(|trouble| trouble["name"].as_str().unwrap().to_owned()).collect()
+    troubles
+        .iter()
+        .map(|trouble| trouble["name"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// The first status for which `holds` is true.
@@ -62,9 +65,12 @@ fn a_good_service_is_ok_and_exits_0() {
     let ran = status(&service, &scene, &[]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     expect_screen(&ran.out);
-    for part in
-        ["bhav is ok, version ", "market    open; ", "broker A  ok; asked ", "token a   valid; 1"]
-    {
+    for part in [
+        "bhav is ok, version ",
+        "market    open; ",
+        "broker A  ok; asked ",
+        "token a   valid; 1",
+    ] {
         assert!(ran.out.contains(part), "{part} is not in\n{}", ran.out);
     }
     assert!(!ran.out.contains("simtokena") && !ran.out.contains("simkeya"), "{}", ran.out);
@@ -91,7 +97,11 @@ fn how_prices_come_is_said_beside_the_feed() {
         });
         let ran = status(&service, &scene, &[]);
         expect_screen(&ran.out);
-        let line = ran.out.lines().find(|line| line.starts_with("broker A")).unwrap();
+        let line = ran
+            .out
+            .lines()
+            .find(|line| line.starts_with("broker A"))
+            .unwrap();
         assert!(line.ends_with(part), "{line}");
     }
 }
@@ -140,7 +150,12 @@ fn a_dead_token_is_named_with_the_link_and_the_command() {
     let ran = status(&service, &scene, &[]);
     assert_eq!(ran.code, Some(1));
     expect_screen(&ran.out);
-    for part in ["bhav is degraded", "! Broker A's token is dead", "run: bhav token a", link] {
+    for part in [
+        "bhav is degraded",
+        "! Broker A's token is dead",
+        "run: bhav token a",
+        link,
+    ] {
         assert!(ran.out.contains(part), "{part} is not in\n{}", ran.out);
     }
 }

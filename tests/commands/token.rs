@@ -25,7 +25,12 @@ fn a_bare_code_gives_it_broker_b_s_and_a_wrong_one_is_told() {
     let key = [("BROKERB_API_KEY", "sim+key=b&1")];
     let ran = token(&service, "b", &key, "00000000\n");
     assert_eq!((ran.code, ran.out.as_str()), (Some(65), ""), "{}", ran.err);
-    assert!(ran.err.contains("does not accept the code: wrong, used or expired"), "{}", ran.err);
+    assert!(
+        ran.err
+            .contains("does not accept the code: wrong, used or expired"),
+        "{}",
+        ran.err
+    );
     assert!(!ran.err.contains("00000000"), "{}", ran.err);
     let ran = token(&service, "b", &key, &scene.api_session()).with_code(0);
     assert_eq!(ran.out, "broker B: the token is valid until 2026-11-21 00:00 IST\n");
@@ -53,7 +58,12 @@ fn a_code_in_the_command_line_is_taken_with_a_warning() {
     let (scene, service) = Scene::trading_on(Scene::config_without_tokens);
     let url = format!("--url=http://{}", service.0.address());
     let ran = run(&mut bhav(&["token", "a", &url, "--code", &scene.request_token()])).with_code(0);
-    assert!(ran.err.contains("warning: a code in the command line is visible"), "{}", ran.err);
+    assert!(
+        ran.err
+            .contains("warning: a code in the command line is visible"),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]

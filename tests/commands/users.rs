@@ -18,7 +18,9 @@ fn login(service: &Service, password: &str) -> Answer {
 }
 
 fn holdings(service: &Service, token: &str) -> Answer {
-    service.client().request("GET", "/api/portfolio/holdings", &bearer(token))
+    service
+        .client()
+        .request("GET", "/api/portfolio/holdings", &bearer(token))
 }
 
 #[test]
@@ -41,7 +43,12 @@ fn a_disabled_user_has_neither_login_nor_token_until_enabled() {
 
     let ran = user(&scene, &["list"]);
     assert_eq!((ran.code, ran.out.lines().count()), (Some(0), 3), "{}", ran.out);
-    for part in ["1  2026-11-20 11:00", "never", "disabled  asha@example.com", "open      ravi@"] {
+    for part in [
+        "1  2026-11-20 11:00",
+        "never",
+        "disabled  asha@example.com",
+        "open      ravi@",
+    ] {
         assert!(ran.out.contains(part), "{part} is not in\n{}", ran.out);
     }
     assert!(!ran.out.contains("argon2"), "{}", ran.out);
@@ -60,8 +67,10 @@ fn a_disabled_user_has_neither_login_nor_token_until_enabled() {
 fn a_user_who_is_logged_out_has_to_log_in_anew_and_can() {
     let scene = Scene::still_at(TRADING);
     let service = scene.start();
-    let tokens =
-        [service.register(EMAIL, PASSWORD), login(&service, PASSWORD).field("access_token")];
+    let tokens = [
+        service.register(EMAIL, PASSWORD),
+        login(&service, PASSWORD).field("access_token"),
+    ];
     let other = service.register("ravi@example.com", PASSWORD);
     let ran = user(&scene, &["logout", EMAIL]).with_code(0);
     let refused = "the running service refuses their tokens\n";
@@ -89,7 +98,12 @@ fn a_deleted_user_is_gone_with_everything() {
     assert_eq!(ran.code, Some(64), "{}", ran.out);
     assert!(ran.err.contains("--yes"), "{}", ran.err);
     let ran = user(&scene, &["delete", EMAIL, "--yes"]).with_code(0);
-    assert!(ran.out.ends_with("the running service refuses their tokens\n"), "{}", ran.out);
+    assert!(
+        ran.out
+            .ends_with("the running service refuses their tokens\n"),
+        "{}",
+        ran.out
+    );
     holdings(&service, &token).expect_problem(401, "token_invalid");
     login(&service, PASSWORD).expect_problem(401, "invalid_credentials");
     service.stop();

@@ -25,8 +25,13 @@ fn printed(output: &Output) -> String {
 /// The Python client with these arguments; `None` if this machine has no Python.
 fn python(args: &[&str]) -> Option<Output> {
     let mut command = Command::new("python3");
-    command.arg(root().join("examples/client.py")).args(args).stdin(Stdio::null());
-    command.env("CLIENT_PASSWORD", PASSWORD).env("API_SECRET", "simsecreta");
+    command
+        .arg(root().join("examples/client.py"))
+        .args(args)
+        .stdin(Stdio::null());
+    command
+        .env("CLIENT_PASSWORD", PASSWORD)
+        .env("API_SECRET", "simsecreta");
     match command.output() {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         output => Some(output.unwrap()),
@@ -40,14 +45,26 @@ fn the_python_client_polls_syncs_and_keeps_a_journal() {
     let (url, sim) = (url(&service), format!("http://{}", scene.sim.addr()));
     let account = [url.as_str(), "--email=python@example.com", "--register"];
     // Skipped without Python; `.ci/run` installs it.
-    let Some(polled) = python(&["snapshot", &url, "--answers=3"]) else { return };
+    let Some(polled) = python(&["snapshot", &url, "--answers=3"]) else {
+        return;
+    };
     let polled = printed(&polled);
     assert!(polled.contains("+05:30 open  NIFTY 50 "), "{polled}");
-    assert!(polled.trim_end().ends_with("answers were 304: nothing had changed"), "{polled}");
+    assert!(
+        polled
+            .trim_end()
+            .ends_with("answers were 304: nothing had changed"),
+        "{polled}"
+    );
 
     let prices = printed(&python(&["prices", &url, "NSE:M&M", "NSE:NOSUCH"]).unwrap());
     assert!(prices.starts_with("NSE:M&M "), "{prices}");
-    assert!(prices.lines().any(|line| line.trim_end().ends_with("unavailable")), "{prices}");
+    assert!(
+        prices
+            .lines()
+            .any(|line| line.trim_end().ends_with("unavailable")),
+        "{prices}"
+    );
     let refused = python(&["prices", &url, "nonsense"]).unwrap();
     let said = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(1), "{said}");
@@ -83,12 +100,17 @@ impl Follower {
             child => child.unwrap(),
         };
         let lines = BufReader::new(child.stdout.take().unwrap());
-        Some(Self { lines, _process: Process { child } })
+        Some(Self {
+            lines,
+            _process: Process { child },
+        })
     }
 
     fn python(url: &str, answers: u32) -> Option<Self> {
         let mut command = Command::new("python3");
-        command.arg(root().join("examples/client.py")).args(["stream", url, "--answers"]);
+        command
+            .arg(root().join("examples/client.py"))
+            .args(["stream", url, "--answers"]);
         command.arg(answers.to_string()).stderr(Stdio::null());
         Self::of(command)
     }
@@ -96,7 +118,9 @@ impl Follower {
     fn page(url: &str, answers: u32) -> Option<Self> {
         let mut command = Command::new("node");
         command.arg(root().join("tests/contract/page.mjs"));
-        command.arg(root().join("examples/stream.js")).args([url, &answers.to_string()]);
+        command
+            .arg(root().join("examples/stream.js"))
+            .args([url, &answers.to_string()]);
         Self::of(command)
     }
 
@@ -122,7 +146,10 @@ impl Follower {
 
 /// Both clients. Skipped without Python or node; `.ci/run` installs them.
 fn followers(url: &str, answers: u32) -> Vec<Follower> {
-    [Follower::python(url, answers), Follower::page(url, answers)].into_iter().flatten().collect()
+    [Follower::python(url, answers), Follower::page(url, answers)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 #[test]
@@ -130,15 +157,20 @@ fn followers_of_the_stream_go_on_after_a_restart_and_never_go_back() {
     let (scene, service) = Scene::trading();
     service.fresh_snapshot();
     let mut followers = followers(&url(&service), 4);
-    let mut seen: Vec<Vec<String>> =
-        followers.iter_mut().map(|one| vec![one.snapshot(), one.snapshot()]).collect();
+    let mut seen: Vec<Vec<String>> = followers
+        .iter_mut()
+        .map(|one| vec![one.snapshot(), one.snapshot()])
+        .collect();
     let mut config = scene.config();
     config.http.listen = service.0.address().into();
     service.stop();
     let _service = scene.start_with(&config);
     for (one, seen) in followers.iter_mut().zip(&mut seen) {
         seen.extend([one.snapshot(), one.snapshot()]);
-        let times: Vec<&str> = seen.iter().filter_map(|line| line.split(' ').next()).collect();
+        let times: Vec<&str> = seen
+            .iter()
+            .filter_map(|line| line.split(' ').next())
+            .collect();
         assert!(times.is_sorted(), "{times:?}");
     }
     followers.into_iter().for_each(Follower::ends);
@@ -163,8 +195,18 @@ fn dashboard() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let profile: &Path = test.ancestors().nth(2).unwrap();
     let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "--locked", "--offline", "--example", "dashboard"]);
-    build.arg("--target-dir").arg(profile.parent().unwrap()).current_dir(root());
+    build.args([
+        "build",
+        "--quiet",
+        "--locked",
+        "--offline",
+        "--example",
+        "dashboard",
+    ]);
+    build
+        .arg("--target-dir")
+        .arg(profile.parent().unwrap())
+        .current_dir(root());
     if profile.ends_with("release") {
         build.arg("--release");
     }
@@ -189,7 +231,11 @@ fn the_dashboard_in_rust_polls_and_gets_304() {
     scene.refuse_all();
     service.snapshot_where("old prices", |json| json["market"]["stale"] == true);
     let run = |url: &str, answers: &str| {
-        Command::new(dashboard()).args([url, answers]).stdin(Stdio::null()).output().unwrap()
+        Command::new(dashboard())
+            .args([url, answers])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
     };
     let polled = printed(&run(&url(&service), "3"));
     let lines: Vec<&str> = polled.lines().collect();

@@ -26,17 +26,23 @@ fn user() -> (User, String) {
 }
 
 fn ask(user: &User, method: &str, target: &str, lines: &str) -> Answer {
-    user.service.client().request(method, target, &format!("{}{lines}", user.auth))
+    user.service
+        .client()
+        .request(method, target, &format!("{}{lines}", user.auth))
 }
 
 fn write(user: &User, method: &str, target: &str, lines: &str, body: &str) -> Answer {
     let headers = format!("{}{lines}", user.auth);
-    user.service.client().send_json(method, target, &headers, body)
+    user.service
+        .client()
+        .send_json(method, target, &headers, body)
 }
 
 fn tag(answer: &Answer) -> String {
     assert!(answer.status < 300, "{}{}", answer.head(), answer.text());
-    let tag = answer.header("etag").unwrap_or_else(|| panic!("no ETag: {}", answer.head()));
+    let tag = answer
+        .header("etag")
+        .unwrap_or_else(|| panic!("no ETag: {}", answer.head()));
     assert!(tag.len() > 2 && tag.starts_with('"') && tag.ends_with('"'), "not strong: {tag}");
     tag.to_owned()
 }
@@ -233,7 +239,13 @@ fn the_list_has_a_tag_for_each_page_and_writing_can_wait_for_it() {
     let before = list("");
     assert_eq!(write(&user, "PUT", &entry, "", ENTRY).status, 200);
     assert_ne!(before, list(""));
-    assert_eq!(user.get(JOURNAL).json()["entries"].as_array().unwrap().len(), 3);
+    assert_eq!(
+        user.get(JOURNAL).json()["entries"]
+            .as_array()
+            .unwrap()
+            .len(),
+        3
+    );
 }
 
 #[test]
@@ -253,9 +265,13 @@ fn of_many_who_saw_the_same_entry_one_changes_it() {
         };
         let statuses: Vec<u16> = std::thread::scope(|scope| {
             let change = &change;
-            let clients: Vec<_> =
-                (0..CLIENTS).map(|number| scope.spawn(move || change(number))).collect();
-            clients.into_iter().map(|client| client.join().unwrap()).collect()
+            let clients: Vec<_> = (0..CLIENTS)
+                .map(|number| scope.spawn(move || change(number)))
+                .collect();
+            clients
+                .into_iter()
+                .map(|client| client.join().unwrap())
+                .collect()
         });
         let changed = statuses.iter().filter(|status| **status == 200).count();
         let refused = statuses.iter().filter(|status| **status == 412).count();
@@ -268,7 +284,11 @@ fn of_many_who_saw_the_same_entry_one_changes_it() {
 #[test]
 fn what_cannot_be_read_matches_nothing() {
     let (user, _) = user();
-    let reads = |path: &str| ROUTES.iter().any(|r| r.method == Method::Get && r.path == path);
+    let reads = |path: &str| {
+        ROUTES
+            .iter()
+            .any(|r| r.method == Method::Get && r.path == path)
+    };
     let (_, order) = user.order("a");
     let calls = || user.scene.stats()["requests"]["broker_a.session"].as_u64();
     let before = calls();
@@ -286,7 +306,9 @@ fn what_cannot_be_read_matches_nothing() {
         };
         for lines in ["If-Match: *\r\n", "If-Match: \"x\"\r\n"] {
             let is_key = route.path.starts_with("/api/keys/");
-            let path = route.path.replace("{id}", if is_key { "00000000000" } else { "1" });
+            let path = route
+                .path
+                .replace("{id}", if is_key { "00000000000" } else { "1" });
             let answer = write(&user, route.method.as_str(), &path, lines, body);
             answer.expect_problem(412, "precondition_failed");
         }
@@ -310,8 +332,13 @@ fn a_page_of_an_allowed_origin_may_send_them() {
     let token = bearer(&service.register("a@b.example", "correct horse"));
     let origin = "Origin: https://app.example\r\nAccess-Control-Request-Method: PUT\r\n";
     let preflight =
-        service.client().request("OPTIONS", "/api/journal/1", &format!("{token}{origin}"));
-    let allowed = preflight.header("access-control-allow-headers").unwrap().to_lowercase();
+        service
+            .client()
+            .request("OPTIONS", "/api/journal/1", &format!("{token}{origin}"));
+    let allowed = preflight
+        .header("access-control-allow-headers")
+        .unwrap()
+        .to_lowercase();
     for name in ["if-match", "if-none-match"] {
         assert!(allowed.split(", ").any(|word| word == name), "{allowed}");
     }

@@ -106,10 +106,17 @@ fn await_market(service: &Service, scene: &Scene) {
 #[test]
 fn twelve_replies_are_as_they_were_recorded() {
     let clock = Clock::manual(EVENING.parse().unwrap());
-    let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+    let settings = SimSettings {
+        rate_limits: false,
+        ..SimSettings::default()
+    };
     let scene = Scene::by_hand(clock, settings);
     let service = scene.start_with(&scene.config_without_tokens());
-    let mut to = Recorder { service: &service, text: String::new(), auth: String::new() };
+    let mut to = Recorder {
+        service: &service,
+        text: String::new(),
+        auth: String::new(),
+    };
     let code = scene.request_token();
     to.record("POST", "/brokera/activate", &format!(r#"{{"request_token":"{code}"}}"#));
     await_market(&service, &scene);

@@ -85,7 +85,9 @@ impl Stage {
                 status: row.http_status,
                 content_type: row.content_type.into(),
                 body: row.body.into(),
-                location: (300..400).contains(&row.http_status).then(|| "/elsewhere".into()),
+                location: (300..400)
+                    .contains(&row.http_status)
+                    .then(|| "/elsewhere".into()),
             },
             _ => usual(&asked.target),
         });
@@ -98,7 +100,14 @@ impl Stage {
         config.upstream.breaker_failures = 1_000;
         let service = scene.start_with(&config);
         let user = bearer(&service.register("replies@example.com", "a long enough secret"));
-        Self { service, clock, user, row, _scene: scene, _upstream: upstream }
+        Self {
+            service,
+            clock,
+            user,
+            row,
+            _scene: scene,
+            _upstream: upstream,
+        }
     }
 
     fn sync(&self, target: &str, code: &str, number: usize, row: DocumentedReply) -> Answer {
@@ -132,8 +141,17 @@ fn table(stage: &Stage, target: &str, code: &str, replies: &[DocumentedReply]) -
             answer.expect_problem(status, word);
             format!("{status} `{word}`")
         };
-        let retry = if answer.header("retry-after").is_some() { "yes" } else { "" };
-        let DocumentedReply { call, meaning, http_status, .. } = row;
+        let retry = if answer.header("retry-after").is_some() {
+            "yes"
+        } else {
+            ""
+        };
+        let DocumentedReply {
+            call,
+            meaning,
+            http_status,
+            ..
+        } = row;
         // Writing to a String cannot fail.
         let _ = writeln!(table, "| {call} | {meaning} | {http_status} | {ours} | {retry} |");
     }

@@ -13,7 +13,10 @@ use crate::support::source::root;
 
 const OPERATIONS: &str = "src/api/openapi/operations.json";
 /// Tests that make a request to a route by hand where it takes more than its path.
-const BY_HAND: [&str; 2] = ["tests/contract/preconditions.rs", "tests/contract/described"];
+const BY_HAND: [&str; 2] = [
+    "tests/contract/preconditions.rs",
+    "tests/contract/described",
+];
 const ISOLATION: &str = "tests/accounts/isolation.rs";
 
 /// The texts in which a route's parts stand.
@@ -41,7 +44,9 @@ fn text(path: &str) -> String {
         return std::fs::read_to_string(path).unwrap();
     }
     let files = std::fs::read_dir(path).unwrap();
-    files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect()
+    files
+        .map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap())
+        .collect()
 }
 
 fn name_of(route: &Route) -> String {
@@ -79,7 +84,10 @@ fn lacking(route: &Route, texts: &Texts) -> Vec<String> {
             format!("`views!` of src/api/openapi_tests.rs has no {view}"),
         );
     }
-    note(!texts.page.contains(&format!("`{name}")), format!("docs/api.md has no row `{name}`"));
+    note(
+        !texts.page.contains(&format!("`{name}")),
+        format!("docs/api.md has no row `{name}`"),
+    );
     let is_read = route.method == Method::Get;
     let needs = needs(&texts.document, route);
     let is_plain = is_read && needs.is_empty();
@@ -102,7 +110,10 @@ fn lacking(route: &Route, texts: &Texts) -> Vec<String> {
 fn every_route_has_all_its_parts() {
     let texts = Texts::read();
     assert!(!ROUTES.is_empty());
-    let mut missing: Vec<String> = ROUTES.iter().flat_map(|route| lacking(route, &texts)).collect();
+    let mut missing: Vec<String> = ROUTES
+        .iter()
+        .flat_map(|route| lacking(route, &texts))
+        .collect();
     let rows: Vec<String> = ROUTES.iter().map(name_of).collect();
     for name in texts.operations.as_object().unwrap().keys() {
         if !rows.contains(name) {

@@ -40,7 +40,9 @@ fn theirs(holdings: &str) -> Totals {
     let rows: Vec<&str> = holdings.split("\"tradingsymbol\"").skip(1).collect();
     let of = |row: &str, name: &str| decimal(raw(row, name).trim());
     let total = |name: &str| -> Decimal {
-        rows.iter().map(|row| of(row, "quantity") * of(row, name)).sum()
+        rows.iter()
+            .map(|row| of(row, "quantity") * of(row, name))
+            .sum()
     };
     let pnl: Decimal = rows.iter().map(|row| of(row, "pnl")).sum();
     let net = POSITIONS.split("\"day\"").next().unwrap();
@@ -69,9 +71,15 @@ fn ours(holdings: &str) -> (Totals, String) {
     });
     let user = bearer(&service.register("samples@example.com", "a long enough secret"));
     let order = r#"{"api_key":"k","api_secret":"s","request_token":"t"}"#;
-    let synced = service.post("/api/portfolio/sync", &user, order).with_status(200);
+    let synced = service
+        .post("/api/portfolio/sync", &user, order)
+        .with_status(200);
     assert_eq!(number(synced.text(), "holdings_count"), 2.into());
-    assert_eq!(number(synced.text(), "net_positions_count"), 1.into(), "two of three are closed");
+    assert_eq!(
+        number(synced.text(), "net_positions_count"),
+        1.into(),
+        "two of three are closed"
+    );
     let get = |target: &str| service.client().request("GET", target, &user);
     let answer = get("/api/portfolio/holdings");
     let summary = answer.text().split("\"summary\":").nth(1).unwrap();
@@ -90,7 +98,13 @@ fn ours(holdings: &str) -> (Totals, String) {
         positions_pnl: shortest(positions_pnl),
     };
     let json = synced.json();
-    (totals, json["reconciliation"]["reason"].as_str().unwrap_or("none").to_owned())
+    (
+        totals,
+        json["reconciliation"]["reason"]
+            .as_str()
+            .unwrap_or("none")
+            .to_owned(),
+    )
 }
 
 fn show(what: &str, ours: &Totals, theirs: &Totals, reason: &str) {

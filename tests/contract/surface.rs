@@ -3,8 +3,12 @@
 use crate::support::{PRICES, SNAPSHOT, Scene, Service, TRADING, bearer};
 use bhav::api::ROUTES;
 
-const PATHS: [&str; 4] =
-    ["/api/index/snapshot", "/api/portfolio/live-prices", "/api/health", "/brokera/status"];
+const PATHS: [&str; 4] = [
+    "/api/index/snapshot",
+    "/api/portfolio/live-prices",
+    "/api/health",
+    "/brokera/status",
+];
 
 fn service(origins: &[&str]) -> (Scene, Service) {
     let (scene, service) = Scene::trading_with(|config| {
@@ -42,16 +46,23 @@ fn options_lists_the_methods() {
         }
         assert_eq!(answer.header("content-length"), None, "{path}");
     }
-    client.request("OPTIONS", "/nowhere", "").expect_problem(404, "not_found");
+    client
+        .request("OPTIONS", "/nowhere", "")
+        .expect_problem(404, "not_found");
 }
 
 #[test]
 fn an_unknown_path_is_404() {
     let (_scene, service) = service(&[]);
     let mut client = service.client();
-    for path in
-        ["/portfolio//", "/api//", "/api/index/snapshot/", "/API/health", "/api/health%20", "//"]
-    {
+    for path in [
+        "/portfolio//",
+        "/api//",
+        "/api/index/snapshot/",
+        "/API/health",
+        "/api/health%20",
+        "//",
+    ] {
         client.get(path).expect_problem(404, "not_found");
     }
 }
@@ -103,8 +114,12 @@ fn an_allowed_origin_may_read() {
 fn another_origin_may_not() {
     let (_scene, service) = service(&["https://app.example"]);
     let mut client = service.client();
-    for origin in ["https://evil.example", "https://app.example.evil", "http://app.example", "null"]
-    {
+    for origin in [
+        "https://evil.example",
+        "https://app.example.evil",
+        "http://app.example",
+        "null",
+    ] {
         for method in ["GET", "OPTIONS"] {
             let headers = format!("Origin: {origin}\r\nAccess-Control-Request-Method: GET\r\n");
             let answer = client.request(method, SNAPSHOT, &headers);
@@ -122,7 +137,9 @@ fn refused_by_the_layer() -> Vec<(String, u16)> {
     let put =
         |lines: &str| format!("PUT /api/journal/1 HTTP/1.1\r\nHost: a\r\n{lines}\r\nORIGIN\r\n");
     let chunked = "Transfer-Encoding: chunked";
-    let many: String = (0..200).map(|number| format!("X-{number}: y\r\n")).collect();
+    let many: String = (0..200)
+        .map(|number| format!("X-{number}: y\r\n"))
+        .collect();
     vec![
         (get("Content-Length: x\r\n"), 400),
         (get("Host: b\r\n"), 400),
@@ -177,7 +194,9 @@ fn an_encoded_letter_is_the_letter() {
     let auth = bearer(&service.register("a@b.example", "correct horse"));
     let mut client = service.client();
     let entry = r#"{"traded_on":"2026-11-20","symbol":"A","side":"buy","quantity":1,"price":1}"#;
-    client.send_json("POST", "/%61pi/journ%61%6C", &auth, entry).with_status(201);
+    client
+        .send_json("POST", "/%61pi/journ%61%6C", &auth, entry)
+        .with_status(201);
     for (target, status) in [
         ("/%62rokera/st%61tus", 200),
         ("/%61%70%69/%6A%6f%75rnal", 200),
@@ -200,7 +219,9 @@ fn an_encoded_letter_is_the_letter() {
         let answer = client.request("GET", target, &auth);
         assert_eq!(answer.status, status, "{target}: {}", answer.text());
     }
-    let days = client.request("GET", "/api/portfolio/pnl?%64%61%79%73=7", &auth).json();
+    let days = client
+        .request("GET", "/api/portfolio/pnl?%64%61%79%73=7", &auth)
+        .json();
     assert_eq!(sonic_rs::JsonValueTrait::as_u64(&days["days"]), Some(7));
     let wrong = client.request("PATCH", "/api/%68ealth", "Content-Length: 0\r\n");
     wrong.expect_problem(405, "method_not_allowed");
@@ -215,18 +236,30 @@ fn a_part_of_an_entry_cannot_be_put() {
     let entry = r#"{"traded_on":"2026-11-20","symbol":"A","side":"buy","quantity":1,"price":1}"#;
     assert_eq!(service.post("/api/journal", &auth, entry).status, 201);
     let part = format!("{auth}Content-Range: bytes 0-9/100\r\n");
-    let answer = service.client().send_json("PUT", "/api/journal/1", &part, entry);
+    let answer = service
+        .client()
+        .send_json("PUT", "/api/journal/1", &part, entry);
     answer.expect_problem(400, "content_range_not_supported");
-    let nobody = service.client().send_json("PUT", "/api/journal/1", "Content-Range: x\r\n", entry);
+    let nobody = service
+        .client()
+        .send_json("PUT", "/api/journal/1", "Content-Range: x\r\n", entry);
     nobody.expect_problem(401, "token_missing");
-    assert_eq!(service.client().send_json("PUT", "/api/journal/1", &auth, entry).status, 200);
+    assert_eq!(
+        service
+            .client()
+            .send_json("PUT", "/api/journal/1", &auth, entry)
+            .status,
+        200
+    );
 }
 
 #[test]
 fn methods_are_refused_as_the_document_says() {
     let (_scene, service) = service(&[]);
     for method in ["PATCH", "TRACE", "CONNECT", "DELETE"] {
-        let answer = service.client().request(method, "/api/health", "Content-Length: 0\r\n");
+        let answer = service
+            .client()
+            .request(method, "/api/health", "Content-Length: 0\r\n");
         answer.expect_problem(405, "method_not_allowed");
         assert!(answer.header("allow").is_some(), "{method}");
     }

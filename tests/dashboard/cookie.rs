@@ -28,14 +28,25 @@ fn kept(answer: &Answer) -> String {
 }
 
 fn attributes(answer: &Answer) -> Vec<&str> {
-    answer.header("set-cookie").unwrap().split("; ").skip(1).collect()
+    answer
+        .header("set-cookie")
+        .unwrap()
+        .split("; ")
+        .skip(1)
+        .collect()
 }
 
 #[test]
 fn the_token_is_in_a_cookie_that_scripts_cannot_read_and_nowhere_else() {
     let (_scene, service) = started();
     let plain = ["HttpOnly", "SameSite=Strict", "Path=/", "Max-Age=604800"];
-    let secure = ["HttpOnly", "SameSite=Strict", "Path=/", "Max-Age=604800", "Secure"];
+    let secure = [
+        "HttpOnly",
+        "SameSite=Strict",
+        "Path=/",
+        "Max-Age=604800",
+        "Secure",
+    ];
     for (headers, expected) in [
         (OWN, plain.as_slice()),
         ("Origin: http://localhost\r\nSec-Fetch-Site: same-origin\r\n", &plain),
@@ -48,9 +59,13 @@ fn the_token_is_in_a_cookie_that_scripts_cannot_read_and_nowhere_else() {
         assert_eq!(attributes(&answer), expected, "{headers}");
         assert_eq!(members(&answer.json()), ["token_type", "expires_in", "user"]);
         let cookie = kept(&answer);
-        let token = cookie.trim_start_matches("Cookie: access_token_cookie=").trim_end();
+        let token = cookie
+            .trim_start_matches("Cookie: access_token_cookie=")
+            .trim_end();
         assert!(token.len() > 100 && !answer.text().contains(token));
-        let holdings = service.client().request("GET", "/api/portfolio/holdings", &cookie);
+        let holdings = service
+            .client()
+            .request("GET", "/api/portfolio/holdings", &cookie);
         assert_eq!(holdings.status, 200);
     }
     // Without the member, or with false, as ever.
@@ -84,7 +99,13 @@ fn a_second_cookie_proves_the_login_to_later_ones_and_gives_access_to_nothing() 
         format!("Cookie: access_token_cookie={proof}\r\n"),
         format!("Cookie: {pair}\r\n"),
     ] {
-        assert_eq!(service.client().request("GET", "/api/journal", &headers).status, 401);
+        assert_eq!(
+            service
+                .client()
+                .request("GET", "/api/journal", &headers)
+                .status,
+            401
+        );
         let json = service.client().request("GET", SESSION, &headers).json();
         assert!(json["user"].is_null());
     }
@@ -95,7 +116,9 @@ fn a_second_cookie_proves_the_login_to_later_ones_and_gives_access_to_nothing() 
     let cookie = kept(&by_cookie(&service, OWN));
     let body = r#"{"password":"correct horse"}"#;
     let lines = format!("{cookie}{OWN}");
-    let erased = service.client().send_json("DELETE", "/api/auth/account", &lines, body);
+    let erased = service
+        .client()
+        .send_json("DELETE", "/api/auth/account", &lines, body);
     let cleared =
         "earlier_login_cookie=; HttpOnly; SameSite=Strict; Path=/api/auth/login; Max-Age=0";
     assert_eq!(erased.headers("set-cookie")[1], cleared);
@@ -126,7 +149,12 @@ fn a_page_of_another_site_gets_no_cookie() {
     let rewritten = "Origin: https://dash.example\r\nSec-Fetch-Site: same-origin\r\n";
     assert!(by_cookie(&service, rewritten).text().contains("Host"));
     // That request registered nobody.
-    assert_eq!(service.account("login", "c@mail.example", "correct horse").status, 401);
+    assert_eq!(
+        service
+            .account("login", "c@mail.example", "correct horse")
+            .status,
+        401
+    );
 }
 
 #[test]
@@ -147,20 +175,36 @@ fn the_session_says_who_is_logged_in_and_is_always_200() {
     let guest = service.get(SESSION);
     assert_eq!((guest.status, guest.header("cache-control")), (200, Some("no-store")));
     let json = guest.json();
-    let expected = ["user", "expires_at", "registration", "version", "web", "login_pages"];
+    let expected = [
+        "user",
+        "expires_at",
+        "registration",
+        "version",
+        "web",
+        "login_pages",
+    ];
     assert_eq!(members(&json), expected);
     assert!(json["user"].is_null() && json["expires_at"].is_null());
     assert_eq!(json["registration"], "open");
     assert_eq!(json["version"], env!("CARGO_PKG_VERSION"));
     let page = service.get("/");
-    assert!(page.text().contains(&format!("/assets/{}/app.js", json["web"].as_str().unwrap())));
+    assert!(
+        page.text()
+            .contains(&format!("/assets/{}/app.js", json["web"].as_str().unwrap()))
+    );
 
     let cookie = kept(&by_cookie(&service, OWN));
     let mut client = service.client();
     let json = client.request("GET", SESSION, &cookie).json();
     assert_eq!(json["user"]["email"], "asha@mail.example");
     assert_eq!(json["user"]["name"], "Asha");
-    assert!(json["expires_at"].as_str().unwrap().starts_with("2026-11-27T"), "{json}");
+    assert!(
+        json["expires_at"]
+            .as_str()
+            .unwrap()
+            .starts_with("2026-11-27T"),
+        "{json}"
+    );
     for bad in ["Cookie: access_token_cookie=x.y.z\r\n", &bearer("nonsense")] {
         let answer = client.request("GET", SESSION, bad);
         assert!(answer.status == 200 && answer.json()["user"].is_null(), "{bad}");
@@ -194,13 +238,18 @@ fn what_ends_a_login_deletes_the_cookie() {
     cleared(&out, true);
     let json = service.client().request("GET", SESSION, &cookie).json();
     assert!(json["user"].is_null(), "the token is refused from now on");
-    service.client().request("GET", "/api/journal", &cookie).expect_problem(401, "token_invalid");
+    service
+        .client()
+        .request("GET", "/api/journal", &cookie)
+        .expect_problem(401, "token_invalid");
 
     // A new password ends every other login, and gives this one a new cookie.
     let (cookie, other) = (kept(&by_cookie(&service, OWN)), kept(&by_cookie(&service, OWN)));
     let body =
         r#"{"current_password":"correct horse","new_password":"battery staple 9","cookie":true}"#;
-    let changed = service.post("/api/auth/password", &headers(&cookie, OWN), body).with_status(200);
+    let changed = service
+        .post("/api/auth/password", &headers(&cookie, OWN), body)
+        .with_status(200);
     assert!(!members(&changed.json()).contains(&"access_token".to_owned()));
     let renewed = kept(&changed);
     let user =
@@ -214,7 +263,9 @@ fn what_ends_a_login_deletes_the_cookie() {
     let cookie = kept(&by_cookie(&service, OWN));
     let body = r#"{"password":"correct horse"}"#;
     let lines = headers(&cookie, OWN);
-    let erased = service.client().send_json("DELETE", "/api/auth/account", &lines, body);
+    let erased = service
+        .client()
+        .send_json("DELETE", "/api/auth/account", &lines, body);
     assert_eq!(erased.status, 200, "{}", erased.text());
     cleared(&erased, false);
     assert!(!user(&cookie));
@@ -236,8 +287,9 @@ fn a_change_by_cookie_from_another_site_is_refused() {
 #[test]
 fn a_host_that_differs_from_the_page_is_named_and_a_default_port_is_no_difference() {
     let (_scene, service) = started();
-    let token =
-        service.account("login", "asha@mail.example", "correct horse").field("access_token");
+    let token = service
+        .account("login", "asha@mail.example", "correct horse")
+        .field("access_token");
     let cookie = format!("Cookie: access_token_cookie={token}\r\n");
     let body = format!("{{{USER},\"cookie\":true}}");
     let ask = |path: &str, host: &str, lines: &str, body: &str| {
@@ -295,8 +347,9 @@ fn a_host_that_differs_from_the_page_is_named_and_a_default_port_is_no_differenc
 #[test]
 fn a_refused_origin_is_told_by_what_is_wrong_with_it() {
     let (_scene, service) = started();
-    let token =
-        service.account("login", "asha@mail.example", "correct horse").field("access_token");
+    let token = service
+        .account("login", "asha@mail.example", "correct horse")
+        .field("access_token");
     let ask = |lines: &str| {
         let cookie = format!("Cookie: access_token_cookie={token}\r\n");
         service.post("/api/auth/logout", &format!("{cookie}{lines}"), "")
@@ -305,7 +358,10 @@ fn a_refused_origin_is_told_by_what_is_wrong_with_it() {
         ("", "Authorization: Bearer"),
         ("Origin: null\r\n", "names no site"),
         ("Origin: http://a\r\nOrigin: http://a\r\n", "names no site"),
-        ("Origin: http://bhav.lan\r\nSec-Fetch-Site: cross-site\r\n", "BHAV_ALLOWED_ORIGINS"),
+        (
+            "Origin: http://bhav.lan\r\nSec-Fetch-Site: cross-site\r\n",
+            "BHAV_ALLOWED_ORIGINS",
+        ),
     ] {
         let json = ask(lines).expect_problem(403, "cross_site_request");
         assert!(json["detail"].as_str().unwrap().contains(part), "{lines}: {json}");

@@ -21,10 +21,16 @@ fn every_page_has_its_manifest_fetched_with_cookies() {
     let mut client = service.client();
     for path in PAGES {
         let page = client.get(path).with_status(200);
-        let tags = page.text().split('<').filter(|tag| tag.starts_with("link "));
-        let manifests: Vec<&str> =
-            tags.filter(|tag| value(tag, "rel") == Some("manifest")).collect();
-        let [link] = manifests[..] else { panic!("{path}: {manifests:?}") };
+        let tags = page
+            .text()
+            .split('<')
+            .filter(|tag| tag.starts_with("link "));
+        let manifests: Vec<&str> = tags
+            .filter(|tag| value(tag, "rel") == Some("manifest"))
+            .collect();
+        let [link] = manifests[..] else {
+            panic!("{path}: {manifests:?}")
+        };
         assert_eq!(value(link, "crossorigin"), Some("use-credentials"), "{path}: {link}");
         // Modules and their preloads come with cookies by themselves, but not where they are
         // fetched as if from anywhere.
@@ -42,7 +48,8 @@ fn every_page_has_its_manifest_fetched_with_cookies() {
 #[test]
 fn a_login_page_in_place_of_an_answer_is_named_with_what_to_do() {
     let mut node = Command::new("node");
-    node.arg("--test").arg(root().join("tests/web/unit/login.test.js"));
+    node.arg("--test")
+        .arg(root().join("tests/web/unit/login.test.js"));
     let output = match node.output() {
         Err(error) if error.kind() == ErrorKind::NotFound => return,
         output => output.unwrap(),

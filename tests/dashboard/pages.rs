@@ -55,7 +55,11 @@ const FILE_HEADERS: [(&str, &str); 3] = [
 ];
 
 fn expect_safe(answer: &Answer, path: &str) {
-    let expected: &[_] = if path.starts_with("/assets/") { &FILE_HEADERS } else { &PAGE_HEADERS };
+    let expected: &[_] = if path.starts_with("/assets/") {
+        &FILE_HEADERS
+    } else {
+        &PAGE_HEADERS
+    };
     for (name, value) in expected {
         assert_eq!(answer.header(name), Some(*value), "{path}");
     }
@@ -70,7 +74,9 @@ fn every_page_and_file_comes_in_every_coding_with_its_headers() {
     files.dedup();
     assert!(files.len() > 8, "{files:?}");
     let pages = PAGES.iter().map(|path| ((*path).to_owned(), "no-cache"));
-    let files = files.into_iter().map(|path| (path, "public, max-age=31536000, immutable"));
+    let files = files
+        .into_iter()
+        .map(|path| (path, "public, max-age=31536000, immutable"));
     for (path, kept) in pages.chain(files) {
         let plain = coded(&mut client, &path, "identity");
         assert_eq!((plain.status, plain.header("content-encoding")), (200, None), "{path}");
@@ -199,7 +205,9 @@ fn a_person_at_a_wrong_path_gets_a_page_and_a_program_a_problem() {
         client.get(path).expect_problem(404, "not_found");
     }
     for path in ["/api/nothing", "/assets/nothing.js", "/return/c"] {
-        client.request("GET", path, person).expect_problem(404, "not_found");
+        client
+            .request("GET", path, person)
+            .expect_problem(404, "not_found");
     }
 }
 
@@ -235,7 +243,10 @@ fn switched_off_every_page_is_404_and_the_api_is_there() {
     config.web.on = false;
     let service = scene.start_with(&config);
     let mut client = service.client();
-    for path in PAGES.into_iter().chain([file.as_str(), "/return/a?request_token=x", "/return/b"]) {
+    for path in PAGES
+        .into_iter()
+        .chain([file.as_str(), "/return/a?request_token=x", "/return/b"])
+    {
         client.get(path).expect_problem(404, "not_found");
     }
     assert_eq!(client.get("/api/health").status, 200);

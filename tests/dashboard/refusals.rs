@@ -27,14 +27,22 @@ fn expect_page(answer: &Answer, status: u16) -> String {
 
 /// What other services on the host name have set.
 fn cookies(count: usize, bytes: usize) -> String {
-    let all: Vec<String> = (0..count).map(|n| format!("app{n}={}", "v".repeat(bytes))).collect();
+    let all: Vec<String> = (0..count)
+        .map(|n| format!("app{n}={}", "v".repeat(bytes)))
+        .collect();
     format!("Cookie: {}\r\n", all.join("; "))
 }
 
 #[test]
 fn too_many_cookies_are_said_with_what_to_do() {
     let (_scene, service) = Scene::trading();
-    for path in ["/", "/portfolio", "/login", "/nothing/here", "/api/index/snapshot"] {
+    for path in [
+        "/",
+        "/portfolio",
+        "/login",
+        "/nothing/here",
+        "/api/index/snapshot",
+    ] {
         for cookies in [
             cookies(1, 17_000),
             cookies(17, 1_000),
@@ -115,7 +123,13 @@ fn what_a_page_path_refuses_is_a_page_and_what_the_api_refuses_is_not() {
     let missing = get("/no/such/page");
     assert_eq!(missing.status, 404);
     assert!(missing.text().contains("There is no such page") || missing.text().contains("app.js"));
-    for path in ["/api/nothing", "/api/journal", "/assets/nothing.js", "/return/c", "/mcp"] {
+    for path in [
+        "/api/nothing",
+        "/api/journal",
+        "/assets/nothing.js",
+        "/return/c",
+        "/mcp",
+    ] {
         let answer = get(path);
         assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{path}");
     }

@@ -85,7 +85,9 @@ impl Account {
     /// Undoes one of the files.
     fn undo(&mut self) {
         let files: Vec<usize> = self.judge.borrow().books.live.keys().copied().collect();
-        let Some(file) = self.rng.choice(files) else { return };
+        let Some(file) = self.rng.choice(files) else {
+            return;
+        };
         let id = self.judge.borrow_mut().books.live.remove(&file).unwrap();
         let answer = self.ask("DELETE", &format!("/api/trades/imports/{id}"), "");
         if answer.status != 204 {
@@ -111,7 +113,9 @@ impl Account {
         {
             let books = &self.judge.borrow().books;
             for (file, rows) in books.files.iter().enumerate() {
-                let there = (0..*rows).filter(|row| found.contains(&trade_id(file, *row))).count();
+                let there = (0..*rows)
+                    .filter(|row| found.contains(&trade_id(file, *row)))
+                    .count();
                 assert!(there == 0 || there == *rows, "file {file}: {there} of {rows} trades");
                 let is_expected = books.live.contains_key(&file);
                 let is_there = there > 0;

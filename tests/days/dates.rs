@@ -105,7 +105,11 @@ impl Hours {
                 None if status.is_open => opening = Some(now),
                 Some(opening) if status.phase.as_str() != "open" => {
                     let closed = calendar.official_close(date).unwrap();
-                    return Self { opening, freeze: now, closed };
+                    return Self {
+                        opening,
+                        freeze: now,
+                        closed,
+                    };
                 }
                 _ => {}
             }
@@ -157,7 +161,13 @@ impl Dates {
         fs::write(&file, &text).unwrap();
         let calendar = Arc::new(MarketCalendar::load(Some(&file)).unwrap());
         fs::remove_file(file).unwrap();
-        Self { kind, played, calendar, before: MarketCalendar::embedded(), text }
+        Self {
+            kind,
+            played,
+            calendar,
+            before: MarketCalendar::embedded(),
+            text,
+        }
     }
 
     /// The edges of a date as the exchange has them. Of a holiday: those that the service expects.
@@ -177,9 +187,16 @@ impl Dates {
         if self.kind == Kind::HoursChange || !self.calendar.is_trading_date(local.date()) {
             return self.calendar.status(now).phase.as_str();
         }
-        let (_, phases) = PHASES.iter().find(|(from, _)| *from <= local.date()).unwrap();
+        let (_, phases) = PHASES
+            .iter()
+            .find(|(from, _)| *from <= local.date())
+            .unwrap();
         let time = local.strftime("%H:%M").to_string();
-        phases.iter().rfind(|(from, _)| *from <= time.as_str()).unwrap().1
+        phases
+            .iter()
+            .rfind(|(from, _)| *from <= time.as_str())
+            .unwrap()
+            .1
     }
 
     /// Whether nothing trades on `date`, which the calendar does not know.
@@ -190,7 +207,11 @@ impl Dates {
     /// Whether the exchange trades on a date.
     pub fn trades_on(&self) -> impl Fn(Date) -> bool + Send + Sync + use<> {
         let calendar = Arc::clone(&self.calendar);
-        let holiday = self.played.last().copied().filter(|date| self.is_unknown_holiday(*date));
+        let holiday = self
+            .played
+            .last()
+            .copied()
+            .filter(|date| self.is_unknown_holiday(*date));
         move |date| calendar.is_trading_date(date) && holiday != Some(date)
     }
 

@@ -72,8 +72,14 @@ pub fn play(seed: u64, length: Length) -> Result<Report, String> {
             let _ = catch_unwind(AssertUnwindSafe(|| world.stage.kill()));
         }
         let text = panic.downcast_ref::<String>().map(String::as_str);
-        let why = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("?");
-        let short = if length == Length::Short { " --short" } else { "" };
+        let why = text
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("?");
+        let short = if length == Length::Short {
+            " --short"
+        } else {
+            ""
+        };
         format!(
             "day {seed}: {why}\n{}again: cargo run --release --example bhav-sim-days -- \
              --seed {seed} --days 1{short}",
@@ -137,7 +143,8 @@ impl Day {
     }
 
     fn play(mut self) -> Report {
-        self.world.note(&format!("{:?} {:?}", self.world.dates.kind, self.world.dates.played));
+        self.world
+            .note(&format!("{:?} {:?}", self.world.dates.kind, self.world.dates.played));
         self.happenings.morning();
         self.promises.listed(self.happenings.listed);
         for date in self.world.dates.played.clone() {
@@ -156,7 +163,10 @@ impl Day {
         self.later();
         let events = self.world.events.borrow();
         let sum = |count: fn(&Judge) -> u32| {
-            self.judges.iter().map(|judge| count(&judge.borrow())).sum::<u32>()
+            self.judges
+                .iter()
+                .map(|judge| count(&judge.borrow()))
+                .sum::<u32>()
         };
         Report {
             digest: events.digest,
@@ -173,12 +183,15 @@ impl Day {
     /// The night before another date, on whose morning the server is logged in at broker A.
     fn go_to(&mut self, date: Date) {
         self.world.sleep_until(at(date, 8 * 3_600));
-        self.world.control("POST", "broker_a/token", r#"{"access_token":"simtokena"}"#);
+        self.world
+            .control("POST", "broker_a/token", r#"{"access_token":"simtokena"}"#);
         self.promises.go_to(&self.world, date);
         self.date = date;
         self.hours = self.world.dates.hours(date).of_day(date);
         self.closed_ms = None;
-        self.judges.iter().for_each(|judge| judge.borrow_mut().closed = None);
+        self.judges
+            .iter()
+            .for_each(|judge| judge.borrow_mut().closed = None);
     }
 
     /// When a process runs, in seconds of the day.
@@ -212,11 +225,14 @@ impl Day {
                 vec![(from, to)]
             }
         };
-        let spells =
-            spells.into_iter().filter(|(from, _)| changing.is_none_or(|(to, _)| *from < to));
+        let spells = spells
+            .into_iter()
+            .filter(|(from, _)| changing.is_none_or(|(to, _)| *from < to));
         let mut spells: Vec<_> = spells.flat_map(halves).collect();
         if let Some((from, to)) = changing {
-            spells.iter_mut().for_each(|(_, end)| *end = (*end).min(from));
+            spells
+                .iter_mut()
+                .for_each(|(_, end)| *end = (*end).min(from));
             spells.retain(|(from, end)| from < end);
             spells.push((from, to));
         }
@@ -252,7 +268,8 @@ impl Day {
         let is_closed = store.is_closed(self.date).unwrap();
         self.expect_open(&node);
         if is_closed {
-            self.closed_ms.get_or_insert(at(self.date, from_s).as_millisecond());
+            self.closed_ms
+                .get_or_insert(at(self.date, from_s).as_millisecond());
         }
         self.end(node);
     }
@@ -271,7 +288,12 @@ impl Day {
             assert!(!store.is_closed(self.date).unwrap_or(false), "closed while it trades");
         }
         if self.date == self.world.dates.played[0] {
-            let before = self.world.dates.calendar.previous_trading_date(self.date).unwrap();
+            let before = self
+                .world
+                .dates
+                .calendar
+                .previous_trading_date(self.date)
+                .unwrap();
             assert!(!store.is_closed(before).unwrap_or(false), "{before} is closed");
         }
     }
@@ -343,7 +365,11 @@ impl Day {
             self.happenings.resume();
         }
         let now_ms = self.world.clock.now_ms();
-        if self.changes_at_ms.take_if(|at_ms| *at_ms <= now_ms).is_some() {
+        if self
+            .changes_at_ms
+            .take_if(|at_ms| *at_ms <= now_ms)
+            .is_some()
+        {
             self.world.change_hours(Some(node));
         }
         if self.rng.u8(..20) == 0 {
@@ -354,12 +380,18 @@ impl Day {
             let until_ms = now_ms + self.rng.i64(500..25_000);
             self.standing.push(Standing { order, until_ms });
         }
-        if self.away_until_ms.is_some_and(|until_ms| until_ms <= now_ms) {
+        if self
+            .away_until_ms
+            .is_some_and(|until_ms| until_ms <= now_ms)
+        {
             self.bring_back();
         } else if self.away_until_ms.is_none() && self.rng.u8(..40) == 0 {
             self.take_away();
         }
-        if self.full_until_ms.is_some_and(|until_ms| until_ms <= now_ms) {
+        if self
+            .full_until_ms
+            .is_some_and(|until_ms| until_ms <= now_ms)
+        {
             self.make_room(node);
         } else if self.full_until_ms.is_none() && self.rng.u8(..40) == 0 {
             self.fill(node);
@@ -451,8 +483,11 @@ impl Day {
             }
             _ => format!(r#""kind":"lag","by_s":{}"#, rng.u32(5..900)),
         };
-        let count =
-            if rng.bool() { format!(r#","count":{}"#, rng.u8(1..4)) } else { String::new() };
+        let count = if rng.bool() {
+            format!(r#","count":{}"#, rng.u8(1..4))
+        } else {
+            String::new()
+        };
         format!(r#"{{"route":"{route}","fault":{{{fault}{count}}}}}"#)
     }
 
@@ -524,14 +559,18 @@ impl Day {
         self.make_room(node);
         self.standing.clear();
         self.world.control("DELETE", "faults", "");
-        self.judges.iter().for_each(|judge| judge.borrow_mut().may_sync = false);
+        self.judges
+            .iter()
+            .for_each(|judge| judge.borrow_mut().may_sync = false);
         self.world.note("nothing fails any more");
     }
 
     /// That evening or the next morning, no point of the close is lost. Or the next session begins.
     fn later(&mut self) {
         // Of a holiday there is no point.
-        let Some(closed_ms) = self.closed_ms else { return };
+        let Some(closed_ms) = self.closed_ms else {
+            return;
+        };
         let now_s = self.world.clock.now().as_second() - at(self.date, 0).as_second();
         let evening = now_s as u64 + self.rng.u64(2..3_600);
         let morning = self.rng.u64(..3_600);
@@ -553,7 +592,12 @@ impl Day {
     /// Overnight the exchange has adjusted the base price of a share. Who holds what was held
     /// before finds that share marked, and no other.
     fn next_session(&mut self) {
-        let next = self.world.dates.calendar.next_trading_date(self.date).unwrap();
+        let next = self
+            .world
+            .dates
+            .calendar
+            .next_trading_date(self.date)
+            .unwrap();
         self.go_to(next);
         let (symbol, listed) = self.happenings.night();
         let from_s = self.hours[0] + 60 + self.rng.u64(..3_600);
@@ -596,6 +640,9 @@ impl Day {
             Account::new(&self.world, node, judge, 0, self.date)
                 .expect_close(closed_ms, self.happenings.listed)
         };
-        self.judges.iter().map(|judge| u32::from(is_closed(judge))).sum()
+        self.judges
+            .iter()
+            .map(|judge| u32::from(is_closed(judge)))
+            .sum()
     }
 }

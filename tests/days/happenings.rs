@@ -12,8 +12,16 @@ use super::world::World;
 const LISTED_AT_TENTHS: [u32; 5] = [3, 4, 16, 22, 45];
 /// Shares after a corporate action, and before it: bonuses from 1:10 to 1:1, splits, and a
 /// consolidation.
-const RATIOS: [(u32, u32); 8] =
-    [(11, 10), (6, 5), (5, 4), (4, 3), (3, 2), (2, 1), (10, 1), (1, 10)];
+const RATIOS: [(u32, u32); 8] = [
+    (11, 10),
+    (6, 5),
+    (5, 4),
+    (4, 3),
+    (3, 2),
+    (2, 1),
+    (10, 1),
+    (1, 10),
+];
 /// A row of broker A's instruments whose quotation mark is never closed.
 const OPEN_QUOTE: &str = r#"138371,540,QUOTED,\"INDIAN METALS,0.0,,0.0,0.05,1,EQ,NSE,NSE"#;
 
@@ -29,7 +37,12 @@ pub struct Happenings {
 impl Happenings {
     pub fn new(world: &Rc<World>, seed: u64) -> Self {
         let rng = fastrand::Rng::with_seed(seed);
-        Self { world: Rc::clone(world), rng, listed: None, halted: None }
+        Self {
+            world: Rc::clone(world),
+            rng,
+            listed: None,
+            halted: None,
+        }
     }
 
     fn order(&self, route: &str, order: &str) {

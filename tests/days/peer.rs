@@ -42,7 +42,14 @@ impl SimPeer {
         let mark = format!("seed={}", settings.seed);
         let (clock, asked) = (clock.clone(), Mutex::default());
         let sim = SimInMemory::new(settings, &clock);
-        Self { sim, clock, mark, read_timeout_ms, total_timeout_ms, asked }
+        Self {
+            sim,
+            clock,
+            mark,
+            read_timeout_ms,
+            total_timeout_ms,
+            asked,
+        }
     }
 
     /// Root of broker A's API (`a`), broker B's (`b`), or the public provider's (`p`).
@@ -98,7 +105,11 @@ impl SimPeer {
         if delivery.truncate {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
-        if let Some(at) = reply.headers.iter().position(|(name, _)| *name == "Content-Encoding") {
+        if let Some(at) = reply
+            .headers
+            .iter()
+            .position(|(name, _)| *name == "Content-Encoding")
+        {
             reply.headers.remove(at);
             let mut whole = Vec::new();
             GzDecoder::new(reply.body.as_slice()).read_to_end(&mut whole)?;
@@ -111,7 +122,10 @@ impl SimPeer {
 impl Peer for SimPeer {
     fn answer(&self, asked: Asked<SendBody<'_>>) -> Result<Response<Body>, Error> {
         let (parts, body) = asked.into_parts();
-        let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+        let target = parts
+            .uri
+            .path_and_query()
+            .map_or("/", |target| target.as_str());
         let headers = parts.headers.iter().map(|(name, value)| {
             (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
         });
@@ -123,9 +137,13 @@ impl Peer for SimPeer {
         self.way();
         let (path, at_mono_ms) = (parts.uri.path().to_owned(), self.clock.monotonic_ms());
         self.asked.lock().push((path, at_mono_ms));
-        let mut reply = self.sim.answer(parts.method.as_str(), target, headers, sent);
+        let mut reply = self
+            .sim
+            .answer(parts.method.as_str(), target, headers, sent);
         self.deliver(&mut reply)?;
-        let mut response = Response::builder().status(reply.status).header(MARK_HEADER, &self.mark);
+        let mut response = Response::builder()
+            .status(reply.status)
+            .header(MARK_HEADER, &self.mark);
         for (name, value) in &reply.headers {
             response = response.header(*name, value);
         }

@@ -53,7 +53,11 @@ impl Shown {
 
     /// Forgets what was followed by something that is kept.
     fn forget(&mut self, now: Timestamp) {
-        while self.lately.get(1).is_some_and(|(since, _)| *since <= now - UNKEPT) {
+        while self
+            .lately
+            .get(1)
+            .is_some_and(|(since, _)| *since <= now - UNKEPT)
+        {
             self.lately.pop_front();
         }
     }
@@ -158,7 +162,8 @@ impl Promises {
 
     /// The trading of this share, if any, is halted.
     pub fn halted(&mut self, symbol: Option<&str>) {
-        self.halted.extend(symbol.map(|symbol| Symbol::parse(symbol).unwrap()));
+        self.halted
+            .extend(symbol.map(|symbol| Symbol::parse(symbol).unwrap()));
     }
 
     /// This share, if any, is traded for the first time.
@@ -191,8 +196,12 @@ impl Promises {
         self.looks += 1;
         for at in 0..self.symbols.len() {
             let symbol = self.symbols[at].clone();
-            if let Peek::Known { quote, stale, vouched, .. } =
-                state.l1.peek(symbol.as_str(), now_mono_ms)
+            if let Peek::Known {
+                quote,
+                stale,
+                vouched,
+                ..
+            } = state.l1.peek(symbol.as_str(), now_mono_ms)
             {
                 self.look_at_price(world, &quote, stale, vouched.mono_ms == i64::MIN);
             }
@@ -231,11 +240,14 @@ impl Promises {
             if !restored {
                 self.expect_true(world, quote);
             }
-            let shown = self.shown.entry(quote.symbol.clone()).or_insert_with(|| Shown {
-                as_of: quote.as_of,
-                price: quote.last_price,
-                lately: VecDeque::new(),
-            });
+            let shown = self
+                .shown
+                .entry(quote.symbol.clone())
+                .or_insert_with(|| Shown {
+                    as_of: quote.as_of,
+                    price: quote.last_price,
+                    lately: VecDeque::new(),
+                });
             shown.note(now, quote.as_of, quote.last_price);
         }
         if !stale {
@@ -253,7 +265,11 @@ impl Promises {
             return;
         }
         let age_s = self.clock.now().duration_since(quote.as_of).as_secs();
-        let reach = if quote.timed { 0..=0 } else { -UNTIMED_S_MAX..=age_s };
+        let reach = if quote.timed {
+            0..=0
+        } else {
+            -UNTIMED_S_MAX..=age_s
+        };
         self.expect_own_previous_close(world, quote);
         let is_that_of = |by_s: i64| {
             let at = quote.as_of + SignedDuration::from_secs(by_s);
@@ -278,7 +294,11 @@ impl Promises {
     fn expect_young(&self, world: &World, quote: &Quote) {
         let now = self.clock.now();
         let symbol = quote.symbol.as_str();
-        let Hours { opening, freeze, closed } = self.hours;
+        let Hours {
+            opening,
+            freeze,
+            closed,
+        } = self.hours;
         // A service that is not told of other hours expects the usual ones.
         if !world.is_told.get() && now >= freeze.min(self.hours_before.freeze) {
             return;
@@ -345,7 +365,11 @@ impl Promises {
                 timed: true,
                 asked: Timestamp::UNIX_EPOCH,
                 delay_s: market["delay_s"].as_u64().map(|delay_s| delay_s as u32),
-                source: if source == "broker_a" { Source::BrokerA } else { Source::Public },
+                source: if source == "broker_a" {
+                    Source::BrokerA
+                } else {
+                    Source::Public
+                },
                 simulated: true,
             };
             let phase = market["phase"].as_str().unwrap().to_owned();

@@ -16,7 +16,10 @@ fn expect_kept(seeds: RangeInclusive<u64>) {
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
     let days = seeds.count();
-    assert!(closes as usize >= days, "{closes} points of the close of {days} days were looked at");
+    assert!(
+        closes as usize >= days,
+        "{closes} points of the close of {days} days were looked at"
+    );
 }
 
 // Twenty days, in parts that run beside each other.

@@ -15,8 +15,14 @@ use super::happenings::Happenings;
 use super::world::{Answer, Client, Node, World};
 
 /// Shares that are bought and asked for.
-pub const SHARES: [&str; 6] =
-    ["NSE:INFY", "NSE:TCS", "NSE:RELIANCE", "NSE:SBIN", "NSE:ITC", "BSE:RELIANCE"];
+pub const SHARES: [&str; 6] = [
+    "NSE:INFY",
+    "NSE:TCS",
+    "NSE:RELIANCE",
+    "NSE:SBIN",
+    "NSE:ITC",
+    "BSE:RELIANCE",
+];
 /// How many hold them. The first holds shares at broker B too.
 const USERS: usize = 3;
 const PASSWORD: &str = "a long enough secret";
@@ -73,7 +79,9 @@ pub struct Judge {
 impl Judge {
     /// Of all users.
     pub fn all() -> Vec<Rc<RefCell<Self>>> {
-        (0..USERS).map(|number| Rc::new(RefCell::new(Self::of(number)))).collect()
+        (0..USERS)
+            .map(|number| Rc::new(RefCell::new(Self::of(number))))
+            .collect()
     }
 
     fn of(number: usize) -> Self {
@@ -166,7 +174,12 @@ impl Account {
     pub fn live(mut self) {
         loop {
             pause(self.rng.u64(300..12_000));
-            let Judge { number, may_sync, has_synced, .. } = *self.judge.borrow();
+            let Judge {
+                number,
+                may_sync,
+                has_synced,
+                ..
+            } = *self.judge.borrow();
             match self.rng.u8(..10) {
                 _ if !self.is_in() => self.enter(),
                 _ if may_sync && !has_synced => self.sync_a(),
@@ -189,7 +202,8 @@ impl Account {
     pub fn ask_with(&mut self, method: &str, target: &str, media: &str, body: &str) -> Answer {
         let token = self.judge.borrow().token.clone().unwrap_or_default();
         let answer = self.client.ask_with(method, target, &token, media, body);
-        self.world.note(&format!("{method} {target} {}", answer.status));
+        self.world
+            .note(&format!("{method} {target} {}", answer.status));
         let mut judge = self.judge.borrow_mut();
         if is_outage(answer.status) {
             judge.refused += 1;
@@ -258,8 +272,9 @@ impl Account {
         assert_eq!(answer.status, 200, "{}", answer.text());
         let json = answer.json();
         let entries = json["entries"].as_array().unwrap().iter();
-        let found: BTreeSet<String> =
-            entries.map(|entry| entry["notes"].as_str().unwrap().to_owned()).collect();
+        let found: BTreeSet<String> = entries
+            .map(|entry| entry["notes"].as_str().unwrap().to_owned())
+            .collect();
         let judge = self.judge.borrow();
         let lost: Vec<&String> = judge.notes.difference(&found).collect();
         assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
@@ -419,7 +434,10 @@ impl Account {
             (judge.synced_ms, judge.is_syncing) = (self.world.clock.now_ms(), true);
         }
         let body = format!(r#"{{"user_id":"{}"}}"#, self.judge.borrow().person());
-        self.world.control("POST", route, &body)[name].as_str().unwrap().to_owned()
+        self.world.control("POST", route, &body)[name]
+            .as_str()
+            .unwrap()
+            .to_owned()
     }
 
     /// What is held is what the last acknowledged syncs brought, or a later one that may have been
@@ -463,7 +481,9 @@ impl Account {
         let json = answer.json();
         let date = self.date.to_string();
         let points = json["trend"].as_array().unwrap();
-        let point = points.iter().find(|point| point["date"].as_str() == Some(&date));
+        let point = points
+            .iter()
+            .find(|point| point["date"].as_str() == Some(&date));
         let mut judge = self.judge.borrow_mut();
         let Some(point) = point else {
             let is_known = judge.closed.is_some();
@@ -479,7 +499,9 @@ impl Account {
         assert!(before.as_ref().is_none_or(stayed), "{before:?}, now {shown}");
         let mut value = Decimal::ZERO;
         for row in rows {
-            let price = row["last_price"].is_number().then(|| number(&row["last_price"]));
+            let price = row["last_price"]
+                .is_number()
+                .then(|| number(&row["last_price"]));
             value += price.unwrap_or_default() * number(&row["quantity"]);
             // A code that no list has cannot be asked for.
             if row["unresolved"].as_bool() != Some(true) {
@@ -518,7 +540,11 @@ impl Account {
         let mut brought = Decimal::ZERO;
         for row in rows {
             let price = self.world.peer.price(&symbol(row), closed).unwrap();
-            let before = self.world.peer.previous_close(&symbol(row), closed).unwrap();
+            let before = self
+                .world
+                .peer
+                .previous_close(&symbol(row), closed)
+                .unwrap();
             brought += (price - before) * number(&row["quantity"]);
         }
         assert_eq!(number(&summary["day_pnl"]), brought.round_dp(2), "{summary:?}");
@@ -569,11 +595,17 @@ impl Account {
 }
 
 fn symbol(row: &Value) -> String {
-    format!("{}:{}", row["exchange"].as_str().unwrap(), row["tradingsymbol"].as_str().unwrap())
+    format!(
+        "{}:{}",
+        row["exchange"].as_str().unwrap(),
+        row["tradingsymbol"].as_str().unwrap()
+    )
 }
 
 pub fn number(value: &Value) -> Decimal {
     // Large numbers have an exponent.
     let text = sonic_rs::to_string(value).unwrap();
-    text.parse().or_else(|_| Decimal::from_scientific(&text)).unwrap()
+    text.parse()
+        .or_else(|_| Decimal::from_scientific(&text))
+        .unwrap()
 }

@@ -65,7 +65,11 @@ impl Events {
 
 impl Default for Events {
     fn default() -> Self {
-        Self { digest: 0xcbf2_9ce4_8422_2325, count: 0, last: VecDeque::new() }
+        Self {
+            digest: 0xcbf2_9ce4_8422_2325,
+            count: 0,
+            last: VecDeque::new(),
+        }
     }
 }
 
@@ -87,7 +91,9 @@ impl World {
     /// On the morning of the first of the dates that `rng` draws.
     pub fn new(seed: u64, rng: &mut fastrand::Rng, events: &Rc<RefCell<Events>>) -> Self {
         // In memory where that can be had: a day commits some hundred times.
-        let disk = tempfile::Builder::new().prefix("bhav-day").tempdir_in("/dev/shm");
+        let disk = tempfile::Builder::new()
+            .prefix("bhav-day")
+            .tempdir_in("/dev/shm");
         let disk = disk.or_else(|_| tempfile::tempdir()).unwrap();
         let dates = Dates::draw(rng, disk.path());
         let clock = Clock::manual(at(dates.played[0], 8 * 3_600));
@@ -107,7 +113,16 @@ impl World {
         let calendar_file = empty_file(disk.path());
         let events = Rc::clone(events);
         let is_told = Cell::new(dates.kind != Kind::HoursChange);
-        Self { clock, peer, stage, events, dates, is_told, calendar_file, disk }
+        Self {
+            clock,
+            peer,
+            stage,
+            events,
+            dates,
+            is_told,
+            calendar_file,
+            disk,
+        }
     }
 
     pub fn note(&self, what: &str) {
@@ -130,7 +145,10 @@ impl World {
     /// users at a time.
     pub fn start(&self, page_users: usize) -> Node {
         self.note("the service starts");
-        let mut config = Config { state_dir: self.disk.path().into(), ..Config::default() };
+        let mut config = Config {
+            state_dir: self.disk.path().into(),
+            ..Config::default()
+        };
         config.close.page_users = page_users;
         config.market.universe_file = Some(UNIVERSE.into());
         config.market.calendar_file = Some(self.calendar_file.clone());
@@ -156,7 +174,13 @@ impl World {
         let built = assemble(&config, &lock, &self.clock).unwrap();
         let warmers = Warmers::start(built.context, built.mailbox, built.reporter).unwrap();
         let api = Arc::new(Api::new(built.state));
-        Node { api, clock: self.clock.clone(), warmers, lock, market: config.market }
+        Node {
+            api,
+            clock: self.clock.clone(),
+            warmers,
+            lock,
+            market: config.market,
+        }
     }
 
     /// The operator puts the changed hours into the calendar's file, and has the process that runs
@@ -176,7 +200,9 @@ impl World {
     pub fn phases_within(&self, ms: i64) -> Option<[&'static str; 2]> {
         let now = self.clock.now();
         let before = now - SignedDuration::from_millis(ms);
-        self.is_told.get().then(|| [self.dates.phase(now), self.dates.phase(before)])
+        self.is_told
+            .get()
+            .then(|| [self.dates.phase(now), self.dates.phase(before)])
     }
 
     /// Stops the service as a signal does.
@@ -221,7 +247,10 @@ impl World {
 
     /// Into the same files: the service tells a database that was replaced by its inode.
     fn put_back(&self, written: &BTreeMap<PathBuf, Vec<u8>>) {
-        for gone in files(self.disk.path()).into_keys().filter(|path| !written.contains_key(path)) {
+        for gone in files(self.disk.path())
+            .into_keys()
+            .filter(|path| !written.contains_key(path))
+        {
             fs::remove_file(gone).unwrap();
         }
         for (path, bytes) in written {
@@ -243,8 +272,12 @@ impl Drop for World {
 }
 
 fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    paths.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+    let paths = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    paths
+        .map(|path| (path.clone(), fs::read(path).unwrap()))
+        .collect()
 }
 
 /// A process of the service.
@@ -325,9 +358,16 @@ impl Client {
             request += &format!("Content-Type: {media}\r\nContent-Length: {length}\r\n");
         }
         let answer = self.0.exchange(format!("{request}\r\n{body}").as_bytes());
-        let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
+        let end = answer
+            .windows(4)
+            .position(|four| four == b"\r\n\r\n")
+            .unwrap()
+            + 4;
         let status = text(&answer[9..12]).parse().unwrap();
-        Answer { status, body: answer[end..].to_vec() }
+        Answer {
+            status,
+            body: answer[end..].to_vec(),
+        }
     }
 }
 

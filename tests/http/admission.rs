@@ -18,7 +18,10 @@ const GET: &str = "GET /g HTTP/1.1\r\nHost: a\r\n\r\n";
 
 #[test]
 fn at_the_cap_accepting_pauses_and_resumes_when_one_ends() {
-    let harness = Harness::with(&HttpSettings { connections_max: 3, ..settings() });
+    let harness = Harness::with(&HttpSettings {
+        connections_max: 3,
+        ..settings()
+    });
     let mut inside: Vec<_> = (0..3).map(|_| harness.connect()).collect();
     for wire in &mut inside {
         assert_eq!(wire.ask(GET).status, 200);
@@ -39,7 +42,10 @@ fn at_the_cap_accepting_pauses_and_resumes_when_one_ends() {
 /// A closed connection frees its slot and its share of the address together.
 #[test]
 fn who_waits_at_the_cap_is_not_refused_for_one_that_has_just_left() {
-    let harness = Harness::with(&HttpSettings { connections_max: 2, ..settings() });
+    let harness = Harness::with(&HttpSettings {
+        connections_max: 2,
+        ..settings()
+    });
     let mut inside = harness.connect();
     assert_eq!(inside.ask(GET).status, 200);
     let mut leaving = harness.connect();
@@ -58,7 +64,10 @@ fn who_waits_at_the_cap_is_not_refused_for_one_that_has_just_left() {
 
 #[test]
 fn silent_connections_at_the_cap_make_room_when_their_time_is_up() {
-    let harness = Harness::with(&HttpSettings { connections_max: 2, ..small() });
+    let harness = Harness::with(&HttpSettings {
+        connections_max: 2,
+        ..small()
+    });
     let mut silent: Vec<_> = (0..2).map(|_| harness.connect()).collect();
     until("both are inside", || harness.shared().slots.open() == 2);
     assert_eq!(harness.connect().ask(GET).status, 200);
@@ -67,7 +76,10 @@ fn silent_connections_at_the_cap_make_room_when_their_time_is_up() {
 
 #[test]
 fn one_address_may_have_so_many_and_a_trusted_proxy_any_number() {
-    let capped = HttpSettings { connections_per_address_max: 2, ..settings() };
+    let capped = HttpSettings {
+        connections_per_address_max: 2,
+        ..settings()
+    };
     let harness = Harness::with(&capped);
     let mut first = harness.connect();
     let mut second = harness.connect();
@@ -80,14 +92,20 @@ fn one_address_may_have_so_many_and_a_trusted_proxy_any_number() {
     assert_eq!(harness.connect().ask(GET).status, 200);
 
     let trusted = vec!["127.0.0.1".parse().unwrap()];
-    let harness = Harness::with(&HttpSettings { trusted_proxies: trusted, ..capped });
+    let harness = Harness::with(&HttpSettings {
+        trusted_proxies: trusted,
+        ..capped
+    });
     let mut many: Vec<_> = (0..5).map(|_| harness.connect()).collect();
     assert!(many.iter_mut().all(|wire| wire.ask(GET).status == 200));
 }
 
 #[test]
 fn an_address_leaves_a_tenth_to_others_and_unix_sockets_are_not_counted() {
-    let few = HttpSettings { connections_max: 10, ..settings() };
+    let few = HttpSettings {
+        connections_max: 10,
+        ..settings()
+    };
     assert!(few.connections_per_address_max > 10, "by default");
     let harness = Harness::with(&few);
     let mut one: Vec<_> = (0..9).map(|_| harness.connect()).collect();
@@ -114,7 +132,10 @@ fn only_a_trusted_proxy_names_the_client() {
     let harness = Harness::start();
     assert_eq!(harness.connect().ask(forwarded).field("client"), "127.0.0.1");
     let trusted = vec!["127.0.0.1".parse().unwrap()];
-    let harness = Harness::with(&HttpSettings { trusted_proxies: trusted, ..settings() });
+    let harness = Harness::with(&HttpSettings {
+        trusted_proxies: trusted,
+        ..settings()
+    });
     assert_eq!(harness.connect().ask(forwarded).field("client"), "198.51.100.7");
     assert_eq!(harness.connect().ask(GET).field("client"), "127.0.0.1");
     let spoofed = forwarded.replace("198.51.100.7", "<b>");
@@ -126,7 +147,10 @@ fn a_unix_socket_serves_and_is_removed_at_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("edge.sock");
     let listen = format!("unix:{}", path.display());
-    let unix = HttpSettings { listen: listen.clone(), ..settings() };
+    let unix = HttpSettings {
+        listen: listen.clone(),
+        ..settings()
+    };
     {
         let harness = Harness::with(&unix);
         assert_eq!(harness.address, listen);
@@ -134,7 +158,9 @@ fn a_unix_socket_serves_and_is_removed_at_the_end() {
         let forwarded = "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 198.51.100.7\r\n\r\n";
         assert_eq!(wire.ask(forwarded).field("client"), "198.51.100.7");
         assert_eq!(
-            wire.ask("GET /large?3000000 HTTP/1.1\r\nHost: a\r\n\r\n").body.len(),
+            wire.ask("GET /large?3000000 HTTP/1.1\r\nHost: a\r\n\r\n")
+                .body
+                .len(),
             3_000_000
         );
         assert!(matches!(Listener::bind(&listen), Err(ListenError::InUse { .. })));
@@ -169,7 +195,13 @@ fn the_socket_of_a_supervisor_is_found_by_its_kind() {
 }
 
 fn open(passed: Vec<OwnedFd>) -> Result<Vec<Listener>, ListenError> {
-    Listener::open("nowhere", passed.into_iter().map(|fd| (Some("edge".into()), fd)).collect())
+    Listener::open(
+        "nowhere",
+        passed
+            .into_iter()
+            .map(|fd| (Some("edge".into()), fd))
+            .collect(),
+    )
 }
 
 fn addresses(listeners: &[Listener]) -> Vec<String> {
@@ -178,7 +210,13 @@ fn addresses(listeners: &[Listener]) -> Vec<String> {
 
 fn sockets_of_each_family(folder: &Path) -> Vec<OwnedFd> {
     let mut passed: Vec<OwnedFd> = Vec::new();
-    for address in ["127.0.0.1:0", "[::1]:0", "127.0.0.2:0", "[::]:0", "0.0.0.0:0"] {
+    for address in [
+        "127.0.0.1:0",
+        "[::1]:0",
+        "127.0.0.2:0",
+        "[::]:0",
+        "0.0.0.0:0",
+    ] {
         passed.push(TcpListener::bind(address).unwrap().into());
     }
     for name in ["one.sock", "another.sock"] {
@@ -193,10 +231,17 @@ fn every_passed_socket_is_served_whatever_its_family_and_their_limits_are_shared
     let listeners = open(sockets_of_each_family(folder.path())).unwrap();
     let at: Vec<String> = addresses(&listeners)
         .into_iter()
-        .map(|address| address.replace("[::]", "[::1]").replace("0.0.0.0", "127.0.0.1"))
+        .map(|address| {
+            address
+                .replace("[::]", "[::1]")
+                .replace("0.0.0.0", "127.0.0.1")
+        })
         .collect();
     assert_eq!(at.len(), 7);
-    let limited = HttpSettings { connections_max: 7, ..settings() };
+    let limited = HttpSettings {
+        connections_max: 7,
+        ..settings()
+    };
     let harness = Harness::on(listeners, &limited);
     // Each has its answer while all others are open too.
     let mut inside: Vec<_> = at.iter().map(|address| Client::connect(address)).collect();
@@ -206,7 +251,9 @@ fn every_passed_socket_is_served_whatever_its_family_and_their_limits_are_shared
         }
     }
     // One more anywhere waits until one anywhere has ended.
-    let mut outside: Vec<_> = [1, 6].map(|number: usize| Client::connect(&at[number])).into();
+    let mut outside: Vec<_> = [1, 6]
+        .map(|number: usize| Client::connect(&at[number]))
+        .into();
     for wire in &mut outside {
         wire.write(GET);
     }
@@ -232,7 +279,10 @@ fn every_passed_socket_is_served_whatever_its_family_and_their_limits_are_shared
         drained.join().unwrap()
     });
     assert_eq!(drained, 0);
-    assert!(at.iter().all(|address| Client::try_connect(address).is_err()));
+    assert!(
+        at.iter()
+            .all(|address| Client::try_connect(address).is_err())
+    );
 }
 
 #[test]
@@ -240,7 +290,10 @@ fn addresses_count_together_over_all_sockets() {
     let sockets = ["127.0.0.1:0", "127.0.0.1:0"].map(|at| TcpListener::bind(at).unwrap().into());
     let listeners = open(sockets.into()).unwrap();
     let at = addresses(&listeners);
-    let capped = HttpSettings { connections_per_address_max: 2, ..settings() };
+    let capped = HttpSettings {
+        connections_per_address_max: 2,
+        ..settings()
+    };
     let harness = Harness::on(listeners, &capped);
     let mut inside: Vec<_> = at.iter().map(|address| Client::connect(address)).collect();
     assert!(inside.iter_mut().all(|wire| wire.ask(GET).status == 200));
@@ -275,11 +328,23 @@ fn a_passed_socket_that_cannot_be_served_is_refused_with_the_reason() {
         ("a Unix datagram", UnixDatagram::unbound().unwrap().into(), "no stream socket"),
         ("a bound one", bound_datagram(), "no stream socket"),
         ("packets in sequence", seqpacket(), "no stream socket"),
-        ("a new socket", raw(socket2::Domain::IPV6, socket2::Type::STREAM), "does not listen"),
+        (
+            "a new socket",
+            raw(socket2::Domain::IPV6, socket2::Type::STREAM),
+            "does not listen",
+        ),
         ("a bound socket", bound(), "does not listen"),
-        ("a new Unix socket", raw(socket2::Domain::UNIX, socket2::Type::STREAM), "does not listen"),
+        (
+            "a new Unix socket",
+            raw(socket2::Domain::UNIX, socket2::Type::STREAM),
+            "does not listen",
+        ),
         ("a connection", connected(), "Accept=yes"),
-        ("one of a pair", std::os::unix::net::UnixStream::pair().unwrap().0.into(), "Accept=yes"),
+        (
+            "one of a pair",
+            std::os::unix::net::UnixStream::pair().unwrap().0.into(),
+            "Accept=yes",
+        ),
     ] {
         // Beside a good one, before it and behind it.
         for sockets in [
@@ -298,7 +363,10 @@ fn a_passed_socket_that_cannot_be_served_is_refused_with_the_reason() {
 fn a_name_of_several_addresses_is_served_on_each() {
     let listeners = Listener::bind("localhost:0").unwrap();
     let at = addresses(&listeners);
-    let ports: Vec<_> = at.iter().map(|address| address.rsplit(':').next().unwrap()).collect();
+    let ports: Vec<_> = at
+        .iter()
+        .map(|address| address.rsplit(':').next().unwrap())
+        .collect();
     assert!(ports.iter().all(|port| *port == ports[0] && *port != "0"), "{at:?}");
     let harness = Harness::on(listeners, &settings());
     for address in &at {
@@ -326,10 +394,16 @@ fn a_port_can_be_bound_again_at_once() {
     let address = harness.address.clone();
     let mut wire = harness.connect();
     // The server closes first, so that its end of the connection lingers in the kernel.
-    assert!(wire.ask("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").says_close());
+    assert!(
+        wire.ask("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            .says_close()
+    );
     wire.closes();
     assert_eq!(harness.drain(), 0);
-    let again = Harness::with(&HttpSettings { listen: address, ..settings() });
+    let again = Harness::with(&HttpSettings {
+        listen: address,
+        ..settings()
+    });
     assert_eq!(again.connect().ask(GET).status, 200);
 }
 

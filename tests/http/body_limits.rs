@@ -14,14 +14,20 @@ fn in_chunks(path: &str, bytes: usize) -> String {
     let head = format!("POST {path} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
     let chunks = (0..bytes / 256).map(|_| format!("100\r\n{}\r\n", "b".repeat(256)));
     let rest = bytes % 256;
-    let last =
-        if rest > 0 { format!("{rest:x}\r\n{}\r\n", "b".repeat(rest)) } else { String::new() };
+    let last = if rest > 0 {
+        format!("{rest:x}\r\n{}\r\n", "b".repeat(rest))
+    } else {
+        String::new()
+    };
     head + &chunks.collect::<String>() + &last + "0\r\n\r\n"
 }
 
 /// Sends a body of so many bytes in both framings, and passes each answer to `judge`.
 fn post(harness: &Harness, path: &str, bytes: usize, judge: impl Fn(&mut Client, &Answer)) {
-    for text in [with_length(path, bytes) + &"b".repeat(bytes), in_chunks(path, bytes)] {
+    for text in [
+        with_length(path, bytes) + &"b".repeat(bytes),
+        in_chunks(path, bytes),
+    ] {
         let mut wire = harness.connect();
         // A server that refuses may close while the client still sends.
         wire.try_write(text.as_bytes()).ok();
@@ -62,7 +68,13 @@ fn pipelined_requests_have_each_the_limit_of_its_path() {
     let text = |path, bytes| with_length(path, bytes) + &"b".repeat(bytes);
     let get = "GET /n HTTP/1.1\r\nHost: a\r\n\r\n";
     let wide = text("/wide", 300 * KIB);
-    let all = [&text("/narrow", KIB), get, &wide, &in_chunks("/wide", 200 * KIB), get];
+    let all = [
+        &text("/narrow", KIB),
+        get,
+        &wide,
+        &in_chunks("/wide", 200 * KIB),
+        get,
+    ];
     wire.write(all.concat()).write(text("/narrow", KIB + 1));
     for bytes in [KIB, 0, 300 * KIB, 200 * KIB, 0] {
         assert_eq!(wire.answer().field("body").len(), bytes);
@@ -89,7 +101,10 @@ fn the_go_ahead_follows_the_limit_of_the_path() {
 #[test]
 fn a_slow_body_ends_at_the_deadline_of_its_path() {
     let harness = Harness::start();
-    for text in [with_length("/hasty", 4), in_chunks("/hasty", 4).replace("\r\n0\r\n\r\n", "")] {
+    for text in [
+        with_length("/hasty", 4),
+        in_chunks("/hasty", 4).replace("\r\n0\r\n\r\n", ""),
+    ] {
         let mut wire = harness.connect();
         let clock = Clock::system();
         assert_eq!(wire.ask(text).status, 408);

@@ -80,7 +80,9 @@ fn malformed_chunks_are_refused_and_nothing_after_them_is_read() {
     ] {
         let mut wire = harness.connect();
         // The server may close the connection while the client still sends.
-        wire.write(HEAD).try_write(format!("{chunks}{next}").as_bytes()).ok();
+        wire.write(HEAD)
+            .try_write(format!("{chunks}{next}").as_bytes())
+            .ok();
         let answer = wire.answer();
         assert_eq!(answer.status, 400, "{chunks:?}");
         assert!(answer.says_close(), "{chunks:?}");
@@ -92,7 +94,12 @@ fn malformed_chunks_are_refused_and_nothing_after_them_is_read() {
 #[test]
 fn a_size_that_would_pass_the_limit_is_refused_before_its_data() {
     let harness = Harness::start();
-    for chunks in ["10001\r\n", "ffffffffffffffff\r\n", "fffffffffffffffff\r\n", "8000\r\n"] {
+    for chunks in [
+        "10001\r\n",
+        "ffffffffffffffff\r\n",
+        "fffffffffffffffff\r\n",
+        "8000\r\n",
+    ] {
         let mut wire = harness.connect();
         wire.write(HEAD);
         if chunks == "8000\r\n" {

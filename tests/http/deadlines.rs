@@ -18,9 +18,13 @@ fn drip(wire: &mut Client, text: &str) {
 /// Whether the server has sent something or closed, waited for a few milliseconds.
 fn readable(wire: &Client) -> bool {
     let mut byte = [std::mem::MaybeUninit::new(0u8)];
-    wire.socket.set_read_timeout(Some(std::time::Duration::from_millis(5))).unwrap();
+    wire.socket
+        .set_read_timeout(Some(std::time::Duration::from_millis(5)))
+        .unwrap();
     let peeked = wire.socket.peek(&mut byte);
-    wire.socket.set_read_timeout(Some(std::time::Duration::from_millis(PATIENCE_MS))).unwrap();
+    wire.socket
+        .set_read_timeout(Some(std::time::Duration::from_millis(PATIENCE_MS)))
+        .unwrap();
     !matches!(peeked, Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
 }
 
@@ -66,7 +70,10 @@ fn a_body_that_drips_in_is_408() {
 
 #[test]
 fn a_head_does_not_lend_its_time_to_a_body() {
-    let harness = Harness::with(&HttpSettings { head_timeout_ms: PATIENCE_MS * 10, ..small() });
+    let harness = Harness::with(&HttpSettings {
+        head_timeout_ms: PATIENCE_MS * 10,
+        ..small()
+    });
     let mut wire = harness.connect();
     wire.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n");
     timed_out(&mut wire);
@@ -89,14 +96,21 @@ fn a_stray_line_end_after_a_request_is_not_a_slow_request() {
     let mut wire = harness.connect();
     let post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx\r\n";
     assert_eq!(wire.ask(post).status, 200);
-    assert_eq!(wire.ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n\r\n\r\n").field("path"), "/n");
+    assert_eq!(
+        wire.ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n\r\n\r\n")
+            .field("path"),
+        "/n"
+    );
     // Closed as idle, without a 408 that a client could take for its next answer.
     wire.closes();
 }
 
 #[test]
 fn a_client_that_keeps_asking_is_not_idle() {
-    let harness = Harness::with(&HttpSettings { idle_timeout_ms: 1_000, ..small() });
+    let harness = Harness::with(&HttpSettings {
+        idle_timeout_ms: 1_000,
+        ..small()
+    });
     let clock = Clock::system();
     let mut wire = harness.connect();
     while clock.monotonic_ms() < 2_000 {

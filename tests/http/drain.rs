@@ -82,7 +82,10 @@ fn a_connection_that_was_busy_writing_when_the_end_began_ends_too() {
 
 #[test]
 fn a_connection_that_waits_at_the_cap_is_served_before_the_end() {
-    let harness = Harness::with(&HttpSettings { connections_max: 1, ..settings() });
+    let harness = Harness::with(&HttpSettings {
+        connections_max: 1,
+        ..settings()
+    });
     let probe = harness.probe.clone();
     let mut inside = harness.connect();
     inside.write("GET /lane HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -94,7 +97,9 @@ fn a_connection_that_waits_at_the_cap_is_served_before_the_end() {
     let shared = std::sync::Arc::clone(server.shared());
     let draining = threads::spawn("drain", move || server.drain()).unwrap();
     let pauses = shared.stats.accept_pauses.value();
-    until("it drains", || shared.is_draining() && shared.stats.accept_pauses.value() > pauses);
+    until("it drains", || {
+        shared.is_draining() && shared.stats.accept_pauses.value() > pauses
+    });
     probe.release.send(()).unwrap();
     assert!(inside.answer().says_close());
     let answer = outside.answer();
@@ -104,7 +109,10 @@ fn a_connection_that_waits_at_the_cap_is_served_before_the_end() {
 
 #[test]
 fn a_drain_that_takes_too_long_says_how_many_it_cut_off() {
-    let harness = Harness::with(&HttpSettings { drain_timeout_ms: 300, ..settings() });
+    let harness = Harness::with(&HttpSettings {
+        drain_timeout_ms: 300,
+        ..settings()
+    });
     let probe = harness.probe.clone();
     let mut wire = harness.connect();
     wire.write("GET /lane HTTP/1.1\r\nHost: a\r\n\r\n");

@@ -15,7 +15,10 @@ fn request() -> impl Strategy<Value = String> {
     let extra = prop::collection::vec("[A-WY-Z][a-z]{0,8}", 0..6);
     let body = prop::option::of("[ -~\r\n]{0,80}");
     (method, path, extra, body, 1usize..30).prop_map(|(method, path, extra, body, chunk)| {
-        let lines: String = extra.iter().map(|name| format!("X-{name}: {name}\r\n")).collect();
+        let lines: String = extra
+            .iter()
+            .map(|name| format!("X-{name}: {name}\r\n"))
+            .collect();
         let head =
             format!("{method} {path} HTTP/1.1\r\nHost: a\r\nX-Seen: {}\r\n{lines}", path.len());
         match body {
@@ -55,7 +58,9 @@ fn pieces<'a>(stream: &'a [u8], cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len())).collect();
     cuts.extend([0, stream.len()]);
     cuts.sort_unstable();
-    cuts.windows(2).map(|pair| &stream[pair[0]..pair[1]]).collect()
+    cuts.windows(2)
+        .map(|pair| &stream[pair[0]..pair[1]])
+        .collect()
 }
 
 /// Statuses of all answers until the server closes.
@@ -76,8 +81,11 @@ fn any_fragmentation_gives_the_same_answers() {
         prop::collection::vec(request(), 1..8),
         prop::collection::vec(any::<prop::sample::Index>(), 0..24),
     );
-    let mut runner =
-        TestRunner::new(Config { cases: CASES, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config {
+        cases: CASES,
+        failure_persistence: None,
+        ..Config::default()
+    });
     let outcome = runner.run(&streams, |(requests, cuts)| {
         let stream = requests.concat().into_bytes();
         let pieces = pieces(&stream, &cuts);
@@ -94,14 +102,20 @@ fn any_fragmentation_gives_the_same_answers() {
 #[test]
 fn any_fragmentation_of_a_damaged_stream_is_refused_at_the_same_request() {
     let harness = Harness::start();
-    let damage =
-        (any::<prop::sample::Index>(), prop::sample::select(b"\0\r\n :;,/09aH\xff".to_vec()));
+    let damage = (
+        any::<prop::sample::Index>(),
+        prop::sample::select(b"\0\r\n :;,/09aH\xff".to_vec()),
+    );
     let streams = (
         prop::collection::vec(request(), 1..4),
         prop::collection::vec(damage, 1..4),
         prop::collection::vec(any::<prop::sample::Index>(), 0..12),
     );
-    let config = Config { cases: CASES * 3, failure_persistence: None, ..Config::default() };
+    let config = Config {
+        cases: CASES * 3,
+        failure_persistence: None,
+        ..Config::default()
+    };
     let mut runner = TestRunner::new(config);
     let outcome = runner.run(&streams, |(requests, damage, cuts)| {
         let mut stream = requests.concat().into_bytes();

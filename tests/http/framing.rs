@@ -160,7 +160,13 @@ fn request_lines_that_are_not_http_are_refused() {
 #[test]
 fn host_is_there_once_and_is_a_host() {
     let harness = Harness::start();
-    for host in ["", "Host: a\r\nHost: a\r\n", "Host: a b\r\n", "Host: a/b\r\n", "Host: \r\n"] {
+    for host in [
+        "",
+        "Host: a\r\nHost: a\r\n",
+        "Host: a b\r\n",
+        "Host: a/b\r\n",
+        "Host: \r\n",
+    ] {
         refused_text(&harness, &format!("GET / HTTP/1.1\r\n{host}\r\n"), 400);
     }
     let mut wire = harness.connect();
@@ -181,7 +187,11 @@ fn a_body_is_never_the_next_request() {
     for _ in 0..3 {
         assert_eq!(wire.answer().body, b"ignored");
     }
-    assert_eq!(wire.ask("GET /next HTTP/1.1\r\nHost: a\r\n\r\n").field("path"), "/next");
+    assert_eq!(
+        wire.ask("GET /next HTTP/1.1\r\nHost: a\r\n\r\n")
+            .field("path"),
+        "/next"
+    );
     assert_eq!(harness.probe.served(), 4);
 }
 
@@ -199,7 +209,11 @@ fn a_body_arrives_whole_however_long() {
 #[test]
 fn empty_lines_before_a_head_are_passed_over() {
     let (_harness, mut wire) = Harness::connected();
-    assert_eq!(wire.ask("\r\n\r\nGET /a HTTP/1.1\r\nHost: a\r\n\r\n").field("path"), "/a");
+    assert_eq!(
+        wire.ask("\r\n\r\nGET /a HTTP/1.1\r\nHost: a\r\n\r\n")
+            .field("path"),
+        "/a"
+    );
 }
 
 /// A proxy that takes a line feed for a part of a value sees other lines than we do.

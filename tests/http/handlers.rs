@@ -35,10 +35,18 @@ fn a_panic_costs_one_request_and_one_connection() {
 fn hundreds_of_panics_leave_a_working_server() {
     let harness = Harness::start();
     for _ in 0..200 {
-        let answer = harness.connect().ask("GET /panic HTTP/1.1\r\nHost: a\r\n\r\n");
+        let answer = harness
+            .connect()
+            .ask("GET /panic HTTP/1.1\r\nHost: a\r\n\r\n");
         assert_eq!(answer.status, 500);
     }
-    assert_eq!(harness.connect().ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").status, 200);
+    assert_eq!(
+        harness
+            .connect()
+            .ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            .status,
+        200
+    );
 }
 
 #[test]
@@ -74,12 +82,20 @@ fn a_client_that_leaves_while_its_handler_waits_leaves_nothing_behind() {
         harness.probe.waiting.recv().unwrap();
         if number % 2 == 0 {
             // A close with this option set sends a reset.
-            wire.socket.set_linger(Some(std::time::Duration::ZERO)).unwrap();
+            wire.socket
+                .set_linger(Some(std::time::Duration::ZERO))
+                .unwrap();
         }
         left.push(wire);
     }
     drop(left);
-    assert_eq!(harness.connect().ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").status, 200);
+    assert_eq!(
+        harness
+            .connect()
+            .ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            .status,
+        200
+    );
     for _ in 0..4 {
         harness.probe.release.send(()).unwrap();
     }

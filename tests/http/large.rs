@@ -28,8 +28,18 @@ fn a_large_body_is_sent_from_where_it_stands_and_let_go_once_written() {
 #[test]
 fn large_and_small_bodies_keep_their_order_and_head_has_none() {
     let (harness, mut wire) = Harness::connected();
-    let asked = ["GET /1", "GET /owned", "HEAD /owned", "GET /owned-small", "GET /large?500000"];
-    wire.write(asked.map(|line| format!("{line} HTTP/1.1\r\nHost: a\r\n\r\n")).concat());
+    let asked = [
+        "GET /1",
+        "GET /owned",
+        "HEAD /owned",
+        "GET /owned-small",
+        "GET /large?500000",
+    ];
+    wire.write(
+        asked
+            .map(|line| format!("{line} HTTP/1.1\r\nHost: a\r\n\r\n"))
+            .concat(),
+    );
     wire.write("POST /owned HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi");
     wire.write("GET /owned HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     assert_eq!(wire.answer().field("path"), "/1");

@@ -2,7 +2,9 @@
 
 use crate::support::{Client, Harness};
 fn with_headers(count: usize) -> String {
-    let lines: String = (1..count).map(|number| format!("X-{number}: y\r\n")).collect();
+    let lines: String = (1..count)
+        .map(|number| format!("X-{number}: y\r\n"))
+        .collect();
     format!("GET /h HTTP/1.1\r\nHost: a\r\n{lines}\r\n")
 }
 
@@ -40,7 +42,9 @@ fn a_head_of_16_kib_passes_and_more_is_431() {
     endless.try_write("y".repeat(17 * 1024).as_bytes()).ok();
     refused(&mut endless, 431, "head_too_large");
     let mut empty_lines = harness.connect();
-    empty_lines.try_write("\r\n".repeat(9 * 1024).as_bytes()).ok();
+    empty_lines
+        .try_write("\r\n".repeat(9 * 1024).as_bytes())
+        .ok();
     refused(&mut empty_lines, 431, "head_too_large");
 }
 
@@ -54,7 +58,9 @@ fn a_target_of_8_kib_passes_and_more_is_414() {
     refused(&mut wire, 414, "target_too_long");
     for bytes in [9 * 1024, 40 * 1024] {
         let mut endless = harness.connect();
-        endless.try_write(format!("GET {}", target(bytes)).as_bytes()).ok();
+        endless
+            .try_write(format!("GET {}", target(bytes)).as_bytes())
+            .ok();
         refused(&mut endless, 414, "target_too_long");
     }
 }

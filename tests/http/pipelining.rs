@@ -30,8 +30,10 @@ fn a_thousand_requests_in_one_write_are_answered_in_order() {
 fn answers_larger_than_a_flush_keep_their_order() {
     let (_harness, mut wire) = Harness::connected();
     let sizes = [1, 70_000, 3, 500_000, 0, 65_536, 2];
-    let all: String =
-        sizes.iter().map(|size| format!("GET /large?{size} HTTP/1.1\r\nHost: a\r\n\r\n")).collect();
+    let all: String = sizes
+        .iter()
+        .map(|size| format!("GET /large?{size} HTTP/1.1\r\nHost: a\r\n\r\n"))
+        .collect();
     wire.write(all + &get(7));
     for size in sizes {
         assert_eq!(wire.answer().body.len(), size);
@@ -60,7 +62,11 @@ fn a_mixture_of_framings_stays_in_step() {
 #[test]
 fn a_client_that_always_has_a_request_begun_is_not_slow() {
     // Each deadline belongs to one request: an answered one has used up only its own.
-    let settings = HttpSettings { head_timeout_ms: 1_000, body_timeout_ms: 1_000, ..small() };
+    let settings = HttpSettings {
+        head_timeout_ms: 1_000,
+        body_timeout_ms: 1_000,
+        ..small()
+    };
     let harness = Harness::with(&settings);
     let clock = bhav::base::Clock::system();
     let mut heads = harness.connect();

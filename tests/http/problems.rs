@@ -17,7 +17,11 @@ fn every_refusal_is_a_problem_document() {
         ("nonsense\r\n\r\n", 400, "Bad Request"),
         ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1x\r\n\r\n", 400, "Bad Request"),
         ("GET /problem HTTP/1.1\r\nHost: a\r\n\r\n", 404, "Not Found"),
-        ("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999\r\n\r\n", 413, "Content Too Large"),
+        (
+            "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999\r\n\r\n",
+            413,
+            "Content Too Large",
+        ),
         (long.as_str(), 414, "URI Too Long"),
         ("GET / HTTP/1.1\r\nHost: a\r\nExpect: x\r\n\r\n", 417, "Expectation Failed"),
         (wide.as_str(), 431, "Request Header Fields Too Large"),
@@ -38,7 +42,9 @@ fn every_refusal_is_a_problem_document() {
         assert!(!answer.field("code").is_empty() && !answer.field("detail").is_empty());
         assert!(is_fresh_id(answer.header("x-request-id").unwrap()));
     }
-    let answer = harness.connect().ask("GET /problem HTTP/1.1\r\nHost: a\r\n\r\n");
+    let answer = harness
+        .connect()
+        .ask("GET /problem HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(answer.field("detail"), "No \"such\" thing.\n");
 }
 
@@ -54,7 +60,16 @@ fn a_clients_own_request_id_is_repeated_only_when_it_is_harmless() {
     }
     let too_long = "i".repeat(65);
     let key = "bhav_0123456789A_abcdefghijklm";
-    for own in ["", "a b", "a\"b", "<script>", "a,b", "é", key, too_long.as_str()] {
+    for own in [
+        "",
+        "a b",
+        "a\"b",
+        "<script>",
+        "a,b",
+        "é",
+        key,
+        too_long.as_str(),
+    ] {
         let text = format!("GET /problem HTTP/1.1\r\nHost: a\r\nX-Request-Id: {own}\r\n\r\n");
         let answer = harness.connect().ask(text);
         assert!(is_fresh_id(answer.header("x-request-id").unwrap()), "{own:?}");
@@ -69,7 +84,10 @@ fn refusals_of_the_layer_itself_repeat_the_clients_id_too() {
         (format!("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n{id}\r\n\r\n"), 400),
         (format!("GET a HTTP/1.1\r\nHost: a\r\n{id}\r\n\r\n"), 400),
         (format!("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n{id}\r\n\r\n"), 408),
-        (format!("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999\r\n{id}\r\n\r\n"), 413),
+        (
+            format!("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999\r\n{id}\r\n\r\n"),
+            413,
+        ),
         (format!("GET /{} HTTP/1.1\r\nHost: a\r\n{id}\r\n\r\n", "t".repeat(8_192)), 414),
         (format!("GET / HTTP/1.1\r\nHost: a\r\nExpect: x\r\n{id}\r\n\r\n"), 417),
         (format!("BREW / HTTP/1.1\r\nHost: a\r\n{id}\r\n\r\n"), 501),
@@ -84,7 +102,10 @@ fn refusals_of_the_layer_itself_repeat_the_clients_id_too() {
         assert_eq!((answer.status, answer.header("x-request-id")), (status, Some("mine")));
     }
     // An id belongs to one request: the next one on the same worker gets another.
-    for text in ["nonsense\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\n :\r\n\r\n"] {
+    for text in [
+        "nonsense\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\n :\r\n\r\n",
+    ] {
         let answer = harness.connect().ask(text);
         assert!(is_fresh_id(answer.header("x-request-id").unwrap()));
     }
@@ -108,7 +129,9 @@ fn answers_carry_the_current_date() {
     for path in ["/echo", "/problem", "/large?9"] {
         let answer = wire.ask(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
         let date = answer.header("date").unwrap();
-        let parsed = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(date).unwrap();
+        let parsed = jiff::fmt::rfc2822::DateTimeParser::new()
+            .parse_timestamp(date)
+            .unwrap();
         // The date has a granularity of one second, plus the delay of a busy machine.
         let age_ms = clock.now_ms() - parsed.as_millisecond();
         assert!((0..10_000).contains(&age_ms), "{date} is {age_ms} ms old");

@@ -23,26 +23,29 @@ const GET: &str = "GET /g HTTP/1.1\r\nHost: a\r\n\r\n";
 
 #[test]
 fn thousands_of_connections_come_and_go_and_nothing_stays() {
-    alone("http::processes::thousands_of_connections_come_and_go_and_nothing_stays", || {
-        let harness = Harness::start();
-        assert_eq!(harness.connect().ask(GET).status, 200);
-        until("the first is gone", || harness.shared().slots.open() == 0);
-        let before = descriptors();
-        for round in 0..30 {
-            let mut wires: Vec<_> = (0..100).map(|_| harness.connect()).collect();
-            for (number, wire) in wires.iter_mut().enumerate() {
-                match (number + round) % 4 {
-                    0 => assert_eq!(wire.ask(GET).status, 200),
-                    1 => drop(wire.write("GET /par").try_write(b"tial")),
-                    2 => drop(wire.write(GET).try_write(GET.as_bytes())),
-                    _ => {}
+    alone(
+        "http::processes::thousands_of_connections_come_and_go_and_nothing_stays",
+        || {
+            let harness = Harness::start();
+            assert_eq!(harness.connect().ask(GET).status, 200);
+            until("the first is gone", || harness.shared().slots.open() == 0);
+            let before = descriptors();
+            for round in 0..30 {
+                let mut wires: Vec<_> = (0..100).map(|_| harness.connect()).collect();
+                for (number, wire) in wires.iter_mut().enumerate() {
+                    match (number + round) % 4 {
+                        0 => assert_eq!(wire.ask(GET).status, 200),
+                        1 => drop(wire.write("GET /par").try_write(b"tial")),
+                        2 => drop(wire.write(GET).try_write(GET.as_bytes())),
+                        _ => {}
+                    }
                 }
             }
-        }
-        until("the table is empty", || harness.shared().slots.open() == 0);
-        assert_eq!(harness.shared().stats.accepted.value(), 3_001);
-        until("no descriptor is left", || descriptors() <= before);
-    });
+            until("the table is empty", || harness.shared().slots.open() == 0);
+            assert_eq!(harness.shared().stats.accepted.value(), 3_001);
+            until("no descriptor is left", || descriptors() <= before);
+        },
+    );
 }
 
 #[test]
@@ -59,7 +62,9 @@ fn clients_that_never_read_cost_little_memory() {
         // Writes until no connection accepts more, twice in a row.
         let mut quiet = 0;
         until("the server stops reading", || {
-            let took = wires.iter().any(|wire| (&wire.socket).write(many.as_bytes()).is_ok());
+            let took = wires
+                .iter()
+                .any(|wire| (&wire.socket).write(many.as_bytes()).is_ok());
             quiet = if took { 0 } else { quiet + 1 };
             quiet > 100
         });
@@ -72,31 +77,39 @@ fn clients_that_never_read_cost_little_memory() {
 
 #[test]
 fn bodies_that_do_not_arrive_cost_no_more_than_what_arrived() {
-    alone("http::processes::bodies_that_do_not_arrive_cost_no_more_than_what_arrived", || {
-        let harness = Harness::start();
-        let head =
-            |length| format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
-        let all_gone = || until("all are gone", || harness.shared().slots.open() == 0);
-        // Stacks are kept for later connections and must not count here.
-        let mut wires: Vec<_> = (0..BODIES).map(|_| harness.connect()).collect();
-        wires.iter_mut().for_each(|wire| assert_eq!(wire.ask(head(1) + "x").status, 200));
-        drop(wires);
-        all_gone();
-        let before_kib = resident_kib();
-        for (form, line) in [("length", head(65_536) + "x"), ("chunked", CHUNKED.into())] {
+    alone(
+        "http::processes::bodies_that_do_not_arrive_cost_no_more_than_what_arrived",
+        || {
+            let harness = Harness::start();
+            let head =
+                |length| format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
+            let all_gone = || until("all are gone", || harness.shared().slots.open() == 0);
+            // Stacks are kept for later connections and must not count here.
             let mut wires: Vec<_> = (0..BODIES).map(|_| harness.connect()).collect();
             wires
                 .iter_mut()
-                .for_each(|wire| assert_eq!(wire.ask(head(1) + "x" + &line).status, 200));
-            let open_kib = resident_kib().saturating_sub(before_kib);
+                .for_each(|wire| assert_eq!(wire.ask(head(1) + "x").status, 200));
             drop(wires);
             all_gone();
-            let left_kib = resident_kib().saturating_sub(before_kib);
-            for grown_kib in [open_kib, left_kib] {
-                assert!(grown_kib < BODIES as u64 * 24, "{form}: {open_kib}, then {left_kib} KiB");
+            let before_kib = resident_kib();
+            for (form, line) in [("length", head(65_536) + "x"), ("chunked", CHUNKED.into())] {
+                let mut wires: Vec<_> = (0..BODIES).map(|_| harness.connect()).collect();
+                wires
+                    .iter_mut()
+                    .for_each(|wire| assert_eq!(wire.ask(head(1) + "x" + &line).status, 200));
+                let open_kib = resident_kib().saturating_sub(before_kib);
+                drop(wires);
+                all_gone();
+                let left_kib = resident_kib().saturating_sub(before_kib);
+                for grown_kib in [open_kib, left_kib] {
+                    assert!(
+                        grown_kib < BODIES as u64 * 24,
+                        "{form}: {open_kib}, then {left_kib} KiB"
+                    );
+                }
             }
-        }
-    });
+        },
+    );
 }
 
 #[test]
@@ -108,8 +121,9 @@ fn running_out_of_descriptors_is_survived_without_burning_a_core() {
         assert_eq!(inside.ask(GET).status, 200);
         let mut meter = CpuMeter::open();
         let errors = || harness.shared().stats.accept_errors.value();
-        let mut knocking: Vec<_> =
-            (0..3).map(|_| Client::unconnected(&harness.address).unwrap()).collect();
+        let mut knocking: Vec<_> = (0..3)
+            .map(|_| Client::unconnected(&harness.address).unwrap())
+            .collect();
         let mut hoard = Vec::new();
         while let Ok(file) = File::open("/dev/null") {
             hoard.push(file);
@@ -144,7 +158,10 @@ fn a_socket_from_systemd_wins_over_the_address() {
     let test = "http::processes::a_socket_from_systemd_wins_over_the_address";
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     alone_with_socket(test, tcp.into(), || {
-        let unused = HttpSettings { listen: "127.0.0.1:1".into(), ..settings() };
+        let unused = HttpSettings {
+            listen: "127.0.0.1:1".into(),
+            ..settings()
+        };
         let harness = Harness::with(&unused);
         assert_ne!(harness.address, unused.listen);
         assert_eq!(harness.connect().ask(GET).status, 200);
@@ -156,7 +173,10 @@ fn a_socket_of_a_simpler_supervisor_is_used_too() {
     let test = "http::processes::a_socket_of_a_simpler_supervisor_is_used_too";
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     alone_with_socket_of_nobody(test, tcp.into(), || {
-        let unused = HttpSettings { listen: "127.0.0.1:1".into(), ..settings() };
+        let unused = HttpSettings {
+            listen: "127.0.0.1:1".into(),
+            ..settings()
+        };
         assert_eq!(Harness::with(&unused).connect().ask(GET).status, 200);
     });
 }

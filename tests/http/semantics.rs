@@ -6,7 +6,12 @@ use crate::support::harness::settings;
 use crate::support::{Answer, Harness};
 
 fn without_date(answer: &Answer) -> Vec<(String, String)> {
-    answer.headers.iter().filter(|(name, _)| name != "Date").cloned().collect()
+    answer
+        .headers
+        .iter()
+        .filter(|(name, _)| name != "Date")
+        .cloned()
+        .collect()
 }
 
 #[test]
@@ -29,7 +34,11 @@ fn head_has_the_headers_of_get_and_no_body() {
 #[test]
 fn a_refused_head_request_gets_no_body_either() {
     let harness = Harness::start();
-    for lines in ["Content-Length: 99999999", "Expect: magic", "Content-Length: x"] {
+    for lines in [
+        "Content-Length: 99999999",
+        "Expect: magic",
+        "Content-Length: x",
+    ] {
         let mut wire = harness.connect();
         wire.write(format!("HEAD / HTTP/1.1\r\nHost: a\r\n{lines}\r\n\r\n"));
         assert!(wire.head().status >= 400);
@@ -61,14 +70,20 @@ fn a_304_and_a_204_have_no_body_and_leave_the_connection_in_step() {
 #[test]
 fn methods_reach_the_service_and_unknown_ones_do_not() {
     let (harness, mut wire) = Harness::connected();
-    for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"] {
+    for method in [
+        "GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT",
+    ] {
         let answer = wire.ask(format!("{method} /m?q=1 HTTP/1.1\r\nHost: a\r\n\r\n"));
         assert_eq!(
             (answer.field("method").as_str(), answer.field("query").as_str()),
             (method, "q=1")
         );
     }
-    assert_eq!(wire.ask("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n").field("path"), "*");
+    assert_eq!(
+        wire.ask("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n")
+            .field("path"),
+        "*"
+    );
     for method in ["get", "BREW", "PROPFIND", "PRI"] {
         let mut wire = harness.connect();
         let answer = wire.ask(format!("{method} / HTTP/1.1\r\nHost: a\r\n\r\n"));
@@ -86,7 +101,11 @@ fn an_https_target_is_misdirected_unless_a_trusted_proxy_sends_it() {
             wire.write(format!(
                 "{lines} {target} HTTP/1.1\r\nHost: a\r\nX-Request-Id: mine\r\n\r\n"
             ));
-            let answer = if lines == "HEAD" { wire.head() } else { wire.answer() };
+            let answer = if lines == "HEAD" {
+                wire.head()
+            } else {
+                wire.answer()
+            };
             assert_eq!(answer.status, status, "{lines} {target}");
             if status == 421 {
                 assert_eq!(answer.header("x-request-id"), Some("mine"));
@@ -95,18 +114,36 @@ fn an_https_target_is_misdirected_unless_a_trusted_proxy_sends_it() {
         }
         let served = harness.probe.served();
         assert_eq!(served > 0, status == 200, "a handler never sees one");
-        let plain = harness.connect().ask("GET http://a/x?q=1 HTTP/1.1\r\nHost: a\r\n\r\n");
+        let plain = harness
+            .connect()
+            .ask("GET http://a/x?q=1 HTTP/1.1\r\nHost: a\r\n\r\n");
         assert_eq!((plain.status, plain.field("path").as_str()), (200, "/x"));
     };
     for method in ["GET", "HEAD", "POST", "OPTIONS"] {
         ask(&settings(), method, 421);
     }
     let trusted = vec!["127.0.0.1".parse().unwrap()];
-    ask(&HttpSettings { trusted_proxies: trusted, ..settings() }, "GET", 200);
+    ask(
+        &HttpSettings {
+            trusted_proxies: trusted,
+            ..settings()
+        },
+        "GET",
+        200,
+    );
     let folder = tempfile::tempdir().unwrap();
     let listen = format!("unix:{}", folder.path().join("edge.sock").display());
-    ask(&HttpSettings { listen, ..settings() }, "GET", 200);
-    let answer = Harness::start().connect().ask("GET https://a/ HTTP/1.1\r\nHost: a\r\n\r\n");
+    ask(
+        &HttpSettings {
+            listen,
+            ..settings()
+        },
+        "GET",
+        200,
+    );
+    let answer = Harness::start()
+        .connect()
+        .ask("GET https://a/ HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(answer.field("code"), "misdirected_request");
 }
 
@@ -128,7 +165,13 @@ fn other_versions_are_505_however_they_arrive() {
         assert_eq!(slow.answer().status, 505, "{version} in two parts");
     }
     // The preface of HTTP/2 without negotiation.
-    assert_eq!(harness.connect().ask("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").status, 505);
+    assert_eq!(
+        harness
+            .connect()
+            .ask("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+            .status,
+        505
+    );
 }
 
 #[test]
@@ -164,8 +207,16 @@ fn the_go_ahead_comes_before_the_body_is_sent() {
         assert_eq!(wire.ask(body).field("body"), "hello");
     }
     // No 100 is sent if the body has arrived or there is none.
-    assert_eq!(wire.ask(format!("{expect}Content-Length: 5\r\n\r\nhello")).field("body"), "hello");
-    assert_eq!(wire.ask(format!("{expect}Content-Length: 0\r\n\r\n")).status, 200);
+    assert_eq!(
+        wire.ask(format!("{expect}Content-Length: 5\r\n\r\nhello"))
+            .field("body"),
+        "hello"
+    );
+    assert_eq!(
+        wire.ask(format!("{expect}Content-Length: 0\r\n\r\n"))
+            .status,
+        200
+    );
     assert_eq!(wire.ask(format!("{expect}\r\n")).status, 200);
     // No 100 is sent for a body that will be refused.
     let answer = wire.ask(format!("{expect}Content-Length: 65537\r\n\r\n"));
@@ -187,7 +238,11 @@ fn other_expectations_are_417_and_none_is_met_in_http_1_0() {
 #[test]
 fn http_1_0_closes_unless_asked_to_stay() {
     let harness = Harness::start();
-    for lines in ["", "Connection: close\r\n", "Connection: close, keep-alive\r\n"] {
+    for lines in [
+        "",
+        "Connection: close\r\n",
+        "Connection: close, keep-alive\r\n",
+    ] {
         let mut wire = harness.connect();
         let answer = wire.ask(format!("GET /old HTTP/1.0\r\n{lines}\r\n"));
         assert_eq!((answer.status, answer.version.as_str()), (200, "HTTP/1.1"));
@@ -204,9 +259,11 @@ fn http_1_0_closes_unless_asked_to_stay() {
 #[test]
 fn connection_close_is_honoured_and_said() {
     let harness = Harness::start();
-    for lines in
-        ["Connection: close", "connection: x, CLOSE ,y", "Connection: a\r\nConnection: close"]
-    {
+    for lines in [
+        "Connection: close",
+        "connection: x, CLOSE ,y",
+        "Connection: a\r\nConnection: close",
+    ] {
         for path in ["/echo", "/prepared", "/problem"] {
             let mut wire = harness.connect();
             let next = "GET /never HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -238,16 +295,21 @@ fn an_absolute_target_is_reduced_to_its_path() {
 #[test]
 fn a_request_followed_by_half_close_is_answered() {
     let (harness, mut wire) = Harness::connected();
-    wire.write("GET /one HTTP/1.1\r\nHost: a\r\n\r\nGET /two HTTP/1.1\r\nHost: a\r\n\r\n").finish();
+    wire.write("GET /one HTTP/1.1\r\nHost: a\r\n\r\nGET /two HTTP/1.1\r\nHost: a\r\n\r\n")
+        .finish();
     assert_eq!(wire.answer().field("path"), "/one");
     assert_eq!(wire.answer().field("path"), "/two");
     wire.closes();
     let mut large = harness.connect();
-    large.write("GET /large?3000000 HTTP/1.1\r\nHost: a\r\n\r\n").finish();
+    large
+        .write("GET /large?3000000 HTTP/1.1\r\nHost: a\r\n\r\n")
+        .finish();
     assert_eq!(large.answer().body.len(), 3_000_000);
     large.closes();
     let mut waits = harness.connect();
-    waits.write("GET /lane HTTP/1.1\r\nHost: a\r\n\r\n").finish();
+    waits
+        .write("GET /lane HTTP/1.1\r\nHost: a\r\n\r\n")
+        .finish();
     harness.probe.waiting.recv().unwrap();
     harness.probe.release.send(()).unwrap();
     assert_eq!(waits.answer().status, 200);

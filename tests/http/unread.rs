@@ -37,7 +37,9 @@ fn read_until(wire: &Client, count: usize, clock: &Clock, time_ms: u64) -> usize
 /// Sends requests until the server accepts no more, and returns the number of bytes accepted.
 fn stuff(wire: &Client, request: &[u8]) -> usize {
     use std::io::Write;
-    wire.socket.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+    wire.socket
+        .set_write_timeout(Some(Duration::from_millis(200)))
+        .unwrap();
     let many = request.repeat(16 * 1024 / request.len());
     let mut taken = 0;
     loop {
@@ -53,15 +55,25 @@ fn stuff(wire: &Client, request: &[u8]) -> usize {
 
 #[test]
 fn unread_output_is_bounded_and_its_owner_closed() {
-    let settings = HttpSettings { unread_output_timeout_ms: 1_500, ..small() };
+    let settings = HttpSettings {
+        unread_output_timeout_ms: 1_500,
+        ..small()
+    };
     let harness = Harness::with(&settings);
     let wire = harness.connect();
     stuff(&wire, b"GET /prepared HTTP/1.1\r\nHost: a\r\n\r\n");
     let held = || harness.shared().unread.bytes();
     assert!(held() <= settings.unread_output_bytes_max, "{} bytes held", held());
     let mut other = harness.connect();
-    assert_eq!(other.ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n").field("path"), "/n");
-    until("the reluctant reader is closed", || harness.shared().stats.write_timeouts.value() == 1);
+    assert_eq!(
+        other
+            .ask("GET /n HTTP/1.1\r\nHost: a\r\n\r\n")
+            .field("path"),
+        "/n"
+    );
+    until("the reluctant reader is closed", || {
+        harness.shared().stats.write_timeouts.value() == 1
+    });
     drop(other);
     until("its place is free", || harness.shared().slots.open() == 0);
     assert_eq!(held(), 0);
@@ -94,7 +106,10 @@ fn a_client_that_leaves_with_output_unread_leaves_nothing_behind() {
 
 #[test]
 fn a_client_that_reads_on_has_all_the_time_it_needs() {
-    let settings = HttpSettings { unread_output_timeout_ms: 1_500, ..small() };
+    let settings = HttpSettings {
+        unread_output_timeout_ms: 1_500,
+        ..small()
+    };
     let harness = Harness::with(&settings);
     let mut wire = short_of_memory(&harness);
     wire.write(ASK);
@@ -129,7 +144,10 @@ fn a_client_that_drips_is_cut_off() {
 #[test]
 fn when_all_hold_too_much_the_slowest_loses_and_not_the_newest() {
     // No connection is cut off before all have unread output, however busy the machine is.
-    let patient = HttpSettings { unread_output_timeout_ms: 600_000, ..settings() };
+    let patient = HttpSettings {
+        unread_output_timeout_ms: 600_000,
+        ..settings()
+    };
     let harness = Harness::with(&patient);
     let shared = harness.shared();
     let mut wires = Vec::new();
@@ -151,7 +169,10 @@ fn when_all_hold_too_much_the_slowest_loses_and_not_the_newest() {
     let mut newest = harness.connect();
     assert_eq!(newest.ask(ASK).body.len(), OWNED_BYTES);
     assert_eq!(shared.stats.unread_cuts.value(), 1);
-    assert!(read_until(&idle, OWNED_BYTES, &clock, 0) < OWNED_BYTES, "the slowest is not cut off");
+    assert!(
+        read_until(&idle, OWNED_BYTES, &clock, 0) < OWNED_BYTES,
+        "the slowest is not cut off"
+    );
     for wire in &wires {
         let rest_bytes = OWNED_BYTES - begun_bytes;
         assert_eq!(read_until(wire, rest_bytes, &clock, 0), rest_bytes);

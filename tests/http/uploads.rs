@@ -38,7 +38,10 @@ fn expect_file(answer: &Answer, file: &[u8]) {
     assert_eq!(answer.status, 200, "{}", answer.text());
     let json = answer.json();
     assert_eq!(json["bytes"].as_u64(), Some(file.len() as u64));
-    let sum: u64 = (1..).zip(file).map(|(at, byte): (u64, _)| at * u64::from(*byte)).sum();
+    let sum: u64 = (1..)
+        .zip(file)
+        .map(|(at, byte): (u64, _)| at * u64::from(*byte))
+        .sum();
     assert_eq!(json["sum"].as_u64(), Some(sum));
 }
 
@@ -57,7 +60,15 @@ fn a_file_arrives_whole_in_both_framings_and_requests_follow_it() {
     let small = file(10);
     let one = [with_length("/upload", 1, 10).as_bytes(), &small].concat();
     let get = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nab".to_vec();
-    wire.write([one.clone(), get.clone(), in_chunks("/upload", 1, &small), get].concat());
+    wire.write(
+        [
+            one.clone(),
+            get.clone(),
+            in_chunks("/upload", 1, &small),
+            get,
+        ]
+        .concat(),
+    );
     for is_file in [true, false, true, false] {
         let answer = wire.answer();
         match is_file {
@@ -65,7 +76,9 @@ fn a_file_arrives_whole_in_both_framings_and_requests_follow_it() {
             false => assert_eq!(answer.field("body"), "ab"),
         }
     }
-    until("every piece is given back", || (harness.shared().uploads.bytes() == 0).then_some(()));
+    until("every piece is given back", || {
+        (harness.shared().uploads.bytes() == 0).then_some(())
+    });
 }
 
 #[test]
@@ -90,7 +103,10 @@ fn a_head_is_judged_before_the_file_comes() {
 
 #[test]
 fn a_file_over_the_limit_is_413_file_too_large() {
-    let limits = HttpSettings { upload_bytes_max: MIB, ..settings() };
+    let limits = HttpSettings {
+        upload_bytes_max: MIB,
+        ..settings()
+    };
     let harness = Harness::with(&limits);
     let refused = |wire: &mut Client| {
         let answer = wire.answer();
@@ -102,7 +118,8 @@ fn a_file_over_the_limit_is_413_file_too_large() {
     wire.write(with_length("/upload", 1, MIB + 1));
     refused(&mut wire);
     let mut wire = harness.connect();
-    wire.try_write(&in_chunks("/upload", 1, &file(MIB + 1))).ok();
+    wire.try_write(&in_chunks("/upload", 1, &file(MIB + 1)))
+        .ok();
     refused(&mut wire);
     let mut wire = harness.connect();
     let file = file(MIB);
@@ -118,7 +135,9 @@ fn a_file_that_comes_too_slowly_is_408_and_gives_its_memory_back() {
     let answer = wire.answer();
     assert_eq!((answer.status, answer.field("code").as_str()), (408, "request_timeout"));
     wire.closes();
-    until("the piece is given back", || (harness.shared().uploads.bytes() == 0).then_some(()));
+    until("the piece is given back", || {
+        (harness.shared().uploads.bytes() == 0).then_some(())
+    });
     assert_eq!(harness.probe.served(), 0);
 }
 
@@ -134,7 +153,8 @@ fn a_user_has_two_uploads_at_once_and_all_users_one_budget() {
     let keep = |user: u32, bytes: usize| {
         let mut wire = harness.connect();
         let file = file(bytes);
-        wire.write(with_length("/upload-kept", user, bytes)).write(&file);
+        wire.write(with_length("/upload-kept", user, bytes))
+            .write(&file);
         expect_file(&wire.answer(), &file);
     };
     keep(1, 10);
@@ -154,7 +174,9 @@ fn a_user_has_two_uploads_at_once_and_all_users_one_budget() {
     long.write(with_length("/upload", 3, left + 1));
     busy(&mut long);
     let mut chunked = harness.connect();
-    chunked.try_write(&in_chunks("/upload", 3, &file(left + 1))).ok();
+    chunked
+        .try_write(&in_chunks("/upload", 3, &file(left + 1)))
+        .ok();
     busy(&mut chunked);
     assert_eq!(uploads.crowded.value(), 2);
     harness.probe.kept.lock().unwrap().clear();

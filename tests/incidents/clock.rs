@@ -32,7 +32,11 @@ impl Jump {
         until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
         morning.serves(&mut client, "broker_a", false);
         machine.jump_ms(minutes * MINUTE_MS);
-        Self { morning, machine, service }
+        Self {
+            morning,
+            machine,
+            service,
+        }
     }
 
     fn address(&self) -> &str {
@@ -50,7 +54,11 @@ impl Jump {
         self.morning.serves(&mut client, "broker_a", false);
         until("no word of the clock", || {
             let status = self.morning.status(self.address());
-            if status.names("exchange_time_apart") { Err(status.screen) } else { Ok(()) }
+            if status.names("exchange_time_apart") {
+                Err(status.screen)
+            } else {
+                Ok(())
+            }
         });
     }
 }
@@ -62,7 +70,10 @@ fn a_token_that_was_logged_out_stays_dead_after_a_clock_that_was_years_ahead() {
         let scene = Scene::at(OPEN);
         let service = scene.start();
         let token = bearer(&service.register("asha@example.com", PASSWORD));
-        service.client().request("POST", "/api/auth/logout", &token).with_status(200);
+        service
+            .client()
+            .request("POST", "/api/auth/logout", &token)
+            .with_status(200);
         service.stop();
         if !has_prices {
             scene.refuse_all();
@@ -96,7 +107,11 @@ fn a_token_that_was_logged_out_stays_dead_after_a_clock_that_was_years_ahead() {
 fn until_marked(client: &mut Client) {
     until("the mark", || {
         let json = client.get(SNAPSHOT).json();
-        if json["market"]["stale"] == true { Ok(()) } else { Err(format!("{json:?}")) }
+        if json["market"]["stale"] == true {
+            Ok(())
+        } else {
+            Err(format!("{json:?}"))
+        }
     });
 }
 
@@ -128,12 +143,20 @@ fn started_a_week_ahead_no_revocation_is_forgotten() {
         service
     };
     let asked = |service: &Service, token: &str| {
-        service.client().request("GET", "/api/journal", &bearer(token)).status
+        service
+            .client()
+            .request("GET", "/api/journal", &bearer(token))
+            .status
     };
     let service = ahead(0);
     let revoked = service.register("asha@example.com", "nine green parrots");
     let good = service.register("ravi@example.com", "nine green parrots");
-    assert_eq!(service.post("/api/auth/logout", &bearer(&revoked), "").status, 200);
+    assert_eq!(
+        service
+            .post("/api/auth/logout", &bearer(&revoked), "")
+            .status,
+        200
+    );
     assert_eq!((asked(&service, &revoked), asked(&service, &good)), (401, 200));
     service.stop();
     let service = ahead(8);
@@ -141,7 +164,11 @@ fn started_a_week_ahead_no_revocation_is_forgotten() {
     // The store's maintenance has run, by this clock.
     until("a probe", || {
         let lanes = service.health()["lanes"].clone();
-        let probes = lanes.as_array().unwrap().iter().find(|lane| lane["name"] == "store-probe");
+        let probes = lanes
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|lane| lane["name"] == "store-probe");
         (probes.unwrap()["completed"].as_u64().unwrap() > 0).then_some(())
     });
     service.stop();
@@ -159,8 +186,12 @@ fn started_behind_there_is_no_price_until_the_clock_is_right() {
     assert_eq!(status.code, Some(2), "{}", status.screen);
     assert!(status.screen.contains("behind"), "{}", status.screen);
     let mut client = service.client();
-    client.get(SNAPSHOT).expect_problem(503, "snapshot_not_ready");
-    client.get(&format!("{PRICES}NSE:INFY")).expect_problem(503, "quotes_unavailable");
+    client
+        .get(SNAPSHOT)
+        .expect_problem(503, "snapshot_not_ready");
+    client
+        .get(&format!("{PRICES}NSE:INFY"))
+        .expect_problem(503, "quotes_unavailable");
     machine.jump_ms(60 * MINUTE_MS);
     until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));
     morning.serves(&mut client, "broker_a", false);

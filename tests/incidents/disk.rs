@@ -50,7 +50,11 @@ fn a_full_disk_costs_writes_only_and_is_noticed_when_it_has_room_again() {
     until("a write to be refused", || {
         room.sh("cat /dev/zero >>\"$0/ballast\" 2>/dev/null; true", &morning.state);
         let answer = account(&mut client, "register", &fresh_email());
-        if answer.status == 503 { Ok(answer) } else { Err(format!("{}", answer.status)) }
+        if answer.status == 503 {
+            Ok(answer)
+        } else {
+            Err(format!("{}", answer.status))
+        }
     })
     .expect_problem(503, "store_unavailable");
     told_beside(&morning, &program, "store_full");
@@ -84,8 +88,15 @@ impl Owner {
         let logins = [login(), login()];
         let body =
             format!(r#"{{"name":"a","scopes":["journal:read"],"current_password":"{PASSWORD}"}}"#);
-        let made = client.send_json("POST", "/api/keys", &logins[0], &body).with_status(201);
-        Self { email, logins, key_id: made.field("id"), key: bearer(&made.field("key")) }
+        let made = client
+            .send_json("POST", "/api/keys", &logins[0], &body)
+            .with_status(201);
+        Self {
+            email,
+            logins,
+            key_id: made.field("id"),
+            key: bearer(&made.field("key")),
+        }
     }
 
     /// What both logins and the key are answered.
@@ -116,12 +127,17 @@ fn tokens_and_keys_that_are_ended_on_a_full_disk_are_refused_at_once_and_stay_so
         ("POST", "/api/auth/password", &new, [401, 401, 200]),
         ("DELETE", "/api/auth/account", &erase, [401; 3]),
     ];
-    let owners: Vec<Owner> =
-        (0..actions.len()).map(|number| Owner::register(&mut client, number)).collect();
+    let owners: Vec<Owner> = (0..actions.len())
+        .map(|number| Owner::register(&mut client, number))
+        .collect();
     until("a write to be refused", || {
         room.sh("cat /dev/zero >>\"$0/ballast\" 2>/dev/null; true", &morning.state);
         let answer = account(&mut client, "register", &fresh_email());
-        if answer.status == 503 { Ok(()) } else { Err(format!("{}", answer.status)) }
+        if answer.status == 503 {
+            Ok(())
+        } else {
+            Err(format!("{}", answer.status))
+        }
     });
     for ((method, target, body, ended), owner) in actions.iter().zip(&owners) {
         assert_eq!(owner.statuses(&mut client), [200; 3], "{method} {target}");
@@ -152,11 +168,17 @@ fn tokens_and_keys_that_are_ended_on_a_full_disk_are_refused_at_once_and_stay_so
 
 /// Overwrites everything after the header, and the part of the log not yet moved into the file.
 fn damage(database: &Path) {
-    for (path, kept) in [(database.to_owned(), 100), (database.with_extension("sqlite-wal"), 0)] {
-        let Ok(mut file) = OpenOptions::new().write(true).open(&path) else { continue };
+    for (path, kept) in [
+        (database.to_owned(), 100),
+        (database.with_extension("sqlite-wal"), 0),
+    ] {
+        let Ok(mut file) = OpenOptions::new().write(true).open(&path) else {
+            continue;
+        };
         let length = file.metadata().unwrap().len();
         file.seek(SeekFrom::Start(kept)).unwrap();
-        file.write_all(&vec![0xA5; usize::try_from(length.saturating_sub(kept)).unwrap()]).unwrap();
+        file.write_all(&vec![0xA5; usize::try_from(length.saturating_sub(kept)).unwrap()])
+            .unwrap();
     }
 }
 
@@ -194,18 +216,28 @@ fn a_read_only_state_directory_serves_and_is_noticed_when_it_takes_writes() {
         out.expect_problem(503, "store_unavailable");
         let cleared = out.header("set-cookie").expect("the cookie is deleted");
         assert!(cleared.starts_with("access_token_cookie=; ") && cleared.contains("Max-Age=0"));
-        client.request("GET", "/api/journal", &token).expect_problem(401, "token_invalid");
+        client
+            .request("GET", "/api/journal", &token)
+            .expect_problem(401, "token_invalid");
     }
     told_beside(&morning, &program, "store_read_only");
     morning.serves(&mut client, "broker_a", false);
     room.sh("mount -o remount,rw \"$0\"", &morning.state);
     until("writes again", || {
         let answer = account(&mut client, "register", &fresh_email());
-        if answer.status == 201 { Ok(()) } else { Err(answer.text().to_owned()) }
+        if answer.status == 201 {
+            Ok(())
+        } else {
+            Err(answer.text().to_owned())
+        }
     });
     let status = until("no word of the database", || {
         let status = morning.status(&program.address);
-        if status.names("store_read_only") { Err(status.screen) } else { Ok(status) }
+        if status.names("store_read_only") {
+            Err(status.screen)
+        } else {
+            Ok(status)
+        }
     });
     // The prices' own file was not opened at start. The screen says that a restart is the cure.
     status.expect_on_screen("second_level_off");
@@ -232,7 +264,11 @@ fn started_where_nothing_can_be_written_it_is_the_one_that_writes_later() {
         let writes = |client: &mut Client| {
             until("writes again", || {
                 let answer = account(client, "register", &fresh_email());
-                if answer.status == 201 { Ok(()) } else { Err(answer.text().to_owned()) }
+                if answer.status == 201 {
+                    Ok(())
+                } else {
+                    Err(answer.text().to_owned())
+                }
             });
         };
         if !earlier {
@@ -263,7 +299,11 @@ fn a_damaged_database_costs_accounts_only_and_a_backup_brings_them_back() {
     let mut program = morning.start();
     let mut client = ready(&morning, &program);
     account(&mut client, "login", "first@example.com").expect_problem(503, "store_unavailable");
-    for path in ["/api/portfolio/holdings", "/api/journal", "/api/portfolio/export"] {
+    for path in [
+        "/api/portfolio/holdings",
+        "/api/journal",
+        "/api/portfolio/export",
+    ] {
         let answer = client.request("GET", path, &bearer(&token));
         assert_eq!(answer.status, 503, "{path}: {}", answer.text());
     }

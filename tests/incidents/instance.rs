@@ -43,7 +43,10 @@ fn a_service_that_takes_no_connection_is_told_from_one_that_is_not_there() {
     let ran = run(&mut bhav(&["status", &url, &state_flag(&morning.state)]));
     assert_eq!(ran.code, Some(2), "{}", ran.out);
     expect_screen(&ran.out);
-    for part in ["takes no further connection or hangs", "raise BHAV_MAX_CONNECTIONS"] {
+    for part in [
+        "takes no further connection or hangs",
+        "raise BHAV_MAX_CONNECTIONS",
+    ] {
         assert!(ran.out.contains(part), "{part} is not in\n{}", ran.out);
     }
     drop(program);
@@ -58,13 +61,18 @@ fn every_connection_taken_is_told_from_a_service_that_hangs() {
     let mut only = program.client();
     until("data", || (only.get(SNAPSHOT).status == 200).then_some(()));
     let mut lines = program.printed.lines();
-    let admin = lines.find_map(|line| line.strip_prefix("metrics on http://")).unwrap();
+    let admin = lines
+        .find_map(|line| line.strip_prefix("metrics on http://"))
+        .unwrap();
     let ran = run(bhav(&["status", &state_flag(&morning.state)])
         .env("BHAV_LISTEN", &program.address)
         .env("BHAV_ADMIN_LISTEN", admin.strip_suffix("/metrics").unwrap()));
     assert_eq!(ran.code, Some(2), "{}", ran.out);
     expect_screen(&ran.out);
-    for part in ["is alive, but takes no further connection", "raise BHAV_MAX_CONNECTIONS"] {
+    for part in [
+        "is alive, but takes no further connection",
+        "raise BHAV_MAX_CONNECTIONS",
+    ] {
         assert!(ran.out.contains(part), "{part} is not in\n{}", ran.out);
     }
     assert_eq!(only.get(SNAPSHOT).status, 200, "who is connected is served");

@@ -37,7 +37,9 @@ fn a_signing_key_that_goes_is_told_before_the_start_that_ends_every_login() {
     assert_eq!(answer.status, 200, "this service goes on with its own");
     assert!(!key.exists(), "removing it is how an operator ends every login");
     let said = fs::read_to_string(&log).unwrap();
-    let lines = said.lines().filter(|line| line.contains("signing key file removed or changed"));
+    let lines = said
+        .lines()
+        .filter(|line| line.contains("signing key file removed or changed"));
     assert_eq!(lines.count(), 1, "{said}");
 
     fs::write(&key, fs::read_to_string(&aside).unwrap().replace(['0', '1'], "2")).unwrap();

@@ -23,7 +23,10 @@ fn a_closed_log_pipe_is_told_and_nothing_else_changes() {
     morning.serves(&mut client, "broker_a", false);
     let status = morning.told(&program.address, "log_lost");
     let log = status.json["troubles"].as_array().unwrap().iter();
-    let log = log.clone().find(|trouble| trouble["name"] == "log_lost").unwrap();
+    let log = log
+        .clone()
+        .find(|trouble| trouble["name"] == "log_lost")
+        .unwrap();
     assert_eq!(log["severity"], "note", "prices are as good as before: {}", status.screen);
     morning.well(&program.address);
     program.ends();

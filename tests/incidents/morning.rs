@@ -32,7 +32,11 @@ impl Morning {
 
     /// Same as [`at`](Self::at), with this delay of the public provider.
     pub fn with_public_delay(now: &str, public_delay_s: i64) -> Self {
-        let settings = SimSettings { rate_limits: false, public_delay_s, ..SimSettings::default() };
+        let settings = SimSettings {
+            rate_limits: false,
+            public_delay_s,
+            ..SimSettings::default()
+        };
         let scene = Scene::with(now, settings);
         let state = scene.state.path().to_owned();
         Self { scene, state }
@@ -88,7 +92,11 @@ impl Morning {
         let what = format!("bhav status names {trouble}");
         let status = until(&what, || {
             let status = self.status(address);
-            if status.names(trouble) { Ok(status) } else { Err(status.screen) }
+            if status.names(trouble) {
+                Ok(status)
+            } else {
+                Err(status.screen)
+            }
         });
         status.expect_on_screen(trouble);
         // Printed for the page on operating, with --nocapture.
@@ -106,7 +114,11 @@ impl Morning {
             let mut left = troubles.iter().filter(|trouble| {
                 trouble["severity"] != "note" && trouble["name"] != "signals_fail"
             });
-            if left.next().is_none() { Ok(status) } else { Err(status.screen) }
+            if left.next().is_none() {
+                Ok(status)
+            } else {
+                Err(status.screen)
+            }
         })
     }
 
@@ -136,7 +148,11 @@ impl Morning {
         until(&format!("a snapshot of {source}, stale: {stale}"), || {
             let seen = self.honest(client);
             let wanted = seen.source == source && seen.stale == stale;
-            if wanted { Ok(()) } else { Err(format!("{seen:?}")) }
+            if wanted {
+                Ok(())
+            } else {
+                Err(format!("{seen:?}"))
+            }
         });
     }
 
@@ -148,7 +164,11 @@ impl Morning {
         let stale = shown["stale"].as_bool().unwrap();
         let as_of: Timestamp = shown[time].as_str().unwrap().parse().unwrap();
         let age_ms = now.as_millisecond() - as_of.as_millisecond();
-        let max_ms = if source == "broker_a" { FRESH_MS_MAX } else { FRESH_PUBLIC_MS_MAX };
+        let max_ms = if source == "broker_a" {
+            FRESH_MS_MAX
+        } else {
+            FRESH_PUBLIC_MS_MAX
+        };
         let in_trading = (10 * 60..15 * 60).contains(&minute_of_day_ist(now));
         assert!(stale || !in_trading || age_ms <= max_ms, "{age_ms} ms old, unmarked: {shown:?}");
         assert_eq!(shown["simulated"].as_bool(), Some(true), "{shown:?}");
@@ -181,7 +201,10 @@ impl Status {
 
     fn find(&self, trouble: &str) -> Option<Value> {
         let troubles = self.json["troubles"].as_array()?;
-        troubles.iter().find(|known| known["name"] == trouble).cloned()
+        troubles
+            .iter()
+            .find(|known| known["name"] == trouble)
+            .cloned()
     }
 
     /// Expects cause and cure literally on the screen.
@@ -211,7 +234,11 @@ pub fn status(address: &str, state: &Path, now: Timestamp) -> Status {
         let json: Value = sonic_rs::from_str(&before.out).unwrap();
         let later: Value = sonic_rs::from_str(&after.out).unwrap();
         if json["troubles"] == later["troubles"] {
-            return Status { code: screen.code, json, screen: screen.out };
+            return Status {
+                code: screen.code,
+                json,
+                screen: screen.out,
+            };
         }
     }
 }

@@ -28,7 +28,9 @@ fn start_on(morning: &Morning, listener: &TcpListener, connections_max: usize) -
 /// A listening socket, as the socket unit holds it.
 fn listening() -> TcpListener {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-    socket.bind(&"127.0.0.1:0".parse::<SocketAddr>().unwrap().into()).unwrap();
+    socket
+        .bind(&"127.0.0.1:0".parse::<SocketAddr>().unwrap().into())
+        .unwrap();
     socket.listen(4_096).unwrap();
     let listener = TcpListener::from(socket);
     listener.set_nonblocking(true).unwrap();
@@ -48,7 +50,10 @@ fn knock(address: SocketAddr) -> Socket {
 fn asked(morning: &Morning) -> i64 {
     let stats = morning.scene.stats();
     let requests = stats["requests"].as_object().unwrap();
-    requests.iter().map(|(_, count)| count.as_i64().unwrap()).sum()
+    requests
+        .iter()
+        .map(|(_, count)| count.as_i64().unwrap())
+        .sum()
 }
 
 #[test]

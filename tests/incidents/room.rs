@@ -27,7 +27,9 @@ impl Room {
             .spawn()
             .unwrap();
         let mut said = String::new();
-        BufReader::new(keeper.stdout.as_mut().unwrap()).read_line(&mut said).unwrap();
+        BufReader::new(keeper.stdout.as_mut().unwrap())
+            .read_line(&mut said)
+            .unwrap();
         assert_eq!(
             said, "ready\n",
             "this test needs user and mount namespaces; where AppArmor forbids them: \
@@ -40,7 +42,13 @@ impl Room {
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         let target = self.keeper.id().to_string();
-        command.args(["--preserve-credentials", "--user", "--mount", "--target", &target]);
+        command.args([
+            "--preserve-credentials",
+            "--user",
+            "--mount",
+            "--target",
+            &target,
+        ]);
         command.arg(program).env_clear().stdin(Stdio::null());
         command
     }
@@ -50,7 +58,11 @@ impl Room {
     pub fn sh(&self, script: &str, directory: &Path) {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let mut command = self.command("sh");
-        let output = command.env("PATH", path).args(["-c", script]).arg(directory).output();
+        let output = command
+            .env("PATH", path)
+            .args(["-c", script])
+            .arg(directory)
+            .output();
         let output = output.unwrap();
         assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
     }

@@ -22,7 +22,10 @@ fn what_one_node_knew_another_serves_at_once() {
     let service = scene.start_with(&config);
     service.fresh_snapshot();
     assert_eq!(service.prices("NSE:INFY,NSE:M%26M").quoted().len(), 2);
-    let backend = service.health()["cache_l2"]["backend"].as_str().unwrap().to_owned();
+    let backend = service.health()["cache_l2"]["backend"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(["redis", "valkey"].contains(&&*backend), "{backend}");
     scene.refuse_all();
     let last = service.snapshot_where("stale", |json| json["market"]["stale"] == true);
@@ -44,7 +47,9 @@ fn what_one_node_knew_another_serves_at_once() {
 #[test]
 fn a_shared_server_that_dies_shows_in_health_and_prices_go_on() {
     let name = "a_shared_server_that_dies_shows_in_health_and_prices_go_on";
-    let Some(mut server) = SharedServer::start(name) else { return };
+    let Some(mut server) = SharedServer::start(name) else {
+        return;
+    };
     let (_scene, service) = Scene::trading_with(|config| {
         config.valkey.url = Some(server.address());
     });
@@ -65,7 +70,9 @@ fn a_shared_server_that_dies_shows_in_health_and_prices_go_on() {
 #[test]
 fn a_shared_server_that_stopped_holds_up_neither_start_nor_end() {
     let name = "a_shared_server_that_stopped_holds_up_neither_start_nor_end";
-    let Some(server) = SharedServer::start(name) else { return };
+    let Some(server) = SharedServer::start(name) else {
+        return;
+    };
     let scene = Scene::at(TRADING);
     let mut config = scene.config();
     config.valkey.url = Some(server.address());

@@ -43,14 +43,22 @@ fn a_token_given_at_ten_past_nine_serves_the_opening() {
     });
     // Nobody acts until ten past nine.
     clock.jump_ms(
-        "2026-11-20T09:10:00+05:30".parse::<Timestamp>().unwrap().as_millisecond() - clock.now_ms(),
+        "2026-11-20T09:10:00+05:30"
+            .parse::<Timestamp>()
+            .unwrap()
+            .as_millisecond()
+            - clock.now_ms(),
     );
     let status = morning.told(service.0.address(), "broker_a_token_dead");
     assert!(status.screen.contains(LINK), "{}", status.screen);
     morning.honest(&mut client);
     give_token(&morning, service.0.address());
     clock.jump_ms(
-        "2026-11-20T09:15:10+05:30".parse::<Timestamp>().unwrap().as_millisecond() - clock.now_ms(),
+        "2026-11-20T09:15:10+05:30"
+            .parse::<Timestamp>()
+            .unwrap()
+            .as_millisecond()
+            - clock.now_ms(),
     );
     until("the opening, fresh from broker A", || {
         let json = client.get(SNAPSHOT).json();
@@ -63,7 +71,10 @@ fn a_token_given_at_ten_past_nine_serves_the_opening() {
 
 /// The operator logs in and runs the command.
 fn give_token(morning: &Morning, address: &str) {
-    let json = morning.scene.control("POST", "broker_a/request_token", "").json();
+    let json = morning
+        .scene
+        .control("POST", "broker_a/request_token", "")
+        .json();
     let code = json["request_token"].as_str().unwrap();
     let url = format!("--url=http://{address}");
     let ran = run(&mut bhav(&["token", "a", &url, "--code", code])).with_code(0);

@@ -24,20 +24,30 @@ fn a_tradebook_is_previewed_confirmed_listed_and_undone() {
 
     let trades = owner.trades();
     assert_eq!(trades.len(), 19);
-    let dates: Vec<&str> = trades.iter().map(|trade| trade["date"].as_str().unwrap()).collect();
+    let dates: Vec<&str> = trades
+        .iter()
+        .map(|trade| trade["date"].as_str().unwrap())
+        .collect();
     assert!(dates.is_sorted_by(|one, other| one >= other), "{dates:?}");
-    let sold = trades.iter().find(|trade| trade["trade_id"] == "51440918").unwrap();
+    let sold = trades
+        .iter()
+        .find(|trade| trade["trade_id"] == "51440918")
+        .unwrap();
     assert_eq!(raw(&sonic_rs::to_string(sold).unwrap(), "price"), "2877.15");
     assert_eq!(sold["sources"][0]["import_id"].as_i64(), Some(id));
     assert_eq!(sold["sources"][0]["line"].as_u64(), Some(4));
 
     let again = owner.preview("a", &file(TRADEBOOK));
     assert_eq!(counts(&again), [0, 19, 0, 0, 0], "the same file");
-    owner.confirm(again["id"].as_i64().unwrap()).with_status(200);
+    owner
+        .confirm(again["id"].as_i64().unwrap())
+        .with_status(200);
     let workbook = owner.preview("a", &file("zerodha-tradebook-console-a9.xlsx"));
     let [new, known, ..] = counts(&workbook);
     assert_eq!((new, known), (0, 19), "the same trades as a workbook");
-    owner.confirm(workbook["id"].as_i64().unwrap()).with_status(200);
+    owner
+        .confirm(workbook["id"].as_i64().unwrap())
+        .with_status(200);
     let old = owner.preview("a", &file("zerodha-tradebook-old-template.csv"));
     assert_eq!(counts(&old), [0, 4, 0, 0, 0], "some of them, without an ISIN");
     assert_eq!(owner.trades().len(), 19);
@@ -47,7 +57,9 @@ fn a_tradebook_is_previewed_confirmed_listed_and_undone() {
     assert_eq!(owner.trades().len(), 19);
     owner.undo(id).expect_problem(404, "import_not_found");
     owner.confirm(id).expect_problem(410, "import_gone");
-    owner.undo(workbook["id"].as_i64().unwrap()).with_status(204);
+    owner
+        .undo(workbook["id"].as_i64().unwrap())
+        .with_status(204);
     assert_eq!(owner.trades().len(), 0);
 }
 
@@ -74,7 +86,9 @@ fn files_of_each_kind_are_told_by_their_content() {
         assert_eq!((&preview["format"], &preview["kind"]), (&format.into(), &"tax_report".into()));
         let [new, ..] = counts(&preview);
         assert!(new > 0, "{name}");
-        owner.confirm(preview["id"].as_i64().unwrap()).with_status(200);
+        owner
+            .confirm(preview["id"].as_i64().unwrap())
+            .with_status(200);
     }
     assert_eq!(owner.trades().len(), 0, "a report is no trades");
     let imports = owner.get(IMPORTS).with_status(200).json();
@@ -100,24 +114,42 @@ fn a_page_goes_on_where_the_last_one_ended_and_filters_hold() {
         let page = owner.get(&target).with_status(200).json();
         assert_eq!(members(&page), ["trades", "next_cursor"]);
         paged.extend(page["trades"].as_array().unwrap().iter().cloned());
-        let Some(cursor) = page["next_cursor"].as_str() else { break };
+        let Some(cursor) = page["next_cursor"].as_str() else {
+            break;
+        };
         target = format!("{TRADES}?limit=4&cursor={cursor}");
     }
     assert_eq!(paged, whole);
     let found = |query: &str| {
-        let page = owner.get(&format!("{TRADES}?{query}")).with_status(200).json();
+        let page = owner
+            .get(&format!("{TRADES}?{query}"))
+            .with_status(200)
+            .json();
         page["trades"].as_array().unwrap().len()
     };
     assert_eq!(found("symbol=reliance"), 4);
     assert_eq!(found("isin=INE009A01021&side=sell"), 1);
     assert_eq!(found("from=2024-06-13&to=2024-06-13"), 1);
     assert_eq!(found("account=b"), 0);
-    for bad in ["limit=0", "limit=501", "from=2024-13-01", "side=both", "isin=X", "account=A"] {
-        owner.get(&format!("{TRADES}?{bad}")).expect_problem(400, "validation_failed");
+    for bad in [
+        "limit=0",
+        "limit=501",
+        "from=2024-13-01",
+        "side=both",
+        "isin=X",
+        "account=A",
+    ] {
+        owner
+            .get(&format!("{TRADES}?{bad}"))
+            .expect_problem(400, "validation_failed");
     }
-    owner.get(&format!("{TRADES}?cursor=nonsense")).expect_problem(400, "cursor_invalid");
+    owner
+        .get(&format!("{TRADES}?cursor=nonsense"))
+        .expect_problem(400, "cursor_invalid");
 
-    let csv = owner.get("/api/trades.csv?symbol=RELIANCE").with_status(200);
+    let csv = owner
+        .get("/api/trades.csv?symbol=RELIANCE")
+        .with_status(200);
     assert_eq!(csv.header("content-type"), Some("text/csv; charset=utf-8"));
     let lines: Vec<&str> = csv.text().lines().collect();
     assert_eq!(lines.len(), 5);
@@ -130,7 +162,11 @@ fn an_unchanged_ledger_is_304_and_a_changed_one_is_not() {
     let tag = |target: &str| owner.get(target).header("etag").unwrap().to_owned();
     let with_tag = |tag: &str| {
         let headers = format!("{}If-None-Match: {tag}\r\n", owner.auth);
-        owner.service.client().request("GET", TRADES, &headers).status
+        owner
+            .service
+            .client()
+            .request("GET", TRADES, &headers)
+            .status
     };
     let empty = tag(TRADES);
     let preview = owner.preview("a", &file(TRADEBOOK));
@@ -148,7 +184,10 @@ fn an_unchanged_ledger_is_304_and_a_changed_one_is_not() {
     let delete = |lines: &str| {
         let headers = format!("{}{lines}", owner.auth);
         let body = r#"{"confirm":"delete all trades"}"#;
-        owner.service.client().send_json("DELETE", TRADES, &headers, body)
+        owner
+            .service
+            .client()
+            .send_json("DELETE", TRADES, &headers, body)
     };
     delete(&format!("If-Match: {full}\r\n")).expect_problem(412, "precondition_failed");
     assert_eq!(owner.trades().len(), 19);
@@ -161,12 +200,18 @@ fn deleting_all_trades_needs_its_words_and_leaves_the_portfolio() {
     let owner = Owner::new();
     owner.import("a", &file(TRADEBOOK));
     let correction = r#"{"kind":"class","isin":"INF204KB17I5","class":"equity"}"#;
-    owner.send("PUT", "/api/trades/corrections/gold", correction).with_status(200);
+    owner
+        .send("PUT", "/api/trades/corrections/gold", correction)
+        .with_status(200);
     for body in ["{}", r#"{"confirm":"yes"}"#] {
-        owner.send("DELETE", TRADES, body).expect_problem(400, "validation_failed");
+        owner
+            .send("DELETE", TRADES, body)
+            .expect_problem(400, "validation_failed");
     }
     assert_eq!(owner.trades().len(), 19);
-    owner.send("DELETE", TRADES, r#"{"confirm":"delete all trades"}"#).with_status(204);
+    owner
+        .send("DELETE", TRADES, r#"{"confirm":"delete all trades"}"#)
+        .with_status(204);
     assert_eq!(owner.trades().len(), 0);
     let corrections = owner.get("/api/trades/corrections").with_status(200).json();
     assert_eq!(corrections["corrections"].as_array().unwrap().len(), 0);
@@ -191,13 +236,22 @@ fn what_a_person_says_is_kept_replaced_and_deleted() {
     let all = owner.get("/api/trades/corrections").with_status(200).json();
     assert_eq!(all["corrections"].as_array().unwrap().len(), 1);
     assert_eq!(all["corrections"][0]["correction"]["numerator"].as_u64(), Some(2));
-    for bad in ["{}", r#"{"kind":"split"}"#, r#"{"kind":"dividend"}"#, &split(0)] {
-        owner.send("PUT", path, bad).expect_problem(400, "validation_failed");
+    for bad in [
+        "{}",
+        r#"{"kind":"split"}"#,
+        r#"{"kind":"dividend"}"#,
+        &split(0),
+    ] {
+        owner
+            .send("PUT", path, bad)
+            .expect_problem(400, "validation_failed");
     }
     let long = format!("/api/trades/corrections/{}", "x".repeat(65));
     assert_eq!(owner.send("PUT", &long, &split(2)).status, 404);
     assert_eq!(owner.bare("DELETE", path).status, 204);
-    owner.bare("DELETE", path).expect_problem(404, "correction_not_found");
+    owner
+        .bare("DELETE", path)
+        .expect_problem(404, "correction_not_found");
 
     let person = owner.send("PUT", "/api/trades/accounts/b", r#"{"person":"wife"}"#);
     assert_eq!(person.with_status(200).json()["person"], "wife");
@@ -212,14 +266,21 @@ fn what_a_person_says_is_kept_replaced_and_deleted() {
 fn two_rows_with_one_id_and_other_figures_wait_for_a_choice() {
     let owner = Owner::new();
     owner.import("a", &file(TRADEBOOK));
-    let other = String::from_utf8(file(TRADEBOOK)).unwrap().replace("2877.150000", "2900.000000");
+    let other = String::from_utf8(file(TRADEBOOK))
+        .unwrap()
+        .replace("2877.150000", "2900.000000");
     let preview = owner.preview("a", other.as_bytes());
     assert_eq!(counts(&preview), [0, 18, 1, 0, 0]);
     assert_eq!(preview["conflicts"][0]["line"].as_u64(), Some(4));
-    owner.confirm(preview["id"].as_i64().unwrap()).with_status(200);
+    owner
+        .confirm(preview["id"].as_i64().unwrap())
+        .with_status(200);
     let find = || {
         let trades = owner.trades();
-        trades.into_iter().find(|trade| trade["trade_id"] == "51440918").unwrap()
+        trades
+            .into_iter()
+            .find(|trade| trade["trade_id"] == "51440918")
+            .unwrap()
     };
     let conflict = find();
     assert_eq!(conflict["mark"], "conflict");
@@ -227,8 +288,12 @@ fn two_rows_with_one_id_and_other_figures_wait_for_a_choice() {
     let text = sonic_rs::to_string(&conflict["first"]).unwrap();
     assert_eq!(raw(&text, "price"), "2877.15");
     let path = format!("/api/trades/conflicts/{}", conflict["id"].as_str().unwrap());
-    owner.send("PUT", &path, r#"{"keep":"both"}"#).expect_problem(400, "validation_failed");
-    owner.send("PUT", &path, r#"{"keep":"second"}"#).with_status(204);
+    owner
+        .send("PUT", &path, r#"{"keep":"both"}"#)
+        .expect_problem(400, "validation_failed");
+    owner
+        .send("PUT", &path, r#"{"keep":"second"}"#)
+        .with_status(204);
     let chosen = find();
     assert!(chosen["mark"].is_null());
     assert_eq!(raw(&sonic_rs::to_string(&chosen).unwrap(), "price"), "2900");

@@ -39,7 +39,8 @@ impl Engine for File {
 
     fn stored(&self) -> i64 {
         let file = Connection::open(&self.0).unwrap();
-        file.query_row("SELECT count(*) FROM ledger_rows", [], |row| row.get(0)).unwrap()
+        file.query_row("SELECT count(*) FROM ledger_rows", [], |row| row.get(0))
+            .unwrap()
     }
 }
 
@@ -50,11 +51,16 @@ struct Role(&'static crate::support::postgres::Server, String);
 #[cfg(feature = "engines")]
 impl Engine for Role {
     fn given<'a>(&self, command: &'a mut Command) -> &'a mut Command {
-        command.env("BHAV_STORE_URL", self.0.url(&self.1)).env("JWT_SECRET", "s".repeat(64))
+        command
+            .env("BHAV_STORE_URL", self.0.url(&self.1))
+            .env("JWT_SECRET", "s".repeat(64))
     }
 
     fn stored(&self) -> i64 {
-        let count = self.0.execute(&self.1, "SELECT count(*) FROM ledger_rows").unwrap();
+        let count = self
+            .0
+            .execute(&self.1, "SELECT count(*) FROM ledger_rows")
+            .unwrap();
         count.trim().parse().unwrap()
     }
 }
@@ -80,9 +86,10 @@ fn come_and_go(address: &str, auth: &str, file: &[u8], answers_max: Option<u8>) 
         let preview = client.try_answer().ok()?.with_status(201).json();
         let id = preview["id"].as_i64().unwrap();
         answers += 1;
-        for (method, target) in
-            [("POST", format!("{IMPORTS}/{id}/confirm")), ("DELETE", format!("{IMPORTS}/{id}"))]
-        {
+        for (method, target) in [
+            ("POST", format!("{IMPORTS}/{id}/confirm")),
+            ("DELETE", format!("{IMPORTS}/{id}")),
+        ] {
             if answers_max == Some(answers) {
                 return Some(());
             }
@@ -108,7 +115,9 @@ fn after_a_kill_at_any_moment_an_import_is_whole_or_absent() {
 #[cfg(feature = "engines")]
 #[test]
 fn after_a_kill_at_any_moment_an_import_on_a_server_is_whole_or_absent() {
-    let Some(server) = crate::support::postgres::server() else { return };
+    let Some(server) = crate::support::postgres::server() else {
+        return;
+    };
     is_whole_or_absent(&Scene::at(TRADING), &Role(server, server.fresh_role()));
 }
 
@@ -150,7 +159,9 @@ fn is_whole_or_absent(scene: &Scene, engine: &impl Engine) {
         cut += usize::from(left > 0 && left < ROWS as i64);
         program = start(scene, engine);
         let mut client = program.client();
-        let trades = client.request("GET", &format!("{TRADES}.csv"), &auth).with_status(200);
+        let trades = client
+            .request("GET", &format!("{TRADES}.csv"), &auth)
+            .with_status(200);
         let lines = trades.text().lines().count() - 1;
         assert!(lines == 0 || lines == ROWS, "{lines} trades of {ROWS}");
         live += usize::from(lines == ROWS);
@@ -164,10 +175,14 @@ fn is_whole_or_absent(scene: &Scene, engine: &impl Engine) {
             let is_live = import["state"] == "live";
             assert!(!is_live || lines == ROWS, "{imports:?}");
             let id = import["id"].as_i64().unwrap();
-            client.request("DELETE", &format!("{IMPORTS}/{id}"), &auth).with_status(204);
+            client
+                .request("DELETE", &format!("{IMPORTS}/{id}"), &auth)
+                .with_status(204);
             whole += 1;
         }
     }
-    say(&format!("{round} kills: {whole} whole, {live} confirmed, {cut} in the middle\n"));
+    say(&format!(
+        "{round} kills: {whole} whole, {live} confirmed, {cut} in the middle\n"
+    ));
     assert!(cut > 0, "no kill was in the middle");
 }

@@ -36,8 +36,16 @@ fn a_file_that_is_not_understood_says_what_was_seen() {
     ] {
         owner.upload("a", file).expect_problem(status, code);
     }
-    owner.bare("POST", &format!("{IMPORTS}?account=a")).expect_problem(422, "file_not_understood");
-    assert_eq!(owner.get(IMPORTS).json()["imports"].as_array().unwrap().len(), 0);
+    owner
+        .bare("POST", &format!("{IMPORTS}?account=a"))
+        .expect_problem(422, "file_not_understood");
+    assert_eq!(
+        owner.get(IMPORTS).json()["imports"]
+            .as_array()
+            .unwrap()
+            .len(),
+        0
+    );
 }
 
 #[test]
@@ -69,7 +77,9 @@ fn a_head_that_asks_for_nothing_good_is_refused_before_the_file() {
 fn so_many_files_a_minute_are_taken() {
     let owner = Owner::with(|config| config.store.import_attempts_per_minute = 2);
     owner.preview("a", &file(TRADEBOOK));
-    owner.upload("a", b"x").expect_problem(422, "file_not_understood");
+    owner
+        .upload("a", b"x")
+        .expect_problem(422, "file_not_understood");
     let refused = owner.upload("a", &file(TRADEBOOK));
     refused.expect_problem(429, "too_many_attempts");
     assert!(refused.header("retry-after").is_some());
@@ -78,7 +88,9 @@ fn so_many_files_a_minute_are_taken() {
 #[test]
 fn a_longer_file_than_the_setting_allows_is_413() {
     let owner = Owner::with(|config| config.http.upload_bytes_max = 2_000);
-    owner.upload("a", &file(TRADEBOOK)).expect_problem(413, "file_too_large");
+    owner
+        .upload("a", &file(TRADEBOOK))
+        .expect_problem(413, "file_too_large");
     owner.upload("a", &tradebook(0, 10)).with_status(201);
 }
 
@@ -95,12 +107,16 @@ fn a_ledger_is_full_at_its_rows_and_accounts() {
     let owner = Owner::new();
     for number in 0..10 {
         let person = r#"{"person":"self"}"#;
-        owner.send("PUT", &format!("/api/trades/accounts/n{number}"), person).with_status(200);
+        owner
+            .send("PUT", &format!("/api/trades/accounts/n{number}"), person)
+            .with_status(200);
     }
     owner
         .send("PUT", "/api/trades/accounts/n10", r#"{"person":"self"}"#)
         .expect_problem(409, "ledger_full");
-    owner.upload("n10", &tradebook(0, 1)).expect_problem(409, "ledger_full");
+    owner
+        .upload("n10", &tradebook(0, 1))
+        .expect_problem(409, "ledger_full");
     owner.upload("n9", &tradebook(0, 1)).with_status(201);
 }
 
@@ -115,18 +131,26 @@ fn corrections_that_make_too_much_work_are_named_and_can_be_deleted() {
             r#"{{"kind":"split","isin":"INE009A01021","ex_date":"2024-{month:02}-{day:02}",
             "numerator":2,"denominator":1}}"#
         );
-        owner.send("PUT", &format!("/api/trades/corrections/s{number}"), &body).with_status(200);
+        owner
+            .send("PUT", &format!("/api/trades/corrections/s{number}"), &body)
+            .with_status(200);
     };
     (0..64).for_each(put);
     owner.get("/api/trades/lots").with_status(200);
     put(64);
-    for target in ["/api/trades", "/api/trades/lots", "/api/trades/gains?fy=2024-25"] {
+    for target in [
+        "/api/trades",
+        "/api/trades/lots",
+        "/api/trades/gains?fy=2024-25",
+    ] {
         let refused = owner.get(target);
         refused.expect_problem(409, "ledger_too_complex");
         assert!(refused.text().contains("64 corporate actions"), "{}", refused.text());
     }
     owner.get("/api/trades/corrections").with_status(200);
-    owner.bare("DELETE", "/api/trades/corrections/s64").with_status(204);
+    owner
+        .bare("DELETE", "/api/trades/corrections/s64")
+        .with_status(204);
     owner.get("/api/trades/lots").with_status(200);
 }
 
@@ -136,17 +160,32 @@ fn a_preview_expires_and_is_swept() {
     let owner = Owner::on(Scene::by_hand(clock, SimSettings::default()), |_| {});
     let id = owner.preview("a", &file(TRADEBOOK))["id"].as_i64().unwrap();
     owner.scene.advance_ms(30 * 60_000 - 1_000);
-    assert_eq!(owner.get(IMPORTS).json()["imports"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        owner.get(IMPORTS).json()["imports"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
     owner.scene.advance_ms(1_000);
     owner.confirm(id).expect_problem(410, "import_gone");
-    assert_eq!(owner.get(IMPORTS).json()["imports"].as_array().unwrap().len(), 0);
+    assert_eq!(
+        owner.get(IMPORTS).json()["imports"]
+            .as_array()
+            .unwrap()
+            .len(),
+        0
+    );
     // Its rows are removed within a minute.
     let rows = || {
         let path = owner.scene.state.path().join(bhav::store::FILE_NAME);
         let file = rusqlite::Connection::open(path).unwrap();
-        file.query_row("SELECT count(*) FROM ledger_rows", [], |row| row.get::<_, i64>(0)).unwrap()
+        file.query_row("SELECT count(*) FROM ledger_rows", [], |row| row.get::<_, i64>(0))
+            .unwrap()
     };
-    owner.scene.while_time_passes(|| until("the rows are swept", || rows() == 0));
+    owner
+        .scene
+        .while_time_passes(|| until("the rows are swept", || rows() == 0));
 }
 
 #[test]
@@ -158,10 +197,15 @@ fn another_client_of_the_broker_is_refused_unless_it_is_forced() {
     };
     owner.import("a", &book("AB1234"));
     owner.upload("a", &book("AB1234")).with_status(201);
-    owner.upload("a", &book("ZZ9999")).expect_problem(409, "account_differs");
+    owner
+        .upload("a", &book("ZZ9999"))
+        .expect_problem(409, "account_differs");
     owner.upload("x", &book("ZZ9999")).with_status(201);
     let forced = format!("{IMPORTS}?account=a&force=true");
-    let answer = owner.service.client().send_file(&forced, &owner.auth, &book("ZZ9999"));
+    let answer = owner
+        .service
+        .client()
+        .send_file(&forced, &owner.auth, &book("ZZ9999"));
     answer.with_status(201);
 }
 
@@ -171,7 +215,9 @@ fn a_large_tradebook_is_taken_in_batches() {
     let clock = Clock::system();
     let preview = owner.preview("a", &tradebook(0, 10_000));
     assert_eq!(counts(&preview), [10_000, 0, 0, 0, 0]);
-    owner.confirm(preview["id"].as_i64().unwrap()).with_status(200);
+    owner
+        .confirm(preview["id"].as_i64().unwrap())
+        .with_status(200);
     let took_ms = clock.monotonic_ms();
     say(&format!("10,000 rows previewed and confirmed in {took_ms} ms\n"));
     assert_eq!(owner.trades().len(), 10_000);

@@ -43,7 +43,11 @@ impl Owner {
         set(&mut config);
         let service = scene.start_with(&config);
         let auth = bearer(&service.register("ledger@example.com", "a long enough secret"));
-        Self { service, scene, auth }
+        Self {
+            service,
+            scene,
+            auth,
+        }
     }
 
     pub fn get(&self, target: &str) -> Answer {
@@ -51,7 +55,9 @@ impl Owner {
     }
 
     pub fn send(&self, method: &str, target: &str, body: &str) -> Answer {
-        self.service.client().send_json(method, target, &self.auth, body)
+        self.service
+            .client()
+            .send_json(method, target, &self.auth, body)
     }
 
     /// A request without a body.
@@ -61,7 +67,9 @@ impl Owner {
 
     /// Sends a file for an account.
     pub fn upload(&self, account: &str, file: &[u8]) -> Answer {
-        self.service.client().send_file(&format!("{IMPORTS}?account={account}"), &self.auth, file)
+        self.service
+            .client()
+            .send_file(&format!("{IMPORTS}?account={account}"), &self.auth, file)
     }
 
     /// The preview of a file. A busy machine may take longer than the service waits for it.
@@ -103,7 +111,10 @@ impl Owner {
         } else {
             let session = minted("broker_b/api_session", "api_session");
             let keys = r#""api_key":"sim+key=b&1","api_secret":"simsecretb""#;
-            ("/api/portfolio/brokerb-sync", format!(r#"{{{keys},"api_session":"{session}"}}"#))
+            (
+                "/api/portfolio/brokerb-sync",
+                format!(r#"{{{keys},"api_session":"{session}"}}"#),
+            )
         };
         self.service.post(route, &self.auth, &body)
     }
@@ -128,16 +139,29 @@ impl Owner {
 #[track_caller]
 pub fn confirmed(service: &Service, auth: &str, account: &str, file: &[u8]) -> i64 {
     let target = format!("{IMPORTS}?account={account}");
-    let preview = service.client().send_file(&target, auth, file).with_status(201).json();
+    let preview = service
+        .client()
+        .send_file(&target, auth, file)
+        .with_status(201)
+        .json();
     let id = preview["id"].as_i64().unwrap();
     let confirm = format!("{IMPORTS}/{id}/confirm");
-    service.client().request("POST", &confirm, auth).with_status(200);
+    service
+        .client()
+        .request("POST", &confirm, auth)
+        .with_status(200);
     id
 }
 
 /// The numbers of a preview that add up to its rows: new, known, conflicts, refused, proposals.
 pub fn counts(preview: &Value) -> [u64; 5] {
-    let names = ["new", "known", "conflict_count", "refused_count", "proposal_count"];
+    let names = [
+        "new",
+        "known",
+        "conflict_count",
+        "refused_count",
+        "proposal_count",
+    ];
     let counts = names.map(|name| preview[name].as_u64().unwrap());
     assert_eq!(preview["rows"].as_u64(), Some(counts.iter().sum()), "{preview:?}");
     counts
@@ -153,7 +177,9 @@ pub fn fill_ledger(service: &Service, auth: &str) {
         let answer = service.client().send_json(method, target, auth, body);
         assert!(answer.status < 300, "{target}: {}", answer.text());
     };
-    let other = String::from_utf8(file(TRADEBOOK)).unwrap().replace("2877.150000", "2900.000000");
+    let other = String::from_utf8(file(TRADEBOOK))
+        .unwrap()
+        .replace("2877.150000", "2900.000000");
     for sent in [
         file(TRADEBOOK),
         other.into_bytes(),
@@ -165,7 +191,10 @@ pub fn fill_ledger(service: &Service, auth: &str) {
     let note = r#"{"kind":"unproved","isin":"INE040A01034","date":"2020-05-14","what":"other",
         "note":"a note"}"#;
     send("PUT", "/api/trades/corrections/one", note);
-    let trades = service.client().request("GET", "/api/trades?limit=500", auth).json();
+    let trades = service
+        .client()
+        .request("GET", "/api/trades?limit=500", auth)
+        .json();
     let mut trades = trades["trades"].as_array().unwrap().iter();
     let conflict = trades.find(|trade| trade["mark"] == "conflict").unwrap();
     let target = format!("/api/trades/conflicts/{}", conflict["id"].as_str().unwrap());

@@ -21,15 +21,26 @@ const SOLD: &str = "INFY,INE009A01021,2026-11-20,NSE,EQ,EQ,sell,false,3.000000,1
 /// What the simulator's person holds at broker A.
 fn holds_at_a(owner: &Owner, rows: &str) {
     let body = format!(r#"{{"user_id":"{PERSON}","rows":[{rows}]}}"#);
-    assert_eq!(owner.scene.control("POST", "broker_a/holdings", &body).status, 200);
+    assert_eq!(
+        owner
+            .scene
+            .control("POST", "broker_a/holdings", &body)
+            .status,
+        200
+    );
 }
 
 /// The row of the reconciliation of a symbol.
 #[track_caller]
 fn proof(owner: &Owner, symbol: &str) -> Value {
-    let all = owner.get("/api/trades/reconciliation").with_status(200).json();
+    let all = owner
+        .get("/api/trades/reconciliation")
+        .with_status(200)
+        .json();
     let mut rows = all["rows"].as_array().unwrap().iter();
-    rows.find(|row| row["symbol"] == symbol).unwrap_or_else(|| panic!("{all:?}")).clone()
+    rows.find(|row| row["symbol"] == symbol)
+        .unwrap_or_else(|| panic!("{all:?}"))
+        .clone()
 }
 
 /// Ledger, synced and pending sold quantity, and whether that is proved.
@@ -67,7 +78,9 @@ fn shares_sold_today_are_still_the_brokers_and_proved() {
 fn trades_are(owner: &Owner, broker: &str, rows: &[String]) {
     let rows = rows.join(",");
     let body = format!(r#"{{"user_id":"{PERSON}","net":[{rows}]}}"#);
-    let set = owner.scene.control("POST", &format!("broker_{broker}/trades"), &body);
+    let set = owner
+        .scene
+        .control("POST", &format!("broker_{broker}/trades"), &body);
     assert_eq!(set.status, 200, "{}", set.text());
 }
 
@@ -104,7 +117,12 @@ fn imports(owner: &Owner) -> Vec<(String, String, u64, u64)> {
         let [rows, new] = ["rows", "new"].map(|name| import[name].as_u64().unwrap());
         (format, state, rows, new)
     };
-    all["imports"].as_array().unwrap().iter().map(import).collect()
+    all["imports"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(import)
+        .collect()
 }
 
 fn live(format: &str, rows: u64, new: u64) -> (String, String, u64, u64) {
@@ -113,7 +131,9 @@ fn live(format: &str, rows: u64, new: u64) -> (String, String, u64, u64) {
 
 fn undo_newest(owner: &Owner) {
     let all = owner.get(IMPORTS).with_status(200).json();
-    owner.undo(all["imports"][0]["id"].as_i64().unwrap()).with_status(204);
+    owner
+        .undo(all["imports"][0]["id"].as_i64().unwrap())
+        .with_status(204);
 }
 
 #[test]
@@ -166,7 +186,11 @@ fn a_trade_of_a_file_and_of_a_sync_is_one_and_has_what_both_say() {
 #[test]
 fn a_past_quarter_of_broker_b_is_asked_for_once() {
     let owner = Owner::new();
-    let calls = || owner.scene.stats()["requests"]["broker_b.trades"].as_u64().unwrap_or(0);
+    let calls = || {
+        owner.scene.stats()["requests"]["broker_b.trades"]
+            .as_u64()
+            .unwrap_or(0)
+    };
     let past = order(1, "05-Feb-2026", 10);
     trades_are(&owner, "b", &[past.clone(), order(2, "19-Nov-2026", 4)]);
     assert_eq!(told(&owner, "b"), r#"{"added":2}"#);
@@ -178,12 +202,20 @@ fn a_past_quarter_of_broker_b_is_asked_for_once() {
     assert_eq!(calls(), 16, "the present quarter and seven older ones");
     let quantities = |owner: &Owner| -> Vec<String> {
         let trades = owner.trades();
-        let texts = trades.iter().map(|trade| sonic_rs::to_string(trade).unwrap());
-        texts.map(|text| raw(&text, "quantity").to_owned()).collect()
+        let texts = trades
+            .iter()
+            .map(|trade| sonic_rs::to_string(trade).unwrap());
+        texts
+            .map(|text| raw(&text, "quantity").to_owned())
+            .collect()
     };
     assert_eq!(quantities(&owner), ["6", "10"]);
     undo_newest(&owner);
-    assert_eq!(told(&owner, "b"), r#"{"added":3}"#, "with the import its quarters are forgotten");
+    assert_eq!(
+        told(&owner, "b"),
+        r#"{"added":3}"#,
+        "with the import its quarters are forgotten"
+    );
     assert_eq!(quantities(&owner), ["6", "1", "10"]);
 }
 
@@ -191,7 +223,9 @@ fn a_past_quarter_of_broker_b_is_asked_for_once() {
 fn a_sync_whose_trades_fail_is_whole_and_says_why() {
     let owner = Owner::new();
     holds_at_a(&owner, r#"{"symbol":"NSE:INFY","quantity":7,"average_paise":150000}"#);
-    owner.scene.fault("broker_a.trades", r#"{"kind":"wrong_types","count":1}"#);
+    owner
+        .scene
+        .fault("broker_a.trades", r#"{"kind":"wrong_types","count":1}"#);
     assert_eq!(told(&owner, "a"), r#"{"reason":"broker_failed"}"#);
     let holdings = owner.get("/api/portfolio/holdings").with_status(200).json();
     assert_eq!(holdings["holdings"].as_array().unwrap().len(), 1);
@@ -211,7 +245,9 @@ fn a_sync_whose_trades_hang_is_whole_after_its_deadline_and_keeps_nobody_else() 
     holds_at_a(&owner, r#"{"symbol":"NSE:INFY","quantity":7,"average_paise":150000}"#);
     for broker in ["a", "b"] {
         let fault = format!("broker_{broker}.trades");
-        owner.scene.fault(&fault, r#"{"kind":"delay","delay_ms":600000}"#);
+        owner
+            .scene
+            .fault(&fault, r#"{"kind":"delay","delay_ms":600000}"#);
     }
     at_once(["a", "b"], |broker| {
         let clock = Clock::system();
@@ -221,7 +257,12 @@ fn a_sync_whose_trades_hang_is_whole_after_its_deadline_and_keeps_nobody_else() 
         assert!(took_ms < 2 * TRADES_DEADLINE_MS, "broker {broker}: {took_ms} ms");
     });
     let holdings = owner.get("/api/portfolio/holdings").with_status(200).json();
-    assert!(holdings["holdings"].as_array().is_some_and(|rows| !rows.is_empty()), "{holdings:?}");
+    assert!(
+        holdings["holdings"]
+            .as_array()
+            .is_some_and(|rows| !rows.is_empty()),
+        "{holdings:?}"
+    );
     assert_eq!(imports(&owner), []);
     // What hung keeps neither prices nor the next sync.
     owner.service.fresh_snapshot();
@@ -259,9 +300,25 @@ fn the_trades_of_a_sync_are_its_users_alone() {
     let owner = Owner::new();
     trades_are(&owner, "a", &[of_today(1002, "SELL", 3, "1600")]);
     assert_eq!(told(&owner, "a"), r#"{"added":1}"#);
-    let auth = bearer(&owner.service.register("other@example.com", "a long enough secret"));
-    let ask = |target: &str| owner.service.client().request("GET", target, &auth).with_status(200);
-    assert_eq!(ask("/api/trades").json()["trades"].as_array().unwrap().len(), 0);
+    let auth = bearer(
+        &owner
+            .service
+            .register("other@example.com", "a long enough secret"),
+    );
+    let ask = |target: &str| {
+        owner
+            .service
+            .client()
+            .request("GET", target, &auth)
+            .with_status(200)
+    };
+    assert_eq!(
+        ask("/api/trades").json()["trades"]
+            .as_array()
+            .unwrap()
+            .len(),
+        0
+    );
     assert_eq!(ask(IMPORTS).json()["imports"].as_array().unwrap().len(), 0);
     // The same person at the broker, whose trades are another user's too.
     let other = Owner { auth, ..owner };

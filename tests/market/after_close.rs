@@ -52,7 +52,10 @@ fn a_source_without_times_that_falls_behind_after_the_close_leaves_the_close() {
     }
     let closes = ["NSE:NIFTY%2050", "BSE:SENSEX", "NSE:NIFTY%20IT", "NSE:INFY"].map(|symbol| {
         let quote = quote_at(&scene, &service, symbol, "15:46:00", |quote| {
-            is_fresh(quote) && quote["as_of"].as_str().is_some_and(|at| at.contains("T15:35:00"))
+            is_fresh(quote)
+                && quote["as_of"]
+                    .as_str()
+                    .is_some_and(|at| at.contains("T15:35:00"))
         });
         (symbol, quote["last_price"].clone())
     });

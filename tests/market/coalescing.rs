@@ -10,11 +10,15 @@ const SYMBOLS_PER_REQUEST: usize = 50;
 
 /// Symbols that the simulator trades, encoded for a query.
 fn universe() -> Vec<String> {
-    let rows = include_str!("../../src/sim/exchange/universe.csv").lines().skip(1);
+    let rows = include_str!("../../src/sim/exchange/universe.csv")
+        .lines()
+        .skip(1);
     let symbols = rows.map(|row| {
         let mut columns = row.split(',');
         let (exchange, ticker) = (columns.next().unwrap(), columns.next().unwrap());
-        format!("{exchange}:{ticker}").replace(' ', "+").replace('&', "%26")
+        format!("{exchange}:{ticker}")
+            .replace(' ', "+")
+            .replace('&', "%26")
     });
     symbols.take(SYMBOLS).collect()
 }
@@ -99,7 +103,9 @@ fn the_first_level_never_holds_more_than_it_may() {
     until("evictions to show", || {
         let l1 = &service.health()["cache_l1"];
         assert!(l1["size"].as_u64().unwrap() <= ENTRIES_MAX);
-        l1["evictions"].as_u64().filter(|evictions| *evictions > SYMBOLS as u64 / 2)
+        l1["evictions"]
+            .as_u64()
+            .filter(|evictions| *evictions > SYMBOLS as u64 / 2)
     });
 }
 
@@ -120,7 +126,9 @@ fn made_up_symbols_fill_no_more_than_their_part_of_the_calls() {
     };
     let before = quote_calls();
     for batch in 0..20 {
-        let made_up: Vec<String> = (0..50).map(|at| format!("NSE:MADEUP{batch}X{at}")).collect();
+        let made_up: Vec<String> = (0..50)
+            .map(|at| format!("NSE:MADEUP{batch}X{at}"))
+            .collect();
         let answer = service.prices(&made_up.join(","));
         assert_eq!((answer.status, answer.unavailable().len()), (200, 50));
     }
@@ -132,7 +140,11 @@ fn made_up_symbols_fill_no_more_than_their_part_of_the_calls() {
     });
     // The few listed symbols of others' rounds come beside them.
     let tried = UNLISTED_IN_A_CALL * (quote_calls() - before);
-    assert!(size() <= held + 20 + tried, "{} after {held}, {tried} may have been tried", size());
+    assert!(
+        size() <= held + 20 + tried,
+        "{} after {held}, {tried} may have been tried",
+        size()
+    );
     assert!(size() < 500, "{} of a thousand made-up symbols", size());
     assert_eq!(service.prices("NSE:INFY").quoted(), ["NSE:INFY"]);
 }

@@ -29,7 +29,10 @@ impl Days {
 
     pub fn with(now: &str, set: impl FnOnce(&mut bhav::config::Config)) -> Self {
         let clock = Clock::manual(now.parse().unwrap());
-        let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+        let settings = SimSettings {
+            rate_limits: false,
+            ..SimSettings::default()
+        };
         let scene = Scene::by_hand(clock, settings);
         let mut config = scene.config();
         config.broker_b.url = scene.sim.broker_b_url();
@@ -41,7 +44,11 @@ impl Days {
     pub fn on(scene: Scene, config: &bhav::config::Config) -> Self {
         let service = scene.start_with(config);
         let auth = bearer(&service.register("days@example.com", "a long enough secret"));
-        Self { scene, service, auth }
+        Self {
+            scene,
+            service,
+            auth,
+        }
     }
 
     fn order(&self, path: &str, body: &str) -> Answer {
@@ -114,7 +121,9 @@ impl Days {
     /// reply.
     pub fn try_sync(&self, broker: &str, members: &str) -> Answer {
         let minted = |route: &str, name: &str| {
-            let said = self.order(route, &format!(r#"{{"user_id":"{ACCOUNT}"}}"#)).json();
+            let said = self
+                .order(route, &format!(r#"{{"user_id":"{ACCOUNT}"}}"#))
+                .json();
             said[name].as_str().unwrap().to_owned()
         };
         let (route, body) = match broker {
@@ -136,7 +145,11 @@ impl Days {
     }
 
     pub fn get(&self, target: &str) -> Value {
-        let answer = self.service.client().request("GET", target, &self.auth).with_status(200);
+        let answer = self
+            .service
+            .client()
+            .request("GET", target, &self.auth)
+            .with_status(200);
         answer.json()
     }
 
@@ -182,7 +195,10 @@ impl Days {
         }
         for of in ["brokers", "sectors"] {
             let slices = summary["allocation"][of].as_array().unwrap();
-            let whole: Decimal = slices.iter().map(|slice| decimal(slice, "current_value")).sum();
+            let whole: Decimal = slices
+                .iter()
+                .map(|slice| decimal(slice, "current_value"))
+                .sum();
             near(whole, value, slices.len());
         }
         let apart = decimal(summary, "value_without_cost");
@@ -201,8 +217,14 @@ impl Days {
     #[track_caller]
     pub fn point(&self, date: &str) -> Value {
         let pnl = self.get("/api/portfolio/pnl?days=365");
-        let found = pnl["trend"].as_array().unwrap().iter().find(|point| point["date"] == date);
-        found.unwrap_or_else(|| panic!("no point of {date}: {pnl:?}")).clone()
+        let found = pnl["trend"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|point| point["date"] == date);
+        found
+            .unwrap_or_else(|| panic!("no point of {date}: {pnl:?}"))
+            .clone()
     }
 }
 

@@ -49,12 +49,25 @@ const fn far(
     open: &'static str,
     price: &'static str,
 ) -> Far {
-    Far { what, symbol, previous_close, open, price, change_pct: None }
+    Far {
+        what,
+        symbol,
+        previous_close,
+        open,
+        price,
+        change_pct: None,
+    }
 }
 
 /// From now on the instrument trades at its price, which is its previous close's no more.
 fn begin(scene: &Scene, far: &Far) {
-    let Far { symbol, previous_close, open, price, .. } = far;
+    let Far {
+        symbol,
+        previous_close,
+        open,
+        price,
+        ..
+    } = far;
     let symbol = symbol.replace("%20", " ");
     let order = format!(
         r#"{{"symbol":"{symbol}","price":{price},"previous_close":{previous_close},"open":{open}}}"#
@@ -64,7 +77,11 @@ fn begin(scene: &Scene, far: &Far) {
 
 /// A scene on a clock that the test advances, whose public provider is not behind.
 fn scene_at(now: &str) -> Scene {
-    let settings = SimSettings { rate_limits: false, public_delay_s: 0, ..SimSettings::default() };
+    let settings = SimSettings {
+        rate_limits: false,
+        public_delay_s: 0,
+        ..SimSettings::default()
+    };
     Scene::by_hand(Clock::manual(now.parse().unwrap()), settings)
 }
 
@@ -96,7 +113,11 @@ impl Way {
     }
 
     fn source(self) -> &'static str {
-        if let Self::Public = self { "public" } else { "broker_a" }
+        if let Self::Public = self {
+            "public"
+        } else {
+            "broker_a"
+        }
     }
 
     /// Leaves this way alone.
@@ -150,7 +171,9 @@ fn a_true_price_is_served_by_each_way_alone() {
         for far in &FAR {
             let quote = await_served(&scene, &service, far, &format!("{way:?}"), 250);
             assert_eq!(quote["source"], way.source(), "{quote}");
-            let change = quote["change_pct"].is_number().then(|| written(&quote["change_pct"]));
+            let change = quote["change_pct"]
+                .is_number()
+                .then(|| written(&quote["change_pct"]));
             assert_eq!(change.as_deref(), far.change_pct, "{}: {quote}", far.what);
         }
     });
@@ -161,10 +184,17 @@ fn a_true_price_is_served_by_each_way_alone() {
 /// and the public provider is asked.
 #[test]
 fn a_price_far_from_its_previous_close_is_shown_without_a_change_once_both_sources_say_it() {
-    let settings = SimSettings { rate_limits: false, public_delay_s: 0, ..SimSettings::default() };
+    let settings = SimSettings {
+        rate_limits: false,
+        public_delay_s: 0,
+        ..SimSettings::default()
+    };
     let scene = Scene::with(TRADING, settings);
-    let cases =
-        [("NSE:INFY", "480", "220"), ("NSE:TCS", "48.2", "482"), ("NSE:SBIN", "4820", "482")];
+    let cases = [
+        ("NSE:INFY", "480", "220"),
+        ("NSE:TCS", "48.2", "482"),
+        ("NSE:SBIN", "4820", "482"),
+    ];
     for (symbol, price, close) in cases {
         let order = format!(r#"{{"symbol":"{symbol}","price":{price},"previous_close":{close}}}"#);
         assert_eq!(scene.control("POST", "trading", &order).status, 200);
@@ -222,7 +252,11 @@ fn await_close(days: &Days, symbol: &str, price: &str) {
             .find(|row| row["tradingsymbol"] == ticker)
             .ok_or_else(|| "no row".to_owned())?;
         let is_close = written(&row["last_price"]) == price;
-        if is_close { Ok(()) } else { Err(row.to_string()) }
+        if is_close {
+            Ok(())
+        } else {
+            Err(row.to_string())
+        }
     });
 }
 
@@ -256,7 +290,9 @@ fn a_true_price_is_the_close_of_the_evening() {
 
 /// Number of prices that were refused as contradicted by their own rows.
 fn contradicted(service: &Service) -> f64 {
-    Scrape::of(service).find(r#"bhav_far_prices_total{reason="contradicted"}"#).unwrap_or(0.0)
+    Scrape::of(service)
+        .find(r#"bhav_far_prices_total{reason="contradicted"}"#)
+        .unwrap_or(0.0)
 }
 
 /// Instruments that trade as usual.
@@ -280,7 +316,10 @@ impl<'a> Looks<'a> {
             });
             (symbol, price)
         });
-        Self { service, usual: usual.collect() }
+        Self {
+            service,
+            usual: usual.collect(),
+        }
     }
 
     /// No price may be absurd.
@@ -335,10 +374,14 @@ fn a_single_absurd_tick_is_refused() {
     });
     stage.live();
     let looks = Looks::begin(&stage.service, || {});
-    let subscribed = stage.seen_where("subscriptions", |seen| seen.subscribed() > 3).subscribed();
+    let subscribed = stage
+        .seen_where("subscriptions", |seen| seen.subscribed() > 3)
+        .subscribed();
     stage.seen_where("ticks of them", |seen| seen.ticks() > 4 * subscribed);
     let before = contradicted(&stage.service);
-    stage.scene.fault(ticker::ROUTE, r#"{"kind":"tenfold_price","count":1}"#);
+    stage
+        .scene
+        .fault(ticker::ROUTE, r#"{"kind":"tenfold_price","count":1}"#);
     looks.until_later("a tick", before, || stage.scene.clock.now());
 }
 

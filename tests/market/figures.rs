@@ -7,7 +7,9 @@ use rust_decimal::Decimal;
 #[track_caller]
 pub fn raw<'t>(text: &'t str, name: &str) -> &'t str {
     let member = format!("\"{name}\":");
-    let start = text.find(&member).unwrap_or_else(|| panic!("no {name} in {text}"));
+    let start = text
+        .find(&member)
+        .unwrap_or_else(|| panic!("no {name} in {text}"));
     let rest = &text[start + member.len()..];
     &rest[..rest.find([',', '}', ']']).unwrap()]
 }

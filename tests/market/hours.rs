@@ -142,7 +142,10 @@ fn config(scene: &Scene) -> Config {
 fn exchange_at(date: &str, from: &str, calendar: Option<&str>) -> Scene {
     let now = format!("{date}T{from}:00+05:30");
     let clock = Clock::manual(now.parse().unwrap());
-    let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+    let settings = SimSettings {
+        rate_limits: false,
+        ..SimSettings::default()
+    };
     Scene::by_hand_at_hours(clock, settings, calendar)
 }
 
@@ -193,14 +196,22 @@ impl Afternoon {
     /// Advances the clock to a minute, and waits until broker A was asked twice since and every
     /// price is fresh. What is not so within fifty seconds stays so for the caller to see.
     fn go_to(&self, minute: i64) {
-        let rounds = || self.days.service.health()["feeds"]["broker_a"]["rounds"].as_u64().unwrap();
+        let rounds = || {
+            self.days.service.health()["feeds"]["broker_a"]["rounds"]
+                .as_u64()
+                .unwrap()
+        };
         let by_ms = self.at(minute).as_millisecond() - self.days.scene.clock.now_ms();
         self.days.scene.advance_ms(by_ms.max(0));
         // What was asked for within the last minute is polled.
         self.prices();
         let before = rounds();
         // After the close the feed is asked every half a minute.
-        let step_ms = if self.closes().is_empty() { STEP_MS } else { 2_000 };
+        let step_ms = if self.closes().is_empty() {
+            STEP_MS
+        } else {
+            2_000
+        };
         let mut looks = 0;
         until("two polls", || {
             let is_fresh = || self.prices().iter().all(|(_, _, stale)| !stale);
@@ -321,7 +332,12 @@ fn play(afternoon: &Afternoon, expected: &Expected) -> Vec<String> {
         }
         afternoon.go_to(now);
         let what = format!("{} {}", afternoon.date, text(now));
-        let phase = expected.phases.iter().rev().find(|(from, ..)| minute(from) <= now).unwrap();
+        let phase = expected
+            .phases
+            .iter()
+            .rev()
+            .find(|(from, ..)| minute(from) <= now)
+            .unwrap();
         expect_phase(afternoon, (phase.1, phase.2), &what);
         let [index, with, without] = afternoon.prices();
         let prices = [index, with, without];
@@ -337,7 +353,15 @@ fn play(afternoon: &Afternoon, expected: &Expected) -> Vec<String> {
             let risen = if now < known { Decimal::ZERO } else { RISE };
             assert_eq!(with.0, standing[1] + risen, "{what}");
             let index_close = afternoon.days.scene.said(INDEX).0;
-            assert_eq!(index.0, if now < known { standing[0] } else { index_close }, "{what}");
+            assert_eq!(
+                index.0,
+                if now < known {
+                    standing[0]
+                } else {
+                    index_close
+                },
+                "{what}"
+            );
         }
         if now >= end {
             let last = *last_trade.get_or_insert(without.0);
@@ -427,7 +451,9 @@ fn a_share_with_derivatives_that_froze_before_the_auction_has_no_close_of_its_la
     until("the auction's price", || {
         afternoon.days.scene.advance_ms(5_000);
         let closes = afternoon.closes();
-        closes.get(WITH).map(|close| assert!(close.1 == afternoon.at(minute("15:40")) && close.2))
+        closes
+            .get(WITH)
+            .map(|close| assert!(close.1 == afternoon.at(minute("15:40")) && close.2))
     });
 }
 
@@ -478,6 +504,8 @@ fn a_calendar_that_arrives_in_the_afternoon_moves_the_close_that_is_awaited() {
     play_all(&afternoon, &LATER);
     // The old calendar's close, of ten minutes after 15:35, was not taken: see `play`.
     let embedded = MarketCalendar::embedded();
-    let old = embedded.official_close("2026-12-04".parse().unwrap()).unwrap();
+    let old = embedded
+        .official_close("2026-12-04".parse().unwrap())
+        .unwrap();
     assert!(old < afternoon.at(minute(LATER.auction.1)));
 }

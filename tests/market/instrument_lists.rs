@@ -38,7 +38,10 @@ fn await_quotes(days: &Days, symbols: &[&str]) {
 }
 
 fn instruments_state(days: &Days) -> String {
-    days.service.health()["warmers"]["instruments"].as_str().unwrap().to_owned()
+    days.service.health()["warmers"]["instruments"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 #[test]
@@ -131,7 +134,10 @@ fn a_list_of_derivatives_that_is_not_believed_leaves_the_last_one_and_is_asked_f
         market_when(&days, "a doubt", |market| market.get("instruments_failure").is_some());
     let failure = doubted["instruments_failure"].as_str().unwrap();
     assert!(failure.contains("list of derivatives is not believed"), "{failure}");
-    assert!(failure.contains("lacks 6 of the 51 shares of the last: INFY, ITC, LT"), "{failure}");
+    assert!(
+        failure.contains("lacks 6 of the 51 shares of the last: INFY, ITC, LT"),
+        "{failure}"
+    );
     assert_eq!(
         (&doubted["instruments_origin"], &doubted["instruments_as_of"]),
         (&Value::from("broker_a"), &Value::from("2026-11-15"))

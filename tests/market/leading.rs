@@ -34,7 +34,12 @@ impl Stage {
         let report = Arc::clone(&assembled.metric_sources.report);
         let (mailbox, reporter) = (assembled.mailbox, assembled.reporter);
         let warmers = Warmers::start(assembled.context, mailbox, reporter).unwrap();
-        Self { scene, lead, warmers, report }
+        Self {
+            scene,
+            lead,
+            warmers,
+            report,
+        }
     }
 
     fn clock(&self) -> &Clock {
@@ -46,7 +51,11 @@ impl Stage {
         let now_mono_ms = self.clock().monotonic_ms();
         let (asks_from_mono_ms, until_mono_ms) =
             (now_mono_ms + asks_after_ms, now_mono_ms + for_ms);
-        let term = Term { epoch: Epoch(epoch), asks_from_mono_ms, until_mono_ms };
+        let term = Term {
+            epoch: Epoch(epoch),
+            asks_from_mono_ms,
+            until_mono_ms,
+        };
         self.lead.grant(term);
         term
     }
@@ -56,7 +65,10 @@ impl Stage {
         let from_mono_ms = self.clock().monotonic_ms() + seconds * 1_000;
         until("the scheduler", || {
             self.scene.advance_ms(250);
-            self.report.load().as_ref().is_some_and(|seen| seen.seen_mono_ms >= from_mono_ms)
+            self.report
+                .load()
+                .as_ref()
+                .is_some_and(|seen| seen.seen_mono_ms >= from_mono_ms)
         });
     }
 
@@ -84,7 +96,10 @@ fn no_call_is_made_before_a_term_or_after_it() {
     let term = stage.lead(1, 800, 20_000);
     stage.await_call(0);
     let now_mono_ms = stage.clock().monotonic_ms();
-    assert!((term.asks_from_mono_ms..term.until_mono_ms).contains(&now_mono_ms), "{now_mono_ms}");
+    assert!(
+        (term.asks_from_mono_ms..term.until_mono_ms).contains(&now_mono_ms),
+        "{now_mono_ms}"
+    );
     // A call that began in the term may arrive after it.
     stage.go_on_s(21);
     let asked = stage.asked();

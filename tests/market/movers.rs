@@ -21,17 +21,33 @@ const SHARES: [(&str, &str); 9] = [
 ];
 
 fn symbols(json: &Value, list: &str) -> Vec<String> {
-    rows(json, list).iter().map(|row| row["symbol"].as_str().unwrap().to_owned()).collect()
+    rows(json, list)
+        .iter()
+        .map(|row| row["symbol"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// Each share named has the figures that live prices give it. Time and age may be those of the
 /// second before; the unit tests of the document compare them too.
 fn assert_as_live(days: &Days, movers: &Value) {
-    let live = days.service.prices(&SHARES.map(|(symbol, _)| symbol).join(",")).json();
+    let live = days
+        .service
+        .prices(&SHARES.map(|(symbol, _)| symbol).join(","))
+        .json();
     let live = rows(&live, "quotes");
     for row in rows(movers, "gainers").iter().chain(rows(movers, "losers")) {
-        let quote = live.iter().find(|quote| quote["symbol"] == row["symbol"]).unwrap();
-        for name in ["last_price", "change", "change_pct", "day_low", "day_high", "source"] {
+        let quote = live
+            .iter()
+            .find(|quote| quote["symbol"] == row["symbol"])
+            .unwrap();
+        for name in [
+            "last_price",
+            "change",
+            "change_pct",
+            "day_low",
+            "day_high",
+            "source",
+        ] {
             assert_eq!(row[name], quote[name], "{name} of {row:?}");
         }
     }
@@ -45,7 +61,9 @@ fn what_rises_and_falls_is_counted_and_the_most_moved_are_named() {
         config.market.universe_file = Some(path);
     });
     let listed = SHARES.iter().filter(|(_, price)| !price.is_empty());
-    listed.clone().for_each(|(symbol, _)| days.price_anew(symbol, "100"));
+    listed
+        .clone()
+        .for_each(|(symbol, _)| days.price_anew(symbol, "100"));
     days.scene.advance_ms(1_000);
     listed.for_each(|(symbol, price)| days.price(symbol, price));
     let once = |what: &str, holds: &dyn Fn(&Value) -> bool| {
@@ -66,7 +84,13 @@ fn what_rises_and_falls_is_counted_and_the_most_moved_are_named() {
     assert_eq!((json["shares"].as_u64(), json["day"].as_str()), (Some(9), Some("2026-11-20")));
     let counts = ["advances", "declines", "unchanged"].map(|name| json[name].as_u64().unwrap());
     assert_eq!(counts, [6, 1, 1], "{json:?}");
-    let best = ["NSE:TCS", "NSE:SBIN", "NSE:MARUTI", "NSE:RELIANCE", "NSE:ITC"];
+    let best = [
+        "NSE:TCS",
+        "NSE:SBIN",
+        "NSE:MARUTI",
+        "NSE:RELIANCE",
+        "NSE:ITC",
+    ];
     assert_eq!(symbols(&json, "gainers"), best, "five of six");
     assert_eq!(symbols(&json, "losers"), ["NSE:NTPC"]);
     let worst = &json["losers"][0];

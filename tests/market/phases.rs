@@ -54,7 +54,10 @@ fn the_phase_changes_under_a_running_service() {
 fn changes(service: &Service) -> (Vec<Value>, String) {
     let quotes = service.prices("NSE:NIFTY%2050,NSE:INFY").json();
     let snapshot = service.get("/api/index/snapshot").json();
-    let mut said = vec![snapshot["index1_change"].clone(), snapshot["index2_change"].clone()];
+    let mut said = vec![
+        snapshot["index1_change"].clone(),
+        snapshot["index2_change"].clone(),
+    ];
     for quote in quotes["quotes"].as_array().unwrap().iter() {
         let members = ["change", "change_pct", "day_low", "day_high"];
         said.extend(members.map(|member| quote[member].clone()));
@@ -70,7 +73,10 @@ fn go_to(scene: &Scene, service: &Service, at: &str) {
     scene.advance_ms(at.as_millisecond() - scene.clock.now_ms());
     let rounds = || -> u64 {
         let feeds = service.health()["feeds"].clone();
-        ["broker_a", "public"].iter().filter_map(|feed| feeds[*feed]["rounds"].as_u64()).sum()
+        ["broker_a", "public"]
+            .iter()
+            .filter_map(|feed| feeds[*feed]["rounds"].as_u64())
+            .sum()
     };
     let before = rounds();
     until("two polls", || {
@@ -95,7 +101,11 @@ fn a_price_keeps_its_own_sessions_change_and_range_until_one_of_the_new_session_
     go_to(&scene, &service, "2026-11-19T21:00:00+05:30");
     let (evening, of_evening) = changes(&service);
     assert!(of_evening.starts_with("2026-11-19T15:3"), "{of_evening}");
-    assert!(evening.iter().all(|change| change.as_f64().is_some_and(|change| change != 0.0)));
+    assert!(
+        evening
+            .iter()
+            .all(|change| change.as_f64().is_some_and(|change| change != 0.0))
+    );
     let shown = service.prices("NSE:INFY");
     let range = ["day_low", "day_high"].map(|member| number(shown.text(), member));
     assert_eq!(range, scene.figures("NSE:INFY", ["low", "high"]));
@@ -141,7 +151,9 @@ fn ages(service: &Service) -> Vec<(bool, String)> {
     let quotes = prices["quotes"].as_array().unwrap().iter();
     ages.extend(quotes.map(|quote| (quote["stale"].clone(), quote["as_of"].clone())));
     let text = |at: &Value| at.as_str().unwrap()[11..19].to_owned();
-    ages.iter().map(|(stale, at)| (stale.as_bool().unwrap(), text(at))).collect()
+    ages.iter()
+        .map(|(stale, at)| (stale.as_bool().unwrap(), text(at)))
+        .collect()
 }
 
 /// The last price before the auction is not the close. A share that did not trade until the end has
@@ -166,12 +178,19 @@ fn a_source_that_froze_before_the_auction_is_marked_until_it_has_the_close() {
         until(what, || {
             scene.advance_ms(1_000);
             let ages = ages(&service);
-            let ages: Vec<_> = ages.iter().map(|(stale, at)| (*stale, at.as_str())).collect();
+            let ages: Vec<_> = ages
+                .iter()
+                .map(|(stale, at)| (*stale, at.as_str()))
+                .collect();
             ages == expected
         });
     };
     go_to(&scene, &service, "2026-11-20T15:20:00+05:30");
-    let frozen = [(false, "15:15:00"), (false, "15:15:00"), (false, "15:10:00")];
+    let frozen = [
+        (false, "15:15:00"),
+        (false, "15:15:00"),
+        (false, "15:10:00"),
+    ];
     await_ages("the auction", frozen);
     scene.fault("broker_a", r#"{"kind":"mute_price"}"#);
     go_to(&scene, &service, "2026-11-20T15:30:00+05:30");
@@ -182,5 +201,12 @@ fn a_source_that_froze_before_the_auction_is_marked_until_it_has_the_close() {
     }
     assert_eq!(scene.control("DELETE", "faults", "").status, 200);
     go_to(&scene, &service, "2026-11-20T16:00:00+05:30");
-    await_ages("the close", [(false, "15:35:00"), (false, "15:35:00"), (false, "15:10:00")]);
+    await_ages(
+        "the close",
+        [
+            (false, "15:35:00"),
+            (false, "15:35:00"),
+            (false, "15:10:00"),
+        ],
+    );
 }

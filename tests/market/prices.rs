@@ -14,13 +14,22 @@ fn service() -> (Scene, Service) {
 const FIFTY_ONE: usize = 51;
 
 fn many(count: usize) -> String {
-    let shares = include_str!("../../src/sim/exchange/universe.csv").lines().skip(1).map(|line| {
-        let mut columns = line.split(',');
-        (columns.next().unwrap(), columns.next().unwrap())
-    });
-    let symbols = shares.filter(|(exchange, _)| *exchange == "NSE").take(count);
+    let shares = include_str!("../../src/sim/exchange/universe.csv")
+        .lines()
+        .skip(1)
+        .map(|line| {
+            let mut columns = line.split(',');
+            (columns.next().unwrap(), columns.next().unwrap())
+        });
+    let symbols = shares
+        .filter(|(exchange, _)| *exchange == "NSE")
+        .take(count);
     let symbols = symbols.map(|(exchange, ticker)| format!("{exchange}:{ticker}"));
-    symbols.collect::<Vec<_>>().join(",").replace(' ', "%20").replace('&', "%26")
+    symbols
+        .collect::<Vec<_>>()
+        .join(",")
+        .replace(' ', "%20")
+        .replace('&', "%26")
 }
 
 #[test]
@@ -35,7 +44,10 @@ fn a_quote_has_the_fields_of_the_contract_in_numbers_of_the_simulator() {
     assert_eq!(answer.header("cache-control"), Some("no-cache"));
     assert_eq!(members(&answer.json()), ["quotes", "unavailable"]);
     let quotes: Vec<&str> = answer.text().split("{\"symbol\"").skip(1).collect();
-    for (text, symbol) in quotes.iter().zip(["NSE:INFY", "NSE:NIFTY 50", "NSE:M&M", "BSE:SENSEX"]) {
+    for (text, symbol) in quotes
+        .iter()
+        .zip(["NSE:INFY", "NSE:NIFTY 50", "NSE:M&M", "BSE:SENSEX"])
+    {
         assert!(text.starts_with(&format!(":\"{symbol}\"")), "{text}");
         let (last, previous) = scene.said(symbol);
         assert_eq!(raw(text, "last_price"), shortest(last));
@@ -108,7 +120,9 @@ fn fifty_are_served_and_one_more_is_refused() {
     assert_eq!(answer.status, 200);
     assert_eq!((answer.quoted().len(), answer.unavailable().len()), (FIFTY_ONE - 1, 0));
     for query in [many(FIFTY_ONE), ["NSE:INFY"; FIFTY_ONE].join(",")] {
-        let json = service.prices(&query).expect_problem(400, "too_many_symbols");
+        let json = service
+            .prices(&query)
+            .expect_problem(400, "too_many_symbols");
         assert_eq!(json["errors"][0]["field"], "symbols");
     }
 }
@@ -132,7 +146,11 @@ fn what_is_no_symbol_is_refused() {
     let (_scene, service) = service();
     let mut client = service.client();
     let base = "/api/portfolio/live-prices";
-    for target in [base.to_owned(), format!("{base}?"), format!("{base}?symbol=NSE:INFY")] {
+    for target in [
+        base.to_owned(),
+        format!("{base}?"),
+        format!("{base}?symbol=NSE:INFY"),
+    ] {
         let json = client.get(&target).expect_problem(400, "symbols_missing");
         assert_eq!(json["errors"][0]["field"], "symbols", "{target}");
     }
@@ -160,7 +178,9 @@ fn what_is_no_symbol_is_refused() {
         "NSE:INFY,+NSE:TCS",
         &long,
     ] {
-        let json = client.get(&format!("{PRICES}{query}")).expect_problem(400, "symbol_malformed");
+        let json = client
+            .get(&format!("{PRICES}{query}"))
+            .expect_problem(400, "symbol_malformed");
         assert_eq!(json["errors"][0]["field"], "symbols", "{query}");
         assert!(json["errors"][0]["message"].is_str(), "{query}");
     }

@@ -32,7 +32,13 @@ fn on_a_sunday_quotes_arrive_within_the_wait_too() {
     let answer = service.prices("NSE:INFY,NSE:M%26M");
     assert_eq!(answer.quoted(), ["NSE:INFY", "NSE:M&M"]);
     let quote = &answer.json()["quotes"][0];
-    assert!(quote["as_of"].as_str().unwrap().starts_with("2026-11-20T15:"), "{quote}");
+    assert!(
+        quote["as_of"]
+            .as_str()
+            .unwrap()
+            .starts_with("2026-11-20T15:"),
+        "{quote}"
+    );
     assert_eq!(quote["stale"], false, "Friday's close is the price until Monday");
 }
 
@@ -96,7 +102,14 @@ fn invented_names_do_not_keep_a_real_one_from_its_quote() {
             });
         }
         until("all places taken", || {
-            let stats = service.0.server().shared().service.state().pending.stats(Class::Unlisted);
+            let stats = service
+                .0
+                .server()
+                .shared()
+                .service
+                .state()
+                .pending
+                .stats(Class::Unlisted);
             (stats.symbols >= PER_CLIENT_MAX && stats.refused > 50).then_some(())
         });
         let rounds = calls(&scene);
@@ -111,7 +124,9 @@ fn invented_names_do_not_keep_a_real_one_from_its_quote() {
 }
 
 fn calls(scene: &Scene) -> u64 {
-    scene.stats()["requests"]["public.spark"].as_u64().unwrap_or(0)
+    scene.stats()["requests"]["public.spark"]
+        .as_u64()
+        .unwrap_or(0)
 }
 
 #[test]
@@ -121,7 +136,14 @@ fn without_a_source_and_without_a_cache_it_is_503() {
     let service = scene.start();
     let answer = service.prices("NSE:INFY,NSE:TCS");
     answer.expect_problem(503, "quotes_unavailable");
-    assert!(answer.header("retry-after").unwrap().parse::<u32>().unwrap() >= 1);
+    assert!(
+        answer
+            .header("retry-after")
+            .unwrap()
+            .parse::<u32>()
+            .unwrap()
+            >= 1
+    );
 }
 
 #[test]
@@ -133,7 +155,9 @@ fn an_upstream_that_hangs_holds_a_request_for_the_miss_wait_only() {
     // The stop waits for the running call.
     config.upstream.read_timeout_ms = 1_000;
     let service = scene.start_with(&config);
-    service.prices("NSE:INFY").expect_problem(503, "quotes_unavailable");
+    service
+        .prices("NSE:INFY")
+        .expect_problem(503, "quotes_unavailable");
 }
 
 #[test]
@@ -212,7 +236,10 @@ const PUBLIC_LANE: &str = r#"{lane="public"}"#;
 fn with_the_public_provider_alone_a_long_list_fills_soon_and_is_fresh() {
     const STEP_S: i64 = 5;
     let clock = Clock::manual(TRADING.parse().unwrap());
-    let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+    let settings = SimSettings {
+        rate_limits: false,
+        ..SimSettings::default()
+    };
     let scene = Scene::by_hand(clock, settings);
     let mut config = scene.watched();
     (config.broker_a.access_token, config.broker_a.api_key) = (None, None);
@@ -227,7 +254,9 @@ fn with_the_public_provider_alone_a_long_list_fills_soon_and_is_fresh() {
         service.get("/api/index/snapshot").status == 200
     });
     let shares = include_str!("../../src/market/data/nifty50.txt").lines();
-    let shares = shares.filter(|line| !line.is_empty() && !line.starts_with('#')).take(49);
+    let shares = shares
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .take(49);
     let shares = shares.collect::<Vec<_>>().join(",").replace('&', "%26");
     let target = format!("{PRICES}NSE:NIFTY%2050,{shares}");
     let (mut filled_s, mut quotes, mut stale, mut sectors_null) = (None, 0, 0, 0);
@@ -247,7 +276,10 @@ fn with_the_public_provider_alone_a_long_list_fills_soon_and_is_fresh() {
         let snapshot = service.get("/api/index/snapshot").json();
         let sectors = snapshot["sectors"].as_array().unwrap();
         if at_s > 120 {
-            sectors_null += sectors.iter().filter(|sector| sector["change_pct"].is_null()).count();
+            sectors_null += sectors
+                .iter()
+                .filter(|sector| sector["change_pct"].is_null())
+                .count();
         }
         step(&scene, &service, STEP_S);
     }

@@ -33,7 +33,10 @@ struct Stage {
 impl Stage {
     fn new() -> Self {
         let state = tempfile::tempdir().unwrap();
-        let mut config = Config { state_dir: state.path().into(), ..Config::default() };
+        let mut config = Config {
+            state_dir: state.path().into(),
+            ..Config::default()
+        };
         config.public.enabled = false;
         let clock = Clock::manual(TRADING.parse().unwrap());
         let lock = Arc::new(InstanceLock::of(&config.state_dir));
@@ -41,10 +44,22 @@ impl Stage {
         let (context, mailbox) = (assembled.context, assembled.mailbox);
         let reporter = assembled.reporter;
         let (l1, snapshot) = (Arc::clone(&context.l1), Arc::clone(&context.snapshot));
-        let indices = context.indices.all().map(|index| index.symbol.to_string()).collect();
+        let indices = context
+            .indices
+            .all()
+            .map(|index| index.symbol.to_string())
+            .collect();
         let push = mailbox.push(Source::BrokerA);
         let warmers = Some(Warmers::start(context, mailbox, reporter).unwrap());
-        Self { warmers, push, clock, l1, snapshot, indices, _state: state }
+        Self {
+            warmers,
+            push,
+            clock,
+            l1,
+            snapshot,
+            indices,
+            _state: state,
+        }
     }
 
     fn quote(&self, symbol: &str, price: &str, ago_s: i64) -> Quote {
@@ -63,9 +78,20 @@ impl Stage {
     fn batch(&self, quotes: Vec<Quote>) -> Box<Batch> {
         let now = self.clock.now();
         let asked_mono_ms = self.clock.monotonic_ms();
-        let times = CallTimes { asked: now, asked_mono_ms, answered: now };
+        let times = CallTimes {
+            asked: now,
+            asked_mono_ms,
+            answered: now,
+        };
         let (simulated, pushed) = (true, true);
-        Box::new(Batch { quotes, times, symbols_max: 500, simulated, pushed, ..Batch::default() })
+        Box::new(Batch {
+            quotes,
+            times,
+            symbols_max: 500,
+            simulated,
+            pushed,
+            ..Batch::default()
+        })
     }
 
     /// Pushes a batch as soon as the mailbox has room.
@@ -83,7 +109,11 @@ impl Stage {
     /// The cached quote, if it is fresh.
     fn held(&self, symbol: &str) -> Option<Quote> {
         match self.l1.peek(symbol, self.clock.monotonic_ms()) {
-            Peek::Known { quote, stale: false, .. } => Some(quote),
+            Peek::Known {
+                quote,
+                stale: false,
+                ..
+            } => Some(quote),
             _ => None,
         }
     }
@@ -139,7 +169,14 @@ fn a_share_pushed_alone_is_taken_and_what_is_left_out_is_not_unknown() {
 
 #[test]
 fn pushes_in_any_order_leave_the_newest_time() {
-    let orders = [[3, 2, 1], [3, 1, 2], [2, 3, 1], [2, 1, 3], [1, 3, 2], [1, 2, 3]];
+    let orders = [
+        [3, 2, 1],
+        [3, 1, 2],
+        [2, 3, 1],
+        [2, 1, 3],
+        [1, 3, 2],
+        [1, 2, 3],
+    ];
     let stage = Stage::new();
     for (turn, order) in orders.into_iter().enumerate() {
         stage.clock.advance_ms(10_000);
@@ -168,9 +205,13 @@ fn the_snapshot_shows_an_index_before_its_quote_does() {
     let read = || {
         let mut pairs = Vec::new();
         while !ended.load(Ordering::Relaxed) {
-            let Peek::Known { quote, .. } = l1.peek(LEADS[0], now_mono_ms) else { continue };
+            let Peek::Known { quote, .. } = l1.peek(LEADS[0], now_mono_ms) else {
+                continue;
+            };
             let published = snapshot.load();
-            let Some(published) = published.as_ref() else { continue };
+            let Some(published) = published.as_ref() else {
+                continue;
+            };
             if pairs.last() != Some(&(quote.last_price, published.number())) {
                 let json: Value = sonic_rs::from_slice(published.json()).unwrap();
                 let shown = Decimal::try_from(json["index1_price"].as_f64().unwrap()).unwrap();
@@ -184,7 +225,10 @@ fn the_snapshot_shows_an_index_before_its_quote_does() {
         let reader = scope.spawn(read);
         for number in 0..BATCHES {
             let price = format!("{}", 24_000 + number);
-            let quotes = stage.indices.iter().map(|index| stage.quote(index, &price, 1));
+            let quotes = stage
+                .indices
+                .iter()
+                .map(|index| stage.quote(index, &price, 1));
             stage.push(stage.batch(quotes.collect()));
             until("the batch, or the reader's verdict", || {
                 let held = stage.held(LEADS[0]).map(|held| held.last_price);

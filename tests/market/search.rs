@@ -12,7 +12,9 @@ fn found(service: &Service, query: &str) -> Vec<String> {
     let rows = json["instruments"].as_array().unwrap();
     assert_eq!(json["count"].as_u64(), Some(rows.len() as u64));
     assert!(rows.len() <= 20, "{query}");
-    rows.iter().map(|row| row["symbol"].as_str().unwrap().to_owned()).collect()
+    rows.iter()
+        .map(|row| row["symbol"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// By ticker in any case, by words of the name, and by ISIN.
@@ -28,7 +30,11 @@ fn finds_shares_and_indices(service: &Service) {
     ] {
         assert_eq!(found(service, query).first().map(String::as_str), Some(first), "{query}");
     }
-    assert!(found(service, "bse:INE009A01021").iter().all(|symbol| symbol.starts_with("BSE:")));
+    assert!(
+        found(service, "bse:INE009A01021")
+            .iter()
+            .all(|symbol| symbol.starts_with("BSE:"))
+    );
     assert_eq!(found(service, "zzzz"), [""; 0]);
 }
 
@@ -40,7 +46,10 @@ fn the_compiled_in_list_is_searched_before_a_broker_has_sent_one() {
     finds_shares_and_indices(&service);
     assert_eq!(found(&service, "infosys"), ["NSE:INFY"]);
     assert_eq!(found(&service, "ports+ADANI"), ["NSE:ADANIPORTS"]);
-    let text = service.get(&format!("{SEARCH}?q=infosys")).text().to_owned();
+    let text = service
+        .get(&format!("{SEARCH}?q=infosys"))
+        .text()
+        .to_owned();
     let expected = concat!(
         r#"{"as_of":"2026-09-30","count":1,"#,
         r#""instruments":[{"symbol":"NSE:INFY","name":"Infosys"}]}"#
@@ -71,10 +80,15 @@ fn a_new_token_fetches_the_list_at_once() {
     let service = scene.start_with(&scene.config_without_tokens());
     let give_token = || {
         let body = format!(r#"{{"request_token":"{}"}}"#, scene.request_token());
-        service.client().send_json("POST", "/brokera/activate", "", &body).with_status(200);
+        service
+            .client()
+            .send_json("POST", "/brokera/activate", "", &body)
+            .with_status(200);
     };
     give_token();
-    until("a failed fetch of the list", || service.health()["warmers"]["instruments"] == "failing");
+    until("a failed fetch of the list", || {
+        service.health()["warmers"]["instruments"] == "failing"
+    });
     give_token();
     service.await_instruments();
 }
@@ -88,11 +102,21 @@ fn an_unchanged_result_is_a_304_and_bad_queries_are_refused() {
     let first = service.get(&target);
     assert_eq!(first.header("cache-control"), Some("public, no-cache"));
     let tag = first.header("etag").unwrap().to_owned();
-    let unchanged = service.client().request("GET", &target, &format!("If-None-Match: {tag}\r\n"));
+    let unchanged = service
+        .client()
+        .request("GET", &target, &format!("If-None-Match: {tag}\r\n"));
     assert_eq!((unchanged.status, &*unchanged.body), (304, &b""[..]));
     let long = "A".repeat(65);
     service.get(SEARCH).expect_problem(400, "symbols_missing");
-    for query in ["q=", "q=%26", "q=NSE:", "q=a%0Ab", "q=a&q=b", "q=%ff", &format!("q={long}")] {
+    for query in [
+        "q=",
+        "q=%26",
+        "q=NSE:",
+        "q=a%0Ab",
+        "q=a&q=b",
+        "q=%ff",
+        &format!("q={long}"),
+    ] {
         let answer = service.get(&format!("{SEARCH}?{query}"));
         let problem = answer.expect_problem(400, "validation_failed");
         assert_eq!(problem["errors"][0]["field"], "q", "{query}");
@@ -119,7 +143,9 @@ fn the_names_of_whole_symbols_are_told_in_their_order() {
     assert_eq!(named, expected);
     let many = format!("{SEARCH}?symbols={}", ["NSE:INFY"; 51].join(","));
     service.get(&many).expect_problem(400, "too_many_symbols");
-    service.get(&format!("{SEARCH}?symbols=infy")).expect_problem(400, "symbol_malformed");
+    service
+        .get(&format!("{SEARCH}?symbols=infy"))
+        .expect_problem(400, "symbol_malformed");
 }
 
 /// Broker B's files and trades have its own codes, and the ISIN of each.

@@ -49,7 +49,11 @@ fn the_body_has_the_fields_of_the_contract() {
     for name in &expected[..6] {
         assert!(json[*name].is_number(), "{name}");
     }
-    assert!(json["signals"].as_array().is_some_and(sonic_rs::Array::is_empty));
+    assert!(
+        json["signals"]
+            .as_array()
+            .is_some_and(sonic_rs::Array::is_empty)
+    );
     let sectors = json["sectors"].as_array().unwrap();
     assert!(!sectors.is_empty());
     for sector in sectors.iter() {
@@ -71,9 +75,11 @@ fn prices_and_changes_are_the_simulators() {
     let scene = Scene::at(RESTING);
     let service = scene.start();
     let answer = service.fresh_snapshot();
-    for (name, symbol) in
-        [("index1", "NSE:NIFTY 50"), ("bankindex", "NSE:NIFTY BANK"), ("index2", "BSE:SENSEX")]
-    {
+    for (name, symbol) in [
+        ("index1", "NSE:NIFTY 50"),
+        ("bankindex", "NSE:NIFTY BANK"),
+        ("index2", "BSE:SENSEX"),
+    ] {
         let (last, previous) = scene.said(symbol);
         assert_eq!(raw(answer.text(), &format!("{name}_price")), shortest(last));
         assert_eq!(raw(answer.text(), &format!("{name}_change")), percent(last, previous));
@@ -128,7 +134,13 @@ fn head_is_get_without_a_body() {
     let mut client = service.client();
     let head = client.request("HEAD", SNAPSHOT, "");
     assert_eq!(head.status, 200);
-    for name in ["content-length", "content-type", "etag", "vary", "cache-control"] {
+    for name in [
+        "content-length",
+        "content-type",
+        "etag",
+        "vary",
+        "cache-control",
+    ] {
         assert_eq!(head.header(name), full.header(name), "{name}");
     }
     // The next answer begins where the head ended.
@@ -159,12 +171,23 @@ fn before_the_first_data_there_is_nothing_to_show() {
     let service = scene.start();
     let answer = service.get(SNAPSHOT);
     answer.expect_problem(503, "snapshot_not_ready");
-    assert!(answer.header("retry-after").unwrap().parse::<u32>().unwrap() >= 1);
+    assert!(
+        answer
+            .header("retry-after")
+            .unwrap()
+            .parse::<u32>()
+            .unwrap()
+            >= 1
+    );
 }
 
 #[test]
 fn a_dead_broker_hands_over_to_the_public_provider_and_back() {
-    let settings = SimSettings { rate_limits: false, public_delay_s: 1, ..SimSettings::default() };
+    let settings = SimSettings {
+        rate_limits: false,
+        public_delay_s: 1,
+        ..SimSettings::default()
+    };
     let scene = Scene::with(TRADING, settings);
     let service = scene.start();
     service.snapshot_where("broker A", |json| json["market"]["source"] == "broker_a");

@@ -71,7 +71,10 @@ impl Stage {
     fn of(mut config: Config, scene: Scene, change: impl FnOnce(&mut Config)) -> Self {
         config.broker_a.ticker_url = scene.sim.broker_a_ticker_url();
         change(&mut config);
-        Self { service: scene.start_with(&config), scene }
+        Self {
+            service: scene.start_with(&config),
+            scene,
+        }
     }
 
     pub fn seen(&self) -> Seen {
@@ -123,7 +126,9 @@ impl Stage {
     /// Activates broker A with a login of this moment.
     fn log_in(&self) {
         let body = format!(r#"{{"request_token":"{}"}}"#, self.scene.request_token());
-        self.service.post("/brokera/activate", "", &body).with_status(200);
+        self.service
+            .post("/brokera/activate", "", &body)
+            .with_status(200);
     }
 }
 
@@ -167,7 +172,11 @@ fn what_clients_ask_for_is_answered_by_a_call_and_then_ticks() {
 
 #[test]
 fn when_ticks_stop_calls_keep_every_snapshot_fresh() {
-    let faults = [("hangup", "broken"), ("close_frame", "broken"), ("silent", "silent")];
+    let faults = [
+        ("hangup", "broken"),
+        ("close_frame", "broken"),
+        ("silent", "silent"),
+    ];
     at_once(faults, |(fault, failure)| {
         let stage = Stage::new();
         let before = stage.live().polls();
@@ -213,7 +222,9 @@ fn a_refused_connection_is_no_verdict_on_the_token() {
     let scene = Scene::at(TRADING);
     scene.fault(ROUTE, r#"{"kind":"expired_token"}"#);
     let stage = Stage::with(scene, |_| {});
-    let before = stage.seen_where("a refusal", |seen| seen.stands("refused", "refused")).polls();
+    let before = stage
+        .seen_where("a refusal", |seen| seen.stands("refused", "refused"))
+        .polls();
     stage.fresh_until("expired_token", "polls at full pace", |seen| seen.polls() > before + 5);
     assert_eq!(stage.seen().0["feeds"]["broker_a"]["state"].as_str(), Some("ok"));
     assert_eq!(stage.scene.stats()["requests"][ROUTE].as_i64(), Some(1), "tried once");
@@ -242,7 +253,9 @@ fn messages_that_come_slowly_are_read_whole() {
     let stage = Stage::new();
     let before = stage.live();
     // Half a second for a message, over many waits of a read.
-    stage.scene.fault(ROUTE, r#"{"kind":"drip","bytes_per_s":1000}"#);
+    stage
+        .scene
+        .fault(ROUTE, r#"{"kind":"drip","bytes_per_s":1000}"#);
     stage.fresh_until("a slow line", "ticks", |seen| {
         seen.ticks() >= before.ticks() + 5 * before.subscribed()
     });
@@ -259,7 +272,9 @@ fn messages_that_never_end_are_silence() {
     assert_eq!(more["quotes"].as_array().unwrap().len(), 3);
     let after = stage
         .seen_where("their ticks", |seen| seen.is_live() && seen.subscribed() == subscribed + 3);
-    stage.scene.fault(ROUTE, r#"{"kind":"drip","bytes_per_s":20}"#);
+    stage
+        .scene
+        .fault(ROUTE, r#"{"kind":"drip","bytes_per_s":20}"#);
     stage.fresh_until("a crawling line", "its end", |seen| {
         seen.failure() == Some("silent") && seen.polls() > after.polls() + 3
     });
@@ -445,8 +460,10 @@ fn a_service_that_stops_says_goodbye_and_does_not_wait_for_the_ticker() {
 
 #[test]
 fn before_and_after_continuous_trading_it_stays_and_prices_are_as_fresh_as_the_phase_says() {
-    let phases =
-        [("2026-11-20T09:03:00+05:30", "pre_open"), ("2026-11-20T15:20:00+05:30", "closing")];
+    let phases = [
+        ("2026-11-20T09:03:00+05:30", "pre_open"),
+        ("2026-11-20T15:20:00+05:30", "closing"),
+    ];
     at_once(phases, |(at, phase)| {
         let stage = Stage::with(Scene::at(at), |_| {});
         let began = stage.seen_where("a subscription", |seen| seen.subscribed() >= 3);

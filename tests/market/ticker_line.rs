@@ -32,7 +32,13 @@ enum Does {
 }
 
 impl Does {
-    const ALL: [Self; 5] = [Self::Pass, Self::Stand, Self::Swallow, Self::Break, Self::End];
+    const ALL: [Self; 5] = [
+        Self::Pass,
+        Self::Stand,
+        Self::Swallow,
+        Self::Break,
+        Self::End,
+    ];
 }
 
 /// A line to `far`, for one connection after the other.
@@ -59,7 +65,11 @@ impl Line {
                 }
             });
         });
-        Self { address, does, thread: Some(thread.unwrap()) }
+        Self {
+            address,
+            does,
+            thread: Some(thread.unwrap()),
+        }
     }
 
     fn set(&self, does: Does) {
@@ -124,7 +134,11 @@ fn step(mut from: &TcpStream, mut to: &TcpStream, does: Does, buffer: &mut [u8])
 
 #[test]
 fn a_line_that_stands_swallows_or_breaks_leaves_prices_fresh_and_comes_back() {
-    let lines = [(Does::Stand, "silent"), (Does::Swallow, "silent"), (Does::Break, "broken")];
+    let lines = [
+        (Does::Stand, "silent"),
+        (Does::Swallow, "silent"),
+        (Does::Break, "broken"),
+    ];
     at_once(lines, |(does, failure)| {
         let scene = Scene::at(TRADING);
         let line = Line::to(scene.sim.addr());

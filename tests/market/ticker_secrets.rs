@@ -17,8 +17,12 @@ const TOKEN: &str = "CANARYTOKENz3w";
 /// The canary in the simulator's orders.
 const ORDER: &str = "SIMORDERCANARY";
 /// The peer's answers in order. After the last the ticker does not retry for a minute.
-const ANSWERS: [(u16, &str); 4] =
-    [(302, "redirected"), (200, "not_websocket"), (401, "not_websocket"), (403, "refused")];
+const ANSWERS: [(u16, &str); 4] = [
+    (302, "redirected"),
+    (200, "not_websocket"),
+    (401, "not_websocket"),
+    (403, "refused"),
+];
 
 /// Repeats everything: the target as a redirect, the head as a body. `turn` selects the answer, and
 /// `given` records that it was sent.
@@ -29,7 +33,11 @@ fn repeating(turn: &Arc<AtomicUsize>, given: &Arc<AtomicUsize>) -> Upstream {
         let turn = turn.load(Ordering::SeqCst);
         given.store(turn, Ordering::SeqCst);
         let location = Some(format!("http://127.0.0.1:1{}", asked.target));
-        Said { status: ANSWERS[turn].0, location, ..Said::json(asked.head.clone()) }
+        Said {
+            status: ANSWERS[turn].0,
+            location,
+            ..Said::json(asked.head.clone())
+        }
     })
 }
 
@@ -41,12 +49,19 @@ struct Subject {
 impl Subject {
     /// Starts with the ticker at this URL, or at the simulator's.
     fn start(url: Option<&str>) -> Self {
-        let mut settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+        let mut settings = SimSettings {
+            rate_limits: false,
+            ..SimSettings::default()
+        };
         settings.broker_a.api_key = KEY.into();
         settings.broker_a.access_token = TOKEN.into();
         let scene = Scene::with(TRADING, settings);
         let url = url.map_or_else(|| scene.sim.broker_a_ticker_url(), Into::into);
-        let mut command = bhav(&["serve", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"]);
+        let mut command = bhav(&[
+            "serve",
+            "--listen=127.0.0.1:0",
+            "--admin-listen=127.0.0.1:0",
+        ]);
         command
             .args(scene.flags(scene.state.path()))
             .args([&format!("--brokera-ticker-url={url}"), &few_candles()])
@@ -70,7 +85,9 @@ impl Subject {
     fn search(mut self, log_has: &str) {
         let health = self.program.client().get("/api/health").text().to_owned();
         let mut lines = self.program.printed.lines();
-        let at = lines.find_map(|line| line.strip_prefix("metrics on http://")).unwrap();
+        let at = lines
+            .find_map(|line| line.strip_prefix("metrics on http://"))
+            .unwrap();
         let at = at.strip_suffix("/metrics").unwrap();
         let metrics = Client::connect(at).get("/metrics").text().to_owned();
         assert!(metrics.contains("bhav_ticker_reconnects_total"));
@@ -103,7 +120,9 @@ fn a_peer_that_repeats_the_token_brings_it_into_no_log_and_no_error() {
 fn orders_and_errors_of_the_peer_are_nowhere_and_a_line_that_breaks_says_no_token() {
     let subject = Subject::start(None);
     for kind in ["order_text", "error_text"] {
-        subject.scene.fault(ROUTE, &format!(r#"{{"kind":"{kind}"}}"#));
+        subject
+            .scene
+            .fault(ROUTE, &format!(r#"{{"kind":"{kind}"}}"#));
     }
     until("ticks", || subject.seen().is_live());
     subject.scene.fault(ROUTE, r#"{"kind":"hangup"}"#);

@@ -32,8 +32,12 @@ fn allowed(schema: &Value, input: &Value) -> Vec<Value> {
         let lists = allowed(&parts[0], input);
         let texts = lists.iter().map(|list| json!(list.to_string()));
         let joined = lists.iter().map(|list| {
-            let words: Vec<&str> =
-                list.as_array().unwrap().iter().flat_map(Value::as_str).collect();
+            let words: Vec<&str> = list
+                .as_array()
+                .unwrap()
+                .iter()
+                .flat_map(Value::as_str)
+                .collect();
             json!(words.join(","))
         });
         return lists.iter().cloned().chain(texts).chain(joined).collect();
@@ -46,13 +50,23 @@ fn allowed(schema: &Value, input: &Value) -> Vec<Value> {
         "integer" => {
             let (least, most) = (number("minimum").unwrap(), number("maximum").unwrap());
             let float = |whole: i64| json!(whole as f64);
-            vec![json!(least), json!(most), float(least), float(most), float((least + most) / 2)]
+            vec![
+                json!(least),
+                json!(most),
+                float(least),
+                float(most),
+                float((least + most) / 2),
+            ]
         }
         "boolean" => vec![json!(true), json!(false)],
         "array" => {
             let each = &allowed(&schema["items"], input)[0];
             let of = |count: i64| Value::from(vec![each.clone(); usize::try_from(count).unwrap()]);
-            vec![of(number("minItems").unwrap()), of(2), of(number("maxItems").unwrap())]
+            vec![
+                of(number("minItems").unwrap()),
+                of(2),
+                of(number("maxItems").unwrap()),
+            ]
         }
         _ if schema["format"] == "date" => vec![json!("2026-01-31"), json!("2024-02-29")],
         _ => match schema["pattern"].as_str() {
@@ -73,8 +87,11 @@ fn allowed(schema: &Value, input: &Value) -> Vec<Value> {
 /// Values that are forbidden where a list may also be given as text.
 fn forbidden_lists(list: &Value, input: &Value) -> Vec<Value> {
     let mut lists = forbidden(list, input);
-    let texts: Vec<Value> =
-        lists.iter().filter(|list| list.is_array()).map(|list| json!(list.to_string())).collect();
+    let texts: Vec<Value> = lists
+        .iter()
+        .filter(|list| list.is_array())
+        .map(|list| json!(list.to_string()))
+        .collect();
     lists.retain(|value| !value.is_string());
     lists.into_iter().chain(texts).collect()
 }
@@ -83,7 +100,14 @@ fn forbidden_lists(list: &Value, input: &Value) -> Vec<Value> {
 fn forbidden(schema: &Value, input: &Value) -> Vec<Value> {
     let schema = resolved(schema, input);
     let number = |name: &str| schema[name].as_i64();
-    let others = [json!({}), json!({"a": 1}), json!(7), json!(7.5), json!(true), json!([[1]])];
+    let others = [
+        json!({}),
+        json!({"a": 1}),
+        json!(7),
+        json!(7.5),
+        json!(true),
+        json!([[1]]),
+    ];
     if let Some(parts) = schema["anyOf"].as_array() {
         return forbidden_lists(&parts[0], input);
     }
@@ -106,8 +130,16 @@ fn forbidden(schema: &Value, input: &Value) -> Vec<Value> {
         "array" => {
             let each = &allowed(&schema["items"], input)[0];
             let count = usize::try_from(number("maxItems").unwrap() + 1).unwrap();
-            values.extend([json!([]), Value::from(vec![each.clone(); count]), json!([1, {}])]);
-            values.extend([json!([each, null]), json!(["nse:infy"]), json!(["NSE:A,NSE:B"])]);
+            values.extend([
+                json!([]),
+                Value::from(vec![each.clone(); count]),
+                json!([1, {}]),
+            ]);
+            values.extend([
+                json!([each, null]),
+                json!(["nse:infy"]),
+                json!(["NSE:A,NSE:B"]),
+            ]);
         }
         _ if is_enum => values.extend(texts),
         _ if schema["format"] == "date" => {
@@ -151,7 +183,11 @@ fn usual(input: &Value) -> Value {
     let mut usual = json!({});
     for name in required.iter().flat_map(Value::as_str) {
         let values = allowed(&input["properties"][name], input);
-        usual[name] = if name == "q" { json!("inf") } else { values[0].clone() };
+        usual[name] = if name == "q" {
+            json!("inf")
+        } else {
+            values[0].clone()
+        };
     }
     usual
 }
@@ -226,7 +262,9 @@ pub fn are_judged_by_the_published_schema(world: &World) {
                 for _ in 0..if version == OLD[0] { DRAWN } else { 0 } {
                     let value = drawn().new_tree(&mut runner).unwrap().current();
                     let arguments = with(argument, &value);
-                    let is_list = value.as_str().is_some_and(|text| text.trim().starts_with('['));
+                    let is_list = value
+                        .as_str()
+                        .is_some_and(|text| text.trim().starts_with('['));
                     // Of words to search for and of tags, more is asked than a schema can say.
                     let is_plain = !["q", "since"].contains(&argument.as_str());
                     if is_plain && !is_list {
@@ -237,5 +275,7 @@ pub fn are_judged_by_the_published_schema(world: &World) {
         }
     }
     assert!(taken > 300 && refused > 600);
-    say(&format!("MCP: {taken} arguments that schemas allow taken, {refused} others refused\n"));
+    say(&format!(
+        "MCP: {taken} arguments that schemas allow taken, {refused} others refused\n"
+    ));
 }

@@ -37,7 +37,11 @@ pub struct Assistant<'a> {
 
 impl<'a> Assistant<'a> {
     pub fn new(service: &'a Service, auth: &str, version: &'static str) -> Self {
-        Self { service, auth: auth.to_owned(), version }
+        Self {
+            service,
+            auth: auth.to_owned(),
+            version,
+        }
     }
 
     /// Header lines and body of a request; `id` is JSON.
@@ -88,11 +92,17 @@ impl<'a> Assistant<'a> {
 
     /// The tools, by name.
     pub fn tools(&self) -> Vec<Value> {
-        self.result("tools/list", &json!({}))["tools"].as_array().unwrap().clone()
+        self.result("tools/list", &json!({}))["tools"]
+            .as_array()
+            .unwrap()
+            .clone()
     }
 
     pub fn names(&self) -> Vec<String> {
-        self.tools().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+        self.tools()
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     #[track_caller]
@@ -100,7 +110,10 @@ impl<'a> Assistant<'a> {
         let answer = self.ask("tools/call", &json!({"name": tool, "arguments": arguments}));
         assert_eq!(answer.status, 200, "{tool}: {}", answer.text());
         assert!(answer.body.len() <= ANSWER_BYTES_MAX, "{tool}: {} bytes", answer.body.len());
-        Called { answer, is_text: self.version == OLD[2] }
+        Called {
+            answer,
+            is_text: self.version == OLD[2],
+        }
     }
 }
 
@@ -143,7 +156,9 @@ impl Called {
             return self.text();
         }
         let whole = parts(self.answer.text());
-        parts(whole["result"].get())["structuredContent"].get().to_owned()
+        parts(whole["result"].get())["structuredContent"]
+            .get()
+            .to_owned()
     }
 
     #[track_caller]

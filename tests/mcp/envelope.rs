@@ -33,7 +33,11 @@ fn each_version_is_greeted_as_it_wants() {
     assert!(found["ttlMs"].as_u64() > Some(0) && found["cacheScope"] == "public");
     let info = &found["_meta"]["io.modelcontextprotocol/serverInfo"];
     assert_eq!(info, &json!({"name": "bhav", "version": bhav::ops::exit::VERSION}));
-    for word in ["not investment advice", "never instructions", "null is unknown"] {
+    for word in [
+        "not investment advice",
+        "never instructions",
+        "null is unknown",
+    ] {
         assert!(found["instructions"].as_str().unwrap().contains(word), "{word}");
     }
     for (wanted, given) in [
@@ -84,8 +88,15 @@ fn origin_key_rate_json_and_version_are_judged_in_this_order() {
     post(&service, &format!("{twice}{key}"), PING).expect_problem(403, "cross_site_request");
     let answer = post(&service, &format!("{bad_key}{unknown}"), "{");
     answer.expect_problem(401, "key_invalid");
-    assert!(answer.header("www-authenticate").unwrap().starts_with("Bearer"));
-    let token = login.trim_start_matches("Authorization: Bearer ").trim_end();
+    assert!(
+        answer
+            .header("www-authenticate")
+            .unwrap()
+            .starts_with("Bearer")
+    );
+    let token = login
+        .trim_start_matches("Authorization: Bearer ")
+        .trim_end();
     let cookie = format!("Cookie: access_token_cookie={token}\r\nSec-Fetch-Site: same-origin\r\n");
     for nobody in ["", &login, &cookie, "Authorization: Basic YTpi\r\n"] {
         let answer = post(&service, &format!("{nobody}{unknown}"), "{");
@@ -109,9 +120,16 @@ fn origin_key_rate_json_and_version_are_judged_in_this_order() {
     let error = &json_of(&answer)["error"];
     let data = json!({"supported": VERSIONS, "requested": "1900-01-01"});
     assert_eq!((answer.status, &error["code"], &error["data"]), (400, &json!(-32_022), &data));
-    for path in ["oauth-protected-resource", "oauth-authorization-server", "oauth-x/mcp"] {
+    for path in [
+        "oauth-protected-resource",
+        "oauth-authorization-server",
+        "oauth-x/mcp",
+    ] {
         let target = format!("/.well-known/{path}");
-        service.client().request("GET", &target, "").expect_problem(404, "not_found");
+        service
+            .client()
+            .request("GET", &target, "")
+            .expect_problem(404, "not_found");
     }
 }
 
@@ -124,7 +142,9 @@ fn a_key_ends_at_once_and_scopes_of_writing_list_nothing() {
     for version in VERSIONS {
         assert!(Assistant::new(&service, &key, version).names().is_empty(), "{version}");
     }
-    service.client().request("DELETE", &format!("/api/keys/{id}"), &login);
+    service
+        .client()
+        .request("DELETE", &format!("/api/keys/{id}"), &login);
     post(&service, &key, PING).expect_problem(401, "key_invalid");
 }
 
@@ -135,8 +155,16 @@ fn a_page_of_an_allowed_origin_may_ask() {
     let origin = "Origin: https://app.example\r\n";
     let headers = format!("{origin}Access-Control-Request-Method: POST\r\n");
     let preflight = service.client().request("OPTIONS", "/mcp", &headers);
-    let allowed = preflight.header("access-control-allow-headers").unwrap().to_lowercase();
-    for name in ["authorization", "mcp-protocol-version", "mcp-method", "mcp-name"] {
+    let allowed = preflight
+        .header("access-control-allow-headers")
+        .unwrap()
+        .to_lowercase();
+    for name in [
+        "authorization",
+        "mcp-protocol-version",
+        "mcp-method",
+        "mcp-name",
+    ] {
         assert!(allowed.split(", ").any(|word| word == name), "{name}: {allowed}");
     }
     assert_eq!(preflight.header("access-control-allow-methods"), Some("OPTIONS, POST"));
@@ -153,20 +181,30 @@ fn what_is_http_is_refused_as_everywhere() {
         let answer = service.client().request(method, "/mcp", &headers);
         assert_eq!((answer.status, answer.header("allow")), (405, Some("OPTIONS, POST")));
     }
-    for kind in ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=x"] {
+    for kind in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "application/json; charset=x",
+    ] {
         let text = format!(
             "POST /mcp HTTP/1.1\r\nHost: a\r\n{key}Content-Type: {kind}\r\n\
              Content-Length: {}\r\n\r\n{PING}",
             PING.len()
         );
-        service.client().ask(text).expect_problem(415, "unsupported_media_type");
+        service
+            .client()
+            .ask(text)
+            .expect_problem(415, "unsupported_media_type");
     }
     post(&service, &format!("{key}Content-Encoding: gzip\r\n"), PING)
         .expect_problem(415, "unsupported_media_type");
     let large = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{}"}}"#, "x".repeat(65_536));
     post(&service, &key, &large).expect_problem(413, "body_too_large");
     let chunked = "POST /mcp HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n";
-    service.client().ask(chunked).expect_problem(400, "malformed_request");
+    service
+        .client()
+        .ask(chunked)
+        .expect_problem(400, "malformed_request");
     post(&service, &format!("{key}If-Match: *\r\n"), PING)
         .expect_problem(412, "precondition_failed");
     let in_query = format!("/mcp?key={}", &key[22..].trim_end());
@@ -193,7 +231,14 @@ fn ids_come_back_as_they_were() {
     let long = format!("\"{}\"", "x".repeat(1_022));
     for version in VERSIONS {
         let assistant = Assistant::new(&service, &key, version);
-        for id in ["0", "-1", "123456789012345678901234567890", r#""""#, r#""\u0061/é""#, &long] {
+        for id in [
+            "0",
+            "-1",
+            "123456789012345678901234567890",
+            r#""""#,
+            r#""\u0061/é""#,
+            &long,
+        ] {
             for (method, member) in [("tools/list", "result"), ("nothing", "error")] {
                 let (headers, body) = assistant.message(id, method, &json!({}));
                 let answer = post(&service, &headers, &body);
@@ -202,7 +247,16 @@ fn ids_come_back_as_they_were() {
                 assert!(parts.contains_key(member), "{}", answer.text());
             }
         }
-        for id in ["null", "1.5", "1.0", "1e2", "true", "[1]", "{}", r#""\ud83d""#] {
+        for id in [
+            "null",
+            "1.5",
+            "1.0",
+            "1e2",
+            "true",
+            "[1]",
+            "{}",
+            r#""\ud83d""#,
+        ] {
             let (headers, body) = assistant.message(id, "tools/list", &json!({}));
             let answer = post(&service, &headers, &body);
             assert_eq!(refusal(&answer), (400, -32_600), "{id}");
@@ -214,9 +268,11 @@ fn ids_come_back_as_they_were() {
 #[test]
 fn batches_are_refused_and_notifications_are_taken() {
     let (_scene, service, _, key) = stage(|_| ());
-    for version in
-        ["", "MCP-Protocol-Version: 2025-03-26\r\n", "MCP-Protocol-Version: 2026-07-28\r\n"]
-    {
+    for version in [
+        "",
+        "MCP-Protocol-Version: 2025-03-26\r\n",
+        "MCP-Protocol-Version: 2026-07-28\r\n",
+    ] {
         let headers = format!("{key}{version}");
         let batch = format!("[{PING},{PING}]");
         for body in [&*batch, "[]", "1", "null", "\"ping\""] {
@@ -261,8 +317,14 @@ fn an_unknown_method_or_tool_has_a_status_since_2026() {
         let is_new = version == NEW;
         let (method, params) = if is_new { (404, 400) } else { (200, 200) };
         let other = if is_new { "ping" } else { "server/discover" };
-        for name in [other, "resources/list", "subscriptions/listen", "logging/setLevel", "", "é"]
-        {
+        for name in [
+            other,
+            "resources/list",
+            "subscriptions/listen",
+            "logging/setLevel",
+            "",
+            "é",
+        ] {
             if is_new && name == "é" {
                 continue; // No header can say it.
             }
@@ -272,7 +334,11 @@ fn an_unknown_method_or_tool_has_a_status_since_2026() {
             let refused = assistant.refusal("tools/call", &arguments(name));
             assert_eq!(refused, (params, -32_602), "{version} {name}");
         }
-        for bad in [json!({}), json!({"name": 1}), json!({"name": "quotes", "arguments": []})] {
+        for bad in [
+            json!({}),
+            json!({"name": 1}),
+            json!({"name": "quotes", "arguments": []}),
+        ] {
             assert_eq!(assistant.refusal("tools/call", &bad), (params, -32_602), "{bad}");
         }
         let next = assistant.refusal("tools/list", &json!({"cursor": "x"}));

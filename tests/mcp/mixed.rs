@@ -20,7 +20,9 @@ fn keys(service: &Service) -> [String; 2] {
                 "traded_on": "2026-11-20", "symbol": format!("NSE:{mark}"), "side": "buy",
                 "quantity": 1, "price": 2, "notes": format!("{mark} {number}"), "tags": [mark],
             });
-            service.post("/api/journal", &login, &entry.to_string()).with_status(201);
+            service
+                .post("/api/journal", &login, &entry.to_string())
+                .with_status(201);
         }
         bearer(&made(service, &login, ALL, "").1)
     })
@@ -67,9 +69,14 @@ fn a_thousand_interleaved_requests_of_two_users_are_not_mixed() {
         let connections: Vec<_> = (0..CONNECTIONS)
             .map(|connection| scope.spawn(move || converse(service, keys, connection)))
             .collect();
-        connections.into_iter().map(|thread| thread.join().unwrap()).sum()
+        connections
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .sum()
     });
     let all = 2 * CONNECTIONS * ROUNDS;
-    say(&format!("MCP: {all} requests of 2 users on {CONNECTIONS} connections, {mixed} mixed\n"));
+    say(&format!(
+        "MCP: {all} requests of 2 users on {CONNECTIONS} connections, {mixed} mixed\n"
+    ));
     assert_eq!((mixed, all), (0, 1_000));
 }

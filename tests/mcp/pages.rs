@@ -19,11 +19,20 @@ const PURCHASES: usize = 200;
 /// An ISIN with its check digit.
 fn isin(number: usize) -> String {
     let body = format!("INE{number:06}01");
-    let digits: String = body.chars().map(|c| c.to_digit(36).unwrap().to_string()).collect();
+    let digits: String = body
+        .chars()
+        .map(|c| c.to_digit(36).unwrap().to_string())
+        .collect();
     let digits = digits.bytes().rev().map(|digit| u32::from(digit - b'0'));
     let sum: u32 = digits
         .enumerate()
-        .map(|(at, digit)| if at % 2 == 0 { digit * 2 / 10 + digit * 2 % 10 } else { digit })
+        .map(|(at, digit)| {
+            if at % 2 == 0 {
+                digit * 2 / 10 + digit * 2 % 10
+            } else {
+                digit
+            }
+        })
         .sum();
     format!("{body}{}", (10 - sum % 10) % 10)
 }
@@ -61,7 +70,10 @@ fn walked(assistant: &Assistant<'_>, tool: &str, arguments: &Value) -> Vec<Value
         if tools[0].get("outputSchema").is_some() {
             expect_valid(&schema_of(&tools, tool, "outputSchema"), &page);
         }
-        let next = page.get("next_cursor").filter(|next| !next.is_null()).cloned();
+        let next = page
+            .get("next_cursor")
+            .filter(|next| !next.is_null())
+            .cloned();
         pages.push(page);
         match next {
             Some(next) => arguments["cursor"] = next,
@@ -90,8 +102,12 @@ fn three_hundred_holdings_come_in_pages_that_validate() {
     let login = bearer(&service.register("asha@example.com", PASSWORD));
     let key = bearer(&made(&service, &login, ALL, "").1);
     let code = r#"{"api_key":"k-1","api_secret":"s","request_token":"c"}"#;
-    service.post("/api/portfolio/sync", &login, code).with_status(200);
-    let rest = service.client().request("GET", "/api/portfolio/holdings", &login);
+    service
+        .post("/api/portfolio/sync", &login, code)
+        .with_status(200);
+    let rest = service
+        .client()
+        .request("GET", "/api/portfolio/holdings", &login);
     let whole: Value = serde_json::from_slice(&rest.body).unwrap();
     let list = |pointer| concat(std::slice::from_ref(&whole), pointer);
     let merged = list("/summary/merged").len();
@@ -108,7 +124,9 @@ fn three_hundred_holdings_come_in_pages_that_validate() {
             assert_eq!(*total, whole["summary"]["total_current_value"]);
         }
         let (bytes, count) = (rest.body.len(), pages.len());
-        say(&format!("MCP {version}: {HOLDINGS} holdings, {bytes} bytes, in {count} pages\n"));
+        say(&format!(
+            "MCP {version}: {HOLDINGS} holdings, {bytes} bytes, in {count} pages\n"
+        ));
         assert!(count > bytes / ANSWER_BYTES_MAX, "{count}");
         // A cursor of another list is refused.
         let first = pages[0]["next_cursor"].clone();
@@ -128,7 +146,9 @@ fn long_notes_shorten_a_page_of_the_journal() {
             "traded_on": "2026-11-20", "symbol": format!("NSE:S{number}"), "side": "buy",
             "quantity": 1, "price": 100.05, "notes": notes,
         });
-        service.post("/api/journal", &login, &entry.to_string()).with_status(201);
+        service
+            .post("/api/journal", &login, &entry.to_string())
+            .with_status(201);
     }
     let target = "/api/journal/search?limit=200";
     let rest = service.client().request("GET", target, &login);
@@ -181,7 +201,14 @@ fn of_route(service: &Service, login: &str, target: &str, list: &str) -> Vec<Val
     loop {
         let page: Value =
             serde_json::from_slice(&service.client().request("GET", &next, login).body).unwrap();
-        all.extend(page.pointer(list).unwrap().as_array().unwrap().iter().cloned());
+        all.extend(
+            page.pointer(list)
+                .unwrap()
+                .as_array()
+                .unwrap()
+                .iter()
+                .cloned(),
+        );
         match page["next_cursor"].as_str() {
             Some(cursor) => next = format!("{target}&cursor={cursor}"),
             None => return all,

@@ -24,7 +24,10 @@ fn number(value: &Value) -> Decimal {
 }
 
 fn sum<'a>(rows: impl IntoIterator<Item = &'a Value>, name: &str) -> Decimal {
-    let known = rows.into_iter().map(|row| &row[name]).filter(|value| !value.is_null());
+    let known = rows
+        .into_iter()
+        .map(|row| &row[name])
+        .filter(|value| !value.is_null());
     known.map(number).sum()
 }
 
@@ -58,8 +61,13 @@ impl Interview<'_> {
         let (mut page, mut all) = (first.clone(), Vec::new());
         loop {
             all.extend_from_slice(rows(&page, pointer));
-            let cursor = page.get("next_cursor").filter(|cursor| !cursor.is_null()).cloned();
-            let Some(cursor) = cursor else { return (all, first) };
+            let cursor = page
+                .get("next_cursor")
+                .filter(|cursor| !cursor.is_null())
+                .cloned();
+            let Some(cursor) = cursor else {
+                return (all, first);
+            };
             page = self.call(tool, &json!({"cursor": cursor}));
         }
     }
@@ -78,8 +86,13 @@ impl Interview<'_> {
 
 pub fn are_answered_by_calls_alone(world: &World) {
     let assistant = Assistant::new(&world.service, &world.key, NEW);
-    let mut interview =
-        Interview { world, assistant, calls: Vec::new(), said: Vec::new(), all_calls: 0 };
+    let mut interview = Interview {
+        world,
+        assistant,
+        calls: Vec::new(),
+        said: Vec::new(),
+        all_calls: 0,
+    };
     market(&mut interview);
     shares(&mut interview);
     worth(&mut interview);
@@ -87,8 +100,14 @@ pub fn are_answered_by_calls_alone(world: &World) {
     brokers(&mut interview);
     journal_and_signals(&mut interview);
     lots_and_gains(&mut interview);
-    let Interview { said, all_calls, .. } = interview;
-    say(&format!("MCP: {} questions by {all_calls} calls\n{}\n", said.len(), said.join("\n")));
+    let Interview {
+        said, all_calls, ..
+    } = interview;
+    say(&format!(
+        "MCP: {} questions by {all_calls} calls\n{}\n",
+        said.len(),
+        said.join("\n")
+    ));
     assert!(said.len() >= 20, "{}", said.len());
 }
 
@@ -113,11 +132,18 @@ fn market(to: &mut Interview<'_>) {
     to.answer("Is the market open?", phase);
 
     let snapshot = to.call("market_snapshot", &json!({}));
-    let known = rows(&snapshot, "/sectors").iter().filter(|sector| !sector["change_pct"].is_null());
-    let best = known.max_by_key(|sector| number(&sector["change_pct"])).unwrap();
+    let known = rows(&snapshot, "/sectors")
+        .iter()
+        .filter(|sector| !sector["change_pct"].is_null());
+    let best = known
+        .max_by_key(|sector| number(&sector["change_pct"]))
+        .unwrap();
     let (last, close) = to.told(best["symbol"].as_str().unwrap());
     near(number(&best["change_pct"]), (last - close) * Decimal::ONE_HUNDRED / close);
-    to.answer("Which sector did best today?", format!("{} {}", best["name"], best["change_pct"]));
+    to.answer(
+        "Which sector did best today?",
+        format!("{} {}", best["name"], best["change_pct"]),
+    );
 
     let quotes = to.call("quotes", &json!({"symbols": "NSE:INFY"}));
     let quote = &quotes["quotes"][0];
@@ -146,11 +172,22 @@ fn shares(to: &mut Interview<'_>) {
     assert_eq!(found["instruments"][0]["symbol"], "NSE:LT");
     to.answer("What is the symbol of Larsen & Toubro?", "NSE:LT");
 
-    let truth = to.world.stage.candles("NSE:ITC", "2026-11-19".parse().unwrap());
+    let truth = to
+        .world
+        .stage
+        .candles("NSE:ITC", "2026-11-19".parse().unwrap());
     let price = |price_e4: i64| Decimal::new(price_e4, 4).normalize();
     let candles = to.call("candles", &json!({"symbol": "NSE:ITC", "days": 30}));
-    let highest = rows(&candles, "/candles").iter().map(|row| number(&row["close"])).max().unwrap();
-    let expected = truth[truth.len() - 30..].iter().map(|candle| candle.close_e4).max().unwrap();
+    let highest = rows(&candles, "/candles")
+        .iter()
+        .map(|row| number(&row["close"]))
+        .max()
+        .unwrap();
+    let expected = truth[truth.len() - 30..]
+        .iter()
+        .map(|candle| candle.close_e4)
+        .max()
+        .unwrap();
     assert_eq!(highest.normalize(), price(expected));
     to.answer("What was ITC's highest close of thirty sessions?", highest);
 
@@ -235,7 +272,9 @@ fn holdings(to: &mut Interview<'_>) {
 
     let (held, first) = to.all("holdings", "/holdings");
     let largest = held.iter().filter(|row| !row["current_value"].is_null());
-    let largest = largest.max_by_key(|row| number(&row["current_value"])).unwrap();
+    let largest = largest
+        .max_by_key(|row| number(&row["current_value"]))
+        .unwrap();
     let total = number(&first["summary"]["total_current_value"]);
     let share = number(&largest["current_value"]) * Decimal::ONE_HUNDRED / total;
     near(number(&largest["share_pct"]), share);
@@ -252,7 +291,10 @@ fn holdings(to: &mut Interview<'_>) {
 
 fn brokers(to: &mut Interview<'_>) {
     let (merged, _) = to.all("holdings", "/summary/merged");
-    let both: Vec<&Value> = merged.iter().filter(|row| rows(row, "/parts").len() == 2).collect();
+    let both: Vec<&Value> = merged
+        .iter()
+        .filter(|row| rows(row, "/parts").len() == 2)
+        .collect();
     for row in &both {
         assert_eq!(number(&row["quantity"]), sum(rows(row, "/parts"), "quantity"), "{row}");
     }
@@ -261,10 +303,18 @@ fn brokers(to: &mut Interview<'_>) {
 
     let summary = &to.call("portfolio_summary", &json!({}))["summary"];
     for broker in ["a", "b"] {
-        assert!(summary["synced"][broker].as_str().unwrap().starts_with("2026-11-"), "{summary}");
+        assert!(
+            summary["synced"][broker]
+                .as_str()
+                .unwrap()
+                .starts_with("2026-11-"),
+            "{summary}"
+        );
     }
-    let oldest =
-        ["a", "b"].map(|broker| summary["synced"][broker].as_str().unwrap()).into_iter().min();
+    let oldest = ["a", "b"]
+        .map(|broker| summary["synced"][broker].as_str().unwrap())
+        .into_iter()
+        .min();
     assert_eq!(summary["synced_at"].as_str(), oldest);
     to.answer("When were my brokers last synced?", &summary["synced"]);
 
@@ -275,8 +325,10 @@ fn brokers(to: &mut Interview<'_>) {
     to.answer("What do my open positions bring?", &positions["summary"]["net"]["pnl"]);
 
     let positions = to.call("positions", &json!({"type": "day"}));
-    let earlier =
-        rows(&positions, "/positions").iter().filter(|row| row["earlier"] == true).count();
+    let earlier = rows(&positions, "/positions")
+        .iter()
+        .filter(|row| row["earlier"] == true)
+        .count();
     assert_eq!(positions["summary"]["day"]["earlier"], json!(earlier));
     to.answer("Are these positions of today?", format!("{earlier} are of an earlier date"));
 }
@@ -332,20 +384,31 @@ fn lots_and_gains(to: &mut Interview<'_>) {
     to.answer("Which of my shares turn long-term this month?", turning.join(", "));
 
     let gains = to.call("realised_gains", &json!({"fy": "2026-27"}));
-    let itc = rows(&gains, "/sales").iter().find(|sale| sale["symbol"] == "ITC").unwrap();
+    let itc = rows(&gains, "/sales")
+        .iter()
+        .find(|sale| sale["symbol"] == "ITC")
+        .unwrap();
     assert_eq!(number(&itc["gain"]), Decimal::from(40 * 430) - Decimal::new(40 * 4_105, 1));
-    let named = rows(&gains, "/left_out").iter().filter(|left| left["symbol"] == "ITC").count();
+    let named = rows(&gains, "/left_out")
+        .iter()
+        .filter(|left| left["symbol"] == "ITC")
+        .count();
     assert_eq!(itc["proved"] == json!(true), named == 0, "{gains}");
     to.answer("What did I gain by sales this year, and is it proved?", &itc["gain"]);
 
     let (gaps, first) = to.all("ledger_gaps", "/rows");
     let unproved = gaps.iter().filter(|row| row["proved"] == false).count();
     assert_eq!(first["complete"], json!(unproved == 0));
-    assert!(gaps.iter().all(|row| row["proved"] == json!(rows(row, "/reasons").is_empty())));
+    assert!(
+        gaps.iter()
+            .all(|row| row["proved"] == json!(rows(row, "/reasons").is_empty()))
+    );
     to.answer("Of how many of my shares are trades missing?", unproved);
 
     let trades = to.call("trades", &json!({"symbol": "itc", "from": "2025-04-01"}));
-    let [sold, bought] = rows(&trades, "/trades") else { panic!("{trades}") };
+    let [sold, bought] = rows(&trades, "/trades") else {
+        panic!("{trades}")
+    };
     assert_eq!((&sold["side"], &bought["side"]), (&json!("sell"), &json!("buy")));
     to.answer("When did I last sell ITC?", &sold["date"]);
 

@@ -81,7 +81,10 @@ fn calls() -> Vec<(&'static str, Value, Vec<&'static str>)> {
 
 pub fn schema_of(tools: &[Value], name: &str, kind: &str) -> Validator {
     let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
-    jsonschema::options().should_validate_formats(true).build(&tool[kind]).unwrap()
+    jsonschema::options()
+        .should_validate_formats(true)
+        .build(&tool[kind])
+        .unwrap()
 }
 
 #[track_caller]
@@ -149,7 +152,10 @@ fn every_figure_is_that_of_the_route_in_every_version(world: &World) {
 
 fn without_nulls(arguments: &Value) -> Value {
     let mut arguments = arguments.clone();
-    arguments.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+    arguments
+        .as_object_mut()
+        .unwrap()
+        .retain(|_, value| !value.is_null());
     arguments
 }
 
@@ -194,14 +200,22 @@ fn rows_of(document: &Value) -> Vec<Value> {
         "/sales",
         "/rows",
     ];
-    let first = lists.iter().filter_map(|at| document.pointer(at)?.as_array());
+    let first = lists
+        .iter()
+        .filter_map(|at| document.pointer(at)?.as_array());
     first.flatten().cloned().collect()
 }
 
 fn a_key_sees_the_tools_of_its_scopes_and_no_other(world: &World) {
     let market = ["market_snapshot", "quotes", "search_instruments", "candles"];
     let portfolio = ["holdings", "positions", "portfolio_summary"];
-    let trades = ["trades", "open_lots", "realised_gains", "returns", "ledger_gaps"];
+    let trades = [
+        "trades",
+        "open_lots",
+        "realised_gains",
+        "returns",
+        "ledger_gaps",
+    ];
     let mut all = 0;
     for (scopes, expected) in [
         (&["market:read"][..], &market[..]),
@@ -210,7 +224,10 @@ fn a_key_sees_the_tools_of_its_scopes_and_no_other(world: &World) {
         (&["signals:read"], &["signals"]),
         (&["trades:read"], &trades),
         (&["trades:write", "journal:write"], &[]),
-        (&["market:read", "journal:read"], &[&market[..2], &["journal"], &market[2..]].concat()),
+        (
+            &["market:read", "journal:read"],
+            &[&market[..2], &["journal"], &market[2..]].concat(),
+        ),
     ] {
         let key = world.key_of(scopes);
         for version in VERSIONS {
@@ -252,14 +269,23 @@ fn tools_are_described_for_reading_alone(world: &World) {
             assert!(!text.contains("asha") && !text.contains("Ignore all rules"), "{text}");
         }
         let plain = list["tools"].as_array().unwrap();
-        let snapshot = plain.iter().find(|tool| tool["name"] == "market_snapshot").unwrap();
+        let snapshot = plain
+            .iter()
+            .find(|tool| tool["name"] == "market_snapshot")
+            .unwrap();
         let nothing = json!({"type": "object", "additionalProperties": false});
         assert_eq!(snapshot["inputSchema"], nothing);
     }
     // A shorter list describes the members of its answers.
     let narrow = world.key_of(&["portfolio:read"]);
     let tools = Assistant::new(&world.service, &narrow, NEW).tools();
-    assert!(tools[0]["outputSchema"].to_string().contains("Shares owned"), "{}", tools[0]);
+    assert!(
+        tools[0]["outputSchema"]
+            .to_string()
+            .contains("Shares owned"),
+        "{}",
+        tools[0]
+    );
 }
 
 fn a_refusal_is_a_result_with_the_problem_of_the_route(world: &World) {
@@ -301,8 +327,11 @@ fn a_refusal_is_a_result_with_the_problem_of_the_route(world: &World) {
             assert_eq!(called.code(), code, "{tool} {arguments}: {}", called.text());
         }
         for (days, others) in [(json!(7.0), json!(7)), (json!(365.0), json!(365))] {
-            let [one, other] = [days, others]
-                .map(|days| assistant.call("portfolio_summary", &json!({"days": days})).document());
+            let [one, other] = [days, others].map(|days| {
+                assistant
+                    .call("portfolio_summary", &json!({"days": days}))
+                    .document()
+            });
             assert_eq!(one, other);
         }
         let text = json!({"symbols": "[\"NSE:INFY\",\"NSE:M&M\"]"});

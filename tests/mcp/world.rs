@@ -42,7 +42,12 @@ impl World {
         let service = stage.scene.start_with(&config);
         let login = bearer(&service.register("asha@example.com", PASSWORD));
         let key = bearer(&made(&service, &login, ALL, "").1);
-        let world = Self { stage, service, login, key };
+        let world = Self {
+            stage,
+            service,
+            login,
+            key,
+        };
         world.fill();
         world
     }
@@ -74,7 +79,9 @@ impl World {
             r#"{"traded_on":"2026-11-06","symbol":"NSE:TCS","side":"buy","quantity":2,
             "price":3100.05,"notes":"results on Thursday"}"#,
         ] {
-            service.post("/api/journal", &self.login, entry).with_status(201);
+            service
+                .post("/api/journal", &self.login, entry)
+                .with_status(201);
         }
     }
 
@@ -91,7 +98,10 @@ impl World {
             r#"{{"api_key":"sim+key=b&1","api_secret":"simsecretb","api_session":"{}"}}"#,
             code("broker_b/api_session", "api_session")
         );
-        for (target, body) in [("/api/portfolio/sync", a), ("/api/portfolio/brokerb-sync", b)] {
+        for (target, body) in [
+            ("/api/portfolio/sync", a),
+            ("/api/portfolio/brokerb-sync", b),
+        ] {
             let answer = self.service.post(target, &self.login, &body);
             assert_eq!(answer.status, 200, "{target}: {}", answer.text());
         }

@@ -14,12 +14,16 @@ const OTHER_PASSWORD: &str = "another one for nodes";
 
 /// The status of a request with the token at the node.
 fn status(node: &Service, token: &str) -> u16 {
-    node.client().request("GET", "/api/journal", &bearer(token)).status
+    node.client()
+        .request("GET", "/api/journal", &bearer(token))
+        .status
 }
 
 fn change_password(node: &Service, token: &str, old: &str, new: &str) -> String {
     let body = format!(r#"{{"current_password":"{old}","new_password":"{new}"}}"#);
-    ask(node, "POST", "/api/auth/password", token, &body).with_status(200).field("access_token")
+    ask(node, "POST", "/api/auth/password", token, &body)
+        .with_status(200)
+        .field("access_token")
 }
 
 /// Runs through all changes of a token, with or without messages between the nodes.
@@ -60,7 +64,10 @@ fn what_one_node_changes_holds_on_the_other(pair: &Pair) {
     // An operator's command changes the database while both run.
     let mut users = store::UserDirectory::open("".as_ref(), &pair.config.store).unwrap();
     let id = users.find("b@example.com").unwrap().unwrap().id;
-    let number = users.change(id, UserChange::Disable { now_ms: 1 }).unwrap().unwrap();
+    let number = users
+        .change(id, UserChange::Disable { now_ms: 1 })
+        .unwrap()
+        .unwrap();
     assert_eq!(users.noticed(number).unwrap(), None, "any number of nodes may run");
     until("the command at one", || status(a, &on_b) == 401);
     until("the command at the other", || status(b, &on_b) == 401);
@@ -74,7 +81,9 @@ fn what_one_node_changes_holds_on_the_other(pair: &Pair) {
 #[test]
 fn watch_lists_are_the_same_on_both_and_neither_undoes_the_other_s_change() {
     let name = "watch_lists_are_the_same_on_both_and_neither_undoes_the_other_s_change";
-    let Some(pair) = Pair::start(name, false) else { return };
+    let Some(pair) = Pair::start(name, false) else {
+        return;
+    };
     let Pair { a, b, .. } = &pair;
     let token = a.register("a@example.com", PASSWORD);
     let seen = |node: &Service| {
@@ -84,7 +93,9 @@ fn watch_lists_are_the_same_on_both_and_neither_undoes_the_other_s_change() {
     let put = |node: &Service, tag: &str, name: &str| {
         let headers = format!("{}If-Match: {tag}\r\n", bearer(&token));
         let body = format!(r#"{{"watchlists":[{{"name":"{name}","symbols":["NSE:INFY"]}}]}}"#);
-        node.client().send_json("PUT", "/api/watchlists", &headers, &body).status
+        node.client()
+            .send_json("PUT", "/api/watchlists", &headers, &body)
+            .status
     };
     let (tag, _) = seen(a);
     assert_eq!(seen(b).0, tag, "one state has one tag on every node");
@@ -99,7 +110,9 @@ fn watch_lists_are_the_same_on_both_and_neither_undoes_the_other_s_change() {
 #[test]
 fn what_one_node_changes_of_an_account_holds_on_the_other() {
     let name = "what_one_node_changes_of_an_account_holds_on_the_other";
-    let Some(pair) = Pair::start(name, true) else { return };
+    let Some(pair) = Pair::start(name, true) else {
+        return;
+    };
     what_one_node_changes_holds_on_the_other(&pair);
     pair.stop();
 }
@@ -107,14 +120,18 @@ fn what_one_node_changes_of_an_account_holds_on_the_other() {
 #[test]
 fn what_one_node_changes_of_an_account_holds_on_the_other_without_a_word() {
     let name = "what_one_node_changes_of_an_account_holds_on_the_other_without_a_word";
-    let Some(pair) = Pair::start(name, false) else { return };
+    let Some(pair) = Pair::start(name, false) else {
+        return;
+    };
     what_one_node_changes_holds_on_the_other(&pair);
     pair.stop();
 }
 
 #[test]
 fn a_node_that_starts_later_refuses_what_was_revoked_before() {
-    let Some(pair) = Pair::start("a_node_that_starts_later", false) else { return };
+    let Some(pair) = Pair::start("a_node_that_starts_later", false) else {
+        return;
+    };
     let (kept, over) = (pair.a.register("a@x.in", PASSWORD), pair.a.register("b@x.in", PASSWORD));
     assert_eq!(ask(&pair.a, "POST", "/api/auth/logout", &over, "").status, 200);
     let state = tempfile::tempdir().unwrap();
@@ -129,7 +146,13 @@ fn a_node_that_cannot_read_changes_for_long_accepts_no_token_and_serves_prices()
     let Some(_) = postgres::server() else { return };
     let own = Server::start_at(5432, |_| (), &["listen_addresses="]);
     let clock: ManualClock = Clock::manual(TRADING.parse().unwrap());
-    let scene = Scene::by_hand(clock, SimSettings { rate_limits: false, ..SimSettings::default() });
+    let scene = Scene::by_hand(
+        clock,
+        SimSettings {
+            rate_limits: false,
+            ..SimSettings::default()
+        },
+    );
     let pair = Pair::on(scene, &own, None);
     let (kept, over) = (pair.a.register("a@x.in", PASSWORD), pair.a.register("b@x.in", PASSWORD));
     assert_eq!(ask(&pair.a, "POST", "/api/auth/logout", &over, "").status, 200);
@@ -140,7 +163,10 @@ fn a_node_that_cannot_read_changes_for_long_accepts_no_token_and_serves_prices()
         pair.b.get(SNAPSHOT).status == 200
     });
     let code = |token: &str| {
-        let answer = pair.b.client().request("GET", "/api/journal", &bearer(token));
+        let answer = pair
+            .b
+            .client()
+            .request("GET", "/api/journal", &bearer(token));
         (answer.status, answer.field("code"))
     };
     let stopped = Stopped::now(&own);

@@ -78,7 +78,11 @@ pub struct Clients {
 impl Clients {
     /// Clients of the nodes at these addresses, none of which has been started yet.
     pub fn of(addresses: Vec<String>) -> Self {
-        Self { addresses, clock: Clock::system(), known: Mutex::default() }
+        Self {
+            addresses,
+            clock: Clock::system(),
+            known: Mutex::default(),
+        }
     }
 
     /// Records that the node was started again.
@@ -91,17 +95,29 @@ impl Clients {
     pub fn set_running(&self, node: usize, runs: bool) {
         let mut known = self.known.lock();
         let life = known.lives.entry(node).or_default();
-        *life = Life { changes: life.changes + 1, runs, ..*life };
+        *life = Life {
+            changes: life.changes + 1,
+            runs,
+            ..*life
+        };
     }
 
     /// Whether the node can answer.
     pub fn runs(&self, node: usize) -> bool {
-        self.known.lock().lives.get(&node).is_some_and(|life| life.runs)
+        self.known
+            .lock()
+            .lives
+            .get(&node)
+            .is_some_and(|life| life.runs)
     }
 
     /// The leader of the highest epoch seen, and that epoch.
     pub fn leader(&self) -> Option<(usize, u64)> {
-        self.known.lock().leaders.last_key_value().map(|(epoch, node)| (*node, *epoch))
+        self.known
+            .lock()
+            .leaders
+            .last_key_value()
+            .map(|(epoch, node)| (*node, *epoch))
     }
 
     /// Must be called often. A pause between two calls shows that the machine is busy.
@@ -143,24 +159,39 @@ impl Clients {
 
     fn read_prices(&self, node: usize, last: &mut Last) {
         for target in [SNAPSHOT.to_owned(), format!("{PRICES}{SHARES}")] {
-            let Some(seen) = self.ask(node, MARKET_MS, "GET", &target, "", "") else { continue };
+            let Some(seen) = self.ask(node, MARKET_MS, "GET", &target, "", "") else {
+                continue;
+            };
             if last.start != seen.life.start {
-                *last = Last { start: seen.life.start, ..Last::default() };
+                *last = Last {
+                    start: seen.life.start,
+                    ..Last::default()
+                };
             }
-            let route = if target == SNAPSHOT { "snapshot" } else { "live-prices" };
+            let route = if target == SNAPSHOT {
+                "snapshot"
+            } else {
+                "live-prices"
+            };
             let mut known = self.known.lock();
             *known.counts.entry("answers of market routes").or_default() += 1;
             let Some(answer) = seen.answer.filter(|answer| answer.status == 200) else {
                 if last.served.contains(route) && known.busy_until_ms < self.clock.monotonic_ms() {
                     let at_ms = seen.sent_ms;
-                    known.faults.push(format!("{route} of node {node} at {at_ms} ms: no 200"));
+                    known
+                        .faults
+                        .push(format!("{route} of node {node} at {at_ms} ms: no 200"));
                 }
                 continue;
             };
             last.served.insert(route);
             if target == SNAPSHOT {
                 let stale = answer.json()["market"]["stale"] == true;
-                let what = if stale { "stale snapshots" } else { "fresh snapshots" };
+                let what = if stale {
+                    "stale snapshots"
+                } else {
+                    "fresh snapshots"
+                };
                 *known.counts.entry(what).or_default() += 1;
                 let since_ms = known.stale_since_ms.remove(&node).unwrap_or(seen.sent_ms);
                 if stale {
@@ -170,7 +201,10 @@ impl Clients {
                 }
             }
             for (what, as_of) in times(&answer.json()) {
-                let before = last.as_of.insert(what.clone(), as_of.clone()).unwrap_or_default();
+                let before = last
+                    .as_of
+                    .insert(what.clone(), as_of.clone())
+                    .unwrap_or_default();
                 if as_of < before {
                     let fault = format!("{what} of node {node}: {as_of} after {before}");
                     known.faults.push(fault);
@@ -180,17 +214,25 @@ impl Clients {
     }
 
     fn read_health(&self, node: usize) {
-        let Some(seen) = self.ask(node, MARKET_MS, "GET", "/api/health", "", "") else { return };
-        let Some(health) = seen.answer.map(|answer| answer.json()) else { return };
+        let Some(seen) = self.ask(node, MARKET_MS, "GET", "/api/health", "", "") else {
+            return;
+        };
+        let Some(health) = seen.answer.map(|answer| answer.json()) else {
+            return;
+        };
         let mut known = self.known.lock();
-        let epoch = health["epoch"].as_u64().filter(|_| health["role"] == "leader");
+        let epoch = health["epoch"]
+            .as_u64()
+            .filter(|_| health["role"] == "leader");
         let Some(epoch) = epoch else {
             known.outlived.remove(&node);
             return;
         };
         let first = *known.leaders.entry(epoch).or_insert(node);
         if first != node {
-            known.faults.push(format!("nodes {first} and {node} lead in epoch {epoch}"));
+            known
+                .faults
+                .push(format!("nodes {first} and {node} lead in epoch {epoch}"));
         }
         let highest = *known.leaders.last_key_value().unwrap().0;
         let now = (seen.life, epoch, seen.sent_ms);
@@ -202,7 +244,9 @@ impl Clients {
             known.outlived.insert(node, now);
         } else if seen.sent_ms > since_ms + HEALTH_LATE_MS {
             let others = format!("and another in {highest}");
-            known.faults.push(format!("node {node} leads on in epoch {epoch}, {others}"));
+            known
+                .faults
+                .push(format!("node {node} leads on in epoch {epoch}, {others}"));
         }
     }
 
@@ -230,12 +274,23 @@ impl Clients {
         auth: &str,
         body: &str,
     ) -> Option<Seen> {
-        let life = || self.known.lock().lives.get(&node).copied().filter(|life| life.runs);
+        let life = || {
+            self.known
+                .lock()
+                .lives
+                .get(&node)
+                .copied()
+                .filter(|life| life.runs)
+        };
         let (before, sent_ms) = (life()?, self.clock.monotonic_ms());
         let answer = self.send(node, deadline_ms, method, target, auth, body);
         let in_time = self.clock.monotonic_ms() <= sent_ms + deadline_ms;
         let answer = answer.filter(|_| in_time);
-        (life() == Some(before)).then_some(Seen { answer, life: before, sent_ms })
+        (life() == Some(before)).then_some(Seen {
+            answer,
+            life: before,
+            sent_ms,
+        })
     }
 
     /// Sends one request on a new connection. `None` if the node does not answer.
@@ -269,10 +324,14 @@ impl Clients {
 /// The times of the prices in a snapshot or in an answer with quotes.
 fn times(document: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    match document.get("quotes").and_then(|quotes| quotes.as_array().cloned()) {
+    match document
+        .get("quotes")
+        .and_then(|quotes| quotes.as_array().cloned())
+    {
         None => vec![("snapshot".to_owned(), text(&document["market"]["as_of_ist"]))],
-        Some(quotes) => {
-            quotes.iter().map(|quote| (text(&quote["symbol"]), text(&quote["as_of"]))).collect()
-        }
+        Some(quotes) => quotes
+            .iter()
+            .map(|quote| (text(&quote["symbol"]), text(&quote["as_of"])))
+            .collect(),
     }
 }

@@ -23,8 +23,13 @@ impl Drop for Script {
 /// Runs the script until it waits, and returns its output. `None` if a program is missing.
 fn run() -> Option<(Script, String)> {
     let mut command = Command::new("bash");
-    command.arg(root().join("examples/two-nodes/run")).env("BHAV", BHAV);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .arg(root().join("examples/two-nodes/run"))
+        .env("BHAV", BHAV);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut script = Script(Process::start(&mut command));
     let mut lines = BufReader::new(script.0.child.stdout.take().unwrap());
     let mut printed = String::new();
@@ -33,7 +38,14 @@ fn run() -> Option<(Script, String)> {
             continue;
         }
         let mut said = String::new();
-        script.0.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        script
+            .0
+            .child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
         let ended = script.0.exit();
         let may_miss = std::env::var("BHAV_TEST_ENGINES").as_deref() != Ok("required");
         assert!(may_miss && ended.code() == Some(MISSING) && said.contains("missing"), "{said}");
@@ -46,16 +58,24 @@ fn run() -> Option<(Script, String)> {
 /// The text after `name` in the first lines.
 fn told(printed: &str, name: &str) -> String {
     let line = printed.lines().find_map(|line| line.strip_prefix(name));
-    line.unwrap_or_else(|| panic!("{name}: {printed}")).trim().replace("http://", "")
+    line.unwrap_or_else(|| panic!("{name}: {printed}"))
+        .trim()
+        .replace("http://", "")
 }
 
 #[test]
 fn the_example_of_two_nodes_serves_and_leaves_nothing_behind() {
-    let Some((script, printed)) = run() else { return };
+    let Some((script, printed)) = run() else {
+        return;
+    };
     let fronts = ["node a", "node b", "nginx"].map(|name| told(&printed, name));
     until("the same snapshot from all", || {
-        let answers = fronts.each_ref().map(|front| Client::connect(front).get(SNAPSHOT));
-        let same = answers.iter().all(|one| one.status == 200 && one.body == answers[0].body);
+        let answers = fronts
+            .each_ref()
+            .map(|front| Client::connect(front).get(SNAPSHOT));
+        let same = answers
+            .iter()
+            .all(|one| one.status == 200 && one.body == answers[0].body);
         same && answers[0].json()["market"]["stale"] == false
     });
     until("one leader", || {
@@ -65,7 +85,11 @@ fn the_example_of_two_nodes_serves_and_leaves_nothing_behind() {
         };
         let mut roles: Vec<String> = fronts[..2].iter().map(role).collect();
         roles.sort();
-        if roles == ["\"follower\"", "\"leader\""] { Ok(()) } else { Err(format!("{roles:?}")) }
+        if roles == ["\"follower\"", "\"leader\""] {
+            Ok(())
+        } else {
+            Err(format!("{roles:?}"))
+        }
     });
 
     // Events come at once, and the log has no arguments.
@@ -77,7 +101,9 @@ fn the_example_of_two_nodes_serves_and_leaves_nothing_behind() {
     let log = Path::new(&files).join("access.log");
     let line = until("a line of the stream", || {
         let text = std::fs::read_to_string(&log).ok()?;
-        text.lines().find(|line| line.contains(STREAM)).map(str::to_owned)
+        text.lines()
+            .find(|line| line.contains(STREAM))
+            .map(str::to_owned)
     });
     assert!(!line.contains("INFY") && !line.contains('?'), "{line}");
 

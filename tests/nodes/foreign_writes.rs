@@ -23,7 +23,9 @@ const LEADS_WITHIN_MS: u64 = 7_000;
 const HANGS_MS: u64 = 8_000;
 
 fn rows() -> Vec<KeyRow> {
-    KEPT.iter().map(|row| (row.name, row.kept_type.as_str())).collect()
+    KEPT.iter()
+        .map(|row| (row.name, row.kept_type.as_str()))
+        .collect()
 }
 
 /// The beginning of the keys on the server, which a stranger reads there.
@@ -65,7 +67,11 @@ impl Writer {
             }
         };
         std::thread::Builder::new().spawn(run).unwrap();
-        Self { active, written, _stop }
+        Self {
+            active,
+            written,
+            _stop,
+        }
     }
 
     pub fn set_active(&self, active: bool) {
@@ -96,7 +102,9 @@ fn expect_prices_and_no_writes(nodes: [&Node; 2], auth: &str) {
         });
         let body = entry("while the database hangs");
         let client = &mut node.program.client();
-        let refused = client.send_json("POST", "/api/journal", auth, &body).with_status(503);
+        let refused = client
+            .send_json("POST", "/api/journal", auth, &body)
+            .with_status(503);
         assert!(refused.header("retry-after").is_some(), "{}", refused.head());
     }
 }
@@ -124,7 +132,11 @@ fn one_write_under_the_leaders_key_and_whatever_then_fails_a_node_leads_soon() {
     let mut stranger = Stranger::connect(&shared.server.socket()).unwrap();
     let key = until("the key", || prefix(&mut stranger)) + "leader";
     let write = |stranger: &mut Stranger, value: &str| {
-        let set = [b"SET".to_vec(), key.clone().into_bytes(), value.as_bytes().to_vec()];
+        let set = [
+            b"SET".to_vec(),
+            key.clone().into_bytes(),
+            value.as_bytes().to_vec(),
+        ];
         stranger.send(&set).unwrap();
     };
     let values = ["garbage", "", "0 evil/evil", "999999999 evil/evil"];
@@ -161,7 +173,9 @@ fn one_write_under_the_leaders_key_and_whatever_then_fails_a_node_leads_soon() {
     database.signal(Signal::CONT);
     assert!(always, "{told}");
     assert_eq!(leader.health()["epoch"].as_u64(), epoch, "{told}");
-    let foreign = leader.health()["shared_server"]["foreign"][0].as_str().map(str::to_owned);
+    let foreign = leader.health()["shared_server"]["foreign"][0]
+        .as_str()
+        .map(str::to_owned);
     assert_eq!(foreign.as_deref(), Some("leader"), "{}", leader.health());
     if std::env::var("BHAV_CHAOS_S").is_ok() {
         say(&told);

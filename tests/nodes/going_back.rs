@@ -36,14 +36,24 @@ impl Shared {
     fn make() -> Option<Self> {
         let server = postgres::server()?;
         let name = server.fresh_role();
-        server.execute("bhav", &format!("CREATE DATABASE {name} OWNER {name}")).unwrap();
+        server
+            .execute("bhav", &format!("CREATE DATABASE {name} OWNER {name}"))
+            .unwrap();
         let scene = Scene::at(TRADING);
         let mut config = scene.config();
-        let url = server.url(&name).replace("/postgres?", &format!("/{name}?"));
+        let url = server
+            .url(&name)
+            .replace("/postgres?", &format!("/{name}?"));
         config.store.url = Some(StoreUrl::parse(&url).unwrap());
         config.auth.jwt_secret = Some(SECRET.into());
         let states = [(); 2].map(|()| tempfile::tempdir().unwrap());
-        Some(Self { server, scene, config, name, states })
+        Some(Self {
+            server,
+            scene,
+            config,
+            name,
+            states,
+        })
     }
 
     fn settings(&self, node: usize) -> Config {
@@ -120,9 +130,18 @@ fn succeed(command: &mut Command) {
 }
 
 fn jti(token: &str) -> String {
-    let claims = BASE64_URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
+    let claims = BASE64_URL_SAFE_NO_PAD
+        .decode(token.split('.').nth(1).unwrap())
+        .unwrap();
     let claims = String::from_utf8(claims).unwrap();
-    claims.split("\"jti\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+    claims
+        .split("\"jti\":\"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap()
+        .to_owned()
 }
 
 fn register(node: &Service, names: &[&str]) -> Vec<String> {
@@ -144,7 +163,10 @@ pub fn stay_closed(nodes: &[&Service; 2], old: &[String]) {
     let names = ["p", "q", "r", "s", "t"];
     let new = register(nodes[0], &names[..old.len() + 1]);
     let ids: Vec<String> = new.iter().map(|token| id_in(token)).collect();
-    assert!(old.iter().any(|token| ids.contains(&id_in(token))), "an id is given again: {ids:?}");
+    assert!(
+        old.iter().any(|token| ids.contains(&id_in(token))),
+        "an id is given again: {ids:?}"
+    );
     for node in nodes {
         assert!(new.iter().all(|token| status(node, token) == 200));
     }
@@ -161,7 +183,9 @@ fn a_standby_that_lacks_commits_ends_the_tokens_of_what_it_lacks() {
     until("the database", || nodes.iter().all(|node| node.health()["database"] == "ok"));
     let lost = register(&nodes[0], &["a", "b", "c"]);
     until("all changes", || {
-        nodes.iter().all(|node| lost.iter().all(|token| status(node, token) == 200))
+        nodes
+            .iter()
+            .all(|node| lost.iter().all(|token| status(node, token) == 200))
     });
     until("that they were read", || nodes.iter().all(|node| applied(node) == 4));
     // A node that reads late finds the same numbers for other changes.
@@ -181,7 +205,9 @@ fn a_standby_that_lacks_commits_ends_the_tokens_of_what_it_lacks() {
 
 fn applied(node: &Service) -> i64 {
     use sonic_rs::JsonValueTrait;
-    node.health()["changes"]["applied"].as_i64().unwrap_or_default()
+    node.health()["changes"]["applied"]
+        .as_i64()
+        .unwrap_or_default()
 }
 
 #[test]
@@ -199,7 +225,10 @@ fn a_database_that_went_back_while_all_nodes_were_stopped_is_seen_at_the_start()
     shared.promote();
     let nodes = shared.nodes();
     for ended in [&kept, &key] {
-        assert!(nodes.iter().all(|node| status(node, ended) == 401), "nobody knows what it ended");
+        assert!(
+            nodes.iter().all(|node| status(node, ended) == 401),
+            "nobody knows what it ended"
+        );
     }
     stay_closed(&nodes.each_ref(), &lost);
     stop(nodes);
@@ -227,7 +256,11 @@ fn by_a_dump(dump: impl Fn(&Shared, &Path), restore: impl Fn(&Shared, &Path)) {
     stop(nodes);
     restore(&shared, file.path());
     let nodes = shared.nodes();
-    assert!(nodes.iter().all(|node| [&first[0], &key].map(|it| status(node, it)) == [401, 401]));
+    assert!(
+        nodes
+            .iter()
+            .all(|node| [&first[0], &key].map(|it| status(node, it)) == [401, 401])
+    );
     stay_closed(&nodes.each_ref(), &lost);
     stop(nodes);
 }
@@ -237,12 +270,17 @@ fn a_dump_that_replaces_every_table_ends_the_tokens_of_before() {
     by_a_dump(
         |shared, file| {
             let mut dump = shared.server.tool("pg_dump", &shared.name, &shared.name);
-            dump.args(["--clean", "--if-exists"]).stdout(File::create(file).unwrap());
+            dump.args(["--clean", "--if-exists"])
+                .stdout(File::create(file).unwrap());
             succeed(&mut dump);
         },
         |shared, file| {
             let mut restore = shared.server.tool("psql", &shared.name, &shared.name);
-            succeed(restore.args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-f"]).arg(file));
+            succeed(
+                restore
+                    .args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-f"])
+                    .arg(file),
+            );
         },
     );
 }
@@ -258,7 +296,10 @@ fn a_database_that_is_made_again_of_a_dump_ends_the_tokens_of_before() {
         |shared, file| {
             let name = &shared.name;
             until("the nodes' connections to end", || {
-                shared.server.execute("bhav", &format!("DROP DATABASE IF EXISTS {name}")).is_ok()
+                shared
+                    .server
+                    .execute("bhav", &format!("DROP DATABASE IF EXISTS {name}"))
+                    .is_ok()
             });
             let made = format!("CREATE DATABASE {name} OWNER {name}");
             shared.server.execute("bhav", &made).unwrap();
@@ -276,8 +317,11 @@ fn a_command_ends_every_login_beside_the_nodes() {
     assert!(nodes.iter().all(|node| status(node, &token) == 200));
     let url = shared.config.store.url.as_ref().unwrap().to_string();
     let state = tempfile::tempdir().unwrap();
-    let renew =
-        |args: &[&str]| run(bhav(args).arg(state_flag(state.path())).env("BHAV_STORE_URL", &url));
+    let renew = |args: &[&str]| {
+        run(bhav(args)
+            .arg(state_flag(state.path()))
+            .env("BHAV_STORE_URL", &url))
+    };
     assert_eq!(renew(&["renew-identity"]).code, Some(64), "nobody is there to be asked");
     assert!(nodes.iter().all(|node| status(node, &token) == 200));
     renew(&["renew-identity", "--yes"]).with_code(0);

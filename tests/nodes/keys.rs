@@ -12,7 +12,9 @@ use crate::support::{Client, Service, bearer, say, until};
 const SCOPE: &str = r#""market:read""#;
 
 fn status(node: &Service, key: &str) -> u16 {
-    node.client().request("GET", "/api/auth/session", &bearer(key)).status
+    node.client()
+        .request("GET", "/api/auth/session", &bearer(key))
+        .status
 }
 
 /// Asks a node again and again until it refuses, and returns the time at which it did.
@@ -31,7 +33,9 @@ const ROUNDS: [usize; 2] = [5, 50];
 /// Revokes keys at the first node, and measures the milliseconds from that answer until the others
 /// refuse, each asked without a pause.
 fn revoked_on_three(test: &str, tells: bool) {
-    let Some(mut pair) = Pair::start(test, tells) else { return };
+    let Some(mut pair) = Pair::start(test, tells) else {
+        return;
+    };
     pair.config.auth.key_requests_per_minute = 0;
     let state = tempfile::tempdir().unwrap();
     let third = start(&pair.scene, &pair.config, "c", state.path());
@@ -47,7 +51,10 @@ fn revoked_on_three(test: &str, tells: bool) {
         let (others, asked) = ([&pair.b, &third].map(Service::client), bearer(&key));
         std::thread::scope(|scope| {
             let refused = others.map(|client| scope.spawn(|| refused_ms(client, &asked, &clock)));
-            let answer = pair.a.client().request("DELETE", &format!("/api/keys/{id}"), &login);
+            let answer = pair
+                .a
+                .client()
+                .request("DELETE", &format!("/api/keys/{id}"), &login);
             let answered_ms = clock.monotonic_ms();
             assert_eq!(answer.status, 204);
             assert_eq!(status(&pair.a, &key), 401, "{round}");
@@ -69,12 +76,21 @@ fn revoked_on_three(test: &str, tells: bool) {
     }
     // A key made at another node, and everything ended there.
     let elsewhere = bearer(
-        &pair.b.client().account("login", "asha@example.com", PASSWORD).field("access_token"),
+        &pair
+            .b
+            .client()
+            .account("login", "asha@example.com", PASSWORD)
+            .field("access_token"),
     );
     let (_, key) = made(&pair.b, &elsewhere, SCOPE, "");
     until("the key at the first", || status(&pair.a, &key) == 200);
     let everywhere = r#"{"everywhere":true,"keys":true}"#;
-    assert_eq!(pair.b.post("/api/auth/logout", &elsewhere, everywhere).status, 200);
+    assert_eq!(
+        pair.b
+            .post("/api/auth/logout", &elsewhere, everywhere)
+            .status,
+        200
+    );
     for node in [&pair.a, &pair.b, &third] {
         until("the end of all keys", || status(node, &key) == 401);
     }
@@ -95,7 +111,9 @@ fn a_revoked_key_is_refused_on_every_node_without_a_word() {
 #[test]
 fn requests_with_a_key_are_counted_at_all_nodes() {
     let test = "requests_with_a_key_are_counted_at_all_nodes";
-    let Some(pair) = Pair::start(test, true) else { return };
+    let Some(pair) = Pair::start(test, true) else {
+        return;
+    };
     let state = tempfile::tempdir().unwrap();
     let mut config = pair.config.clone();
     config.auth.key_requests_per_minute = 8;

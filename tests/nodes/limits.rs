@@ -25,7 +25,8 @@ fn start(world: &World, name: &str, logins_per_minute: u32) -> Node {
 
 fn log_in(node: &Node, client: &str, email: &str, password: &str) -> Answer {
     let body = format!(r#"{{"email":"{email}","password":"{password}"}}"#);
-    node.service.post("/api/auth/login", &format!("X-Forwarded-For: {client}\r\n"), &body)
+    node.service
+        .post("/api/auth/login", &format!("X-Forwarded-For: {client}\r\n"), &body)
 }
 
 fn shared(node: &Node, outcome: &str) -> u64 {
@@ -34,7 +35,16 @@ fn shared(node: &Node, outcome: &str) -> u64 {
 }
 
 fn hashed(node: &Node) -> u64 {
-    node.service.0.server().shared().service.state().auth.lane().stats().completed
+    node.service
+        .0
+        .server()
+        .shared()
+        .service
+        .state()
+        .auth
+        .lane()
+        .stats()
+        .completed
 }
 
 /// All keys of the shared server, with their values.
@@ -51,9 +61,14 @@ fn kept(world: &World) -> String {
         let read = stream.read(&mut part).unwrap();
         said.extend_from_slice(&part[..read]);
         let text = String::from_utf8_lossy(&said).into_owned();
-        let Some((head, body)) = text.split_once("\r\n") else { continue };
-        let length: usize =
-            head.strip_prefix('$').unwrap_or_else(|| panic!("{text}")).parse().unwrap();
+        let Some((head, body)) = text.split_once("\r\n") else {
+            continue;
+        };
+        let length: usize = head
+            .strip_prefix('$')
+            .unwrap_or_else(|| panic!("{text}"))
+            .parse()
+            .unwrap();
         if body.len() >= length {
             return body.to_owned();
         }
@@ -62,7 +77,9 @@ fn kept(world: &World) -> String {
 
 #[test]
 fn attempts_at_one_node_count_at_all() {
-    let Some(world) = World::at("attempts_at_one_node_count_at_all", TRADING) else { return };
+    let Some(world) = World::at("attempts_at_one_node_count_at_all", TRADING) else {
+        return;
+    };
     let [a, b] = ["a", "b"].map(|name| start(&world, name, 5));
     // On a busy machine the server may not answer in time, and the node counts alone. So the test
     // retries with other accounts and clients until all were counted.
@@ -101,7 +118,9 @@ fn attempts_at_one_node_count_at_all() {
 #[test]
 fn without_the_shared_server_each_node_counts_alone_and_hardly_waits() {
     let name = "without_the_shared_server_each_node_counts_alone_and_hardly_waits";
-    let Some(mut world) = World::at(name, TRADING) else { return };
+    let Some(mut world) = World::at(name, TRADING) else {
+        return;
+    };
     let [a, b] = ["a", "b"].map(|name| start(&world, name, 3));
     world.server.kill();
     for node in [&a, &b] {
@@ -113,7 +132,16 @@ fn without_the_shared_server_each_node_counts_alone_and_hardly_waits() {
         let refused = log_in(node, "192.0.2.9", "a@b.example", "wrong horse");
         refused.expect_problem(429, "too_many_attempts");
         // Jobs on the lane waited for the server no longer than the bound.
-        let lane = node.service.0.server().shared().service.state().auth.lane().stats();
+        let lane = node
+            .service
+            .0
+            .server()
+            .shared()
+            .service
+            .state()
+            .auth
+            .lane()
+            .stats();
         assert_eq!((lane.expired, lane.panicked), (0, 0));
     }
     until("what was not counted", || (shared(&a, "unknown") >= 3).then_some(()));
@@ -137,7 +165,9 @@ fn without_the_shared_server_each_node_counts_alone_and_hardly_waits() {
 #[test]
 fn syncs_of_a_user_are_counted_at_all_nodes_before_the_code_is_used() {
     let name = "syncs_of_a_user_are_counted_at_all_nodes_before_the_code_is_used";
-    let Some(world) = World::at(name, TRADING) else { return };
+    let Some(world) = World::at(name, TRADING) else {
+        return;
+    };
     let [a, b] = ["a", "b"].map(|name| start(&world, name, 0));
     // Each node has a store of its own here, so the same user is the first of each.
     let [at_a, at_b] = [&a, &b].map(|node| bearer(&node.service.register("a@b.example", PASSWORD)));
@@ -150,7 +180,11 @@ fn syncs_of_a_user_are_counted_at_all_nodes_before_the_code_is_used() {
     };
     let mut admitted = 0;
     let refused = until("a refusal", || {
-        let (node, auth) = if admitted % 2 == 0 { (&a, &at_a) } else { (&b, &at_b) };
+        let (node, auth) = if admitted % 2 == 0 {
+            (&a, &at_a)
+        } else {
+            (&b, &at_b)
+        };
         let answer = sync(node, auth);
         if answer.status == 429 && answer.json()["code"] == "too_many_attempts" {
             return Some(answer);

@@ -18,7 +18,10 @@ mod serving;
 mod standby;
 mod status;
 mod stopped_leader;
-#[allow(dead_code, reason = "the names of what he does are of the tests of each")]
+#[allow(
+    dead_code,
+    reason = "the names of what he does are of the tests of each"
+)]
 #[path = "../../src/nodes/valkey/test_server_stranger.rs"]
 mod stranger;
 mod strangers;

@@ -39,13 +39,25 @@ impl Pair {
         let states = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let [a, b] = [("a", &states[0]), ("b", &states[1])]
             .map(|(name, state)| start(&scene, &config, name, state.path()));
-        Self { a, b, scene, config, role, _shared: shared, _states: states }
+        Self {
+            a,
+            b,
+            scene,
+            config,
+            role,
+            _shared: shared,
+            _states: states,
+        }
     }
 
     /// `None` if an engine is missing; it then prints which test is skipped.
     pub fn start(test: &str, tells: bool) -> Option<Self> {
         let server = postgres::server()?;
-        let shared = if tells { Some(SharedServer::start(test)?) } else { None };
+        let shared = if tells {
+            Some(SharedServer::start(test)?)
+        } else {
+            None
+        };
         Some(Self::on(Scene::at(TRADING), server, shared))
     }
 
@@ -68,7 +80,8 @@ pub fn start(scene: &Scene, config: &Config, name: &str, state: &Path) -> Servic
 }
 
 pub fn ask(node: &Service, method: &str, target: &str, token: &str, body: &str) -> Answer {
-    node.client().send_json(method, target, &bearer(token), body)
+    node.client()
+        .send_json(method, target, &bearer(token), body)
 }
 
 /// A stopped server, which answers nothing. Continued on drop, so that it can be ended.

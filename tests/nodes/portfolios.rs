@@ -37,7 +37,9 @@ fn reads(node: &Service, work: impl FnOnce()) -> u64 {
 
 #[test]
 fn what_one_node_writes_of_a_portfolio_the_other_shows_at_once() {
-    let Some(pair) = Pair::start("what_one_node_writes_of_a_portfolio", false) else { return };
+    let Some(pair) = Pair::start("what_one_node_writes_of_a_portfolio", false) else {
+        return;
+    };
     let Pair { a, b, scene, .. } = &pair;
     let token = a.register("a@example.com", PASSWORD);
     assert_eq!((rows(a, &token), rows(b, &token)), (0, 0));

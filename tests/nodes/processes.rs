@@ -66,7 +66,11 @@ impl Fault {
 
     /// A random fault. Half of the faults of nodes hit the leader.
     fn draw(chance: &mut fastrand::Rng, leader: usize) -> Self {
-        let node = if chance.bool() { leader } else { chance.usize(..NAMES.len()) };
+        let node = if chance.bool() {
+            leader
+        } else {
+            chance.usize(..NAMES.len())
+        };
         let mode = if chance.bool() { Mode::Cut } else { Mode::Mute };
         match chance.u32(..23) {
             0..=3 => Self::Kill(node),
@@ -147,11 +151,21 @@ impl World {
             let way = |file: &str, server| Way::open(&folder.path().join(file), server);
             let database = way(".s.PGSQL.5432", database.directory.join(".s.PGSQL.5432"));
             let server = way("server", shared.server.socket());
-            Member { folder, database, server, process: None }
+            Member {
+                folder,
+                database,
+                server,
+                process: None,
+            }
         };
         let members = NAMES.iter().map(member).collect();
         let writer = Writer::start(&shared.server.socket());
-        Some(Self { shared, members, has_database: true, writer })
+        Some(Self {
+            shared,
+            members,
+            has_database: true,
+            writer,
+        })
     }
 
     pub(super) fn start(&mut self, node: usize, clients: &Clients) {
@@ -222,11 +236,15 @@ impl World {
         let mut chance = fastrand::Rng::with_seed(plan.seed);
         let (clock, parker) = (Clock::system(), Parker::current());
         let (mut under_way, mut next_ms) = (Vec::<(u64, Fault)>::new(), 0);
-        self.writer.set_active(plan.stranger == StrangerWrites::Always);
+        self.writer
+            .set_active(plan.stranger == StrangerWrites::Always);
         while clock.monotonic_ms() < plan.lasts_s * 1_000 {
             let now_ms = clock.monotonic_ms();
             clients.step();
-            while let Some(at) = under_way.iter().position(|(until_ms, _)| *until_ms <= now_ms) {
+            while let Some(at) = under_way
+                .iter()
+                .position(|(until_ms, _)| *until_ms <= now_ms)
+            {
                 let (_, fault) = under_way.swap_remove(at);
                 self.end(fault, clients);
             }
@@ -245,9 +263,18 @@ impl World {
                     _ => (Fault::draw(&mut chance, leader), chance.u64(FAULT_MS)),
                 };
                 let opens = plan.played.len() < 2;
-                next_ms = now_ms + if opens { OPENING_MS } else { chance.u64(EVERY_MS) };
+                next_ms = now_ms
+                    + if opens {
+                        OPENING_MS
+                    } else {
+                        chance.u64(EVERY_MS)
+                    };
                 let is_set = fault == Fault::Stranger && plan.stranger != StrangerWrites::Sometimes;
-                if !is_set && !under_way.iter().any(|(_, other)| other.place() == fault.place()) {
+                if !is_set
+                    && !under_way
+                        .iter()
+                        .any(|(_, other)| other.place() == fault.place())
+                {
                     self.begin(fault, clients);
                     under_way.push((now_ms + lasts_ms, fault));
                     plan.played.push((now_ms, fault));
@@ -255,7 +282,9 @@ impl World {
             }
             parker.park(STEP_MS);
         }
-        under_way.into_iter().for_each(|(_, fault)| self.end(fault, clients));
+        under_way
+            .into_iter()
+            .for_each(|(_, fault)| self.end(fault, clients));
         self.writer.set_active(false);
     }
 }
@@ -274,9 +303,15 @@ impl Clients {
         };
         until("rest", || {
             let states: Vec<_> = (0..NAMES.len()).map(state).collect();
-            let all_well = states.iter().all(|it| it.as_ref().is_some_and(|(_, well, _)| *well));
+            let all_well = states
+                .iter()
+                .all(|it| it.as_ref().is_some_and(|(_, well, _)| *well));
             let leaders = states.iter().flatten().filter(|(leads, ..)| *leads).count();
-            if all_well && leaders == 1 { Ok(()) } else { Err(format!("{states:?}")) }
+            if all_well && leaders == 1 {
+                Ok(())
+            } else {
+                Err(format!("{states:?}"))
+            }
         });
     }
 
@@ -289,7 +324,10 @@ impl Clients {
             if now_ms < looked_ms + LOOK_APART_MS {
                 return Err(String::new());
             }
-            let get = |node| self.send(node, DEADLINE_MS, "GET", SNAPSHOT, "", "").unwrap();
+            let get = |node| {
+                self.send(node, DEADLINE_MS, "GET", SNAPSHOT, "", "")
+                    .unwrap()
+            };
             let shown: Vec<_> = (0..NAMES.len()).map(get).collect();
             let tag = |answer: &Answer| answer.header("etag").unwrap().to_owned();
             let tags: Vec<String> = shown.iter().map(tag).collect();
@@ -300,7 +338,11 @@ impl Clients {
             }
             (before, looked_ms) = (tags, now_ms);
             let texts = || shown.iter().map(|answer| answer.text().to_owned());
-            if same == LOOKS { Ok(()) } else { Err(texts().collect::<Vec<_>>().join("\n")) }
+            if same == LOOKS {
+                Ok(())
+            } else {
+                Err(texts().collect::<Vec<_>>().join("\n"))
+            }
         });
     }
 
@@ -309,9 +351,16 @@ impl Clients {
         let (mut notes, mut cursor) = (BTreeSet::new(), String::new());
         loop {
             let target = format!("/api/journal?limit=200{cursor}");
-            let page = self.send(node, DEADLINE_MS, "GET", &target, auth, "").unwrap().json();
+            let page = self
+                .send(node, DEADLINE_MS, "GET", &target, auth, "")
+                .unwrap()
+                .json();
             let entries = page["entries"].as_array().unwrap();
-            notes.extend(entries.iter().map(|entry| entry["notes"].as_str().unwrap().to_owned()));
+            notes.extend(
+                entries
+                    .iter()
+                    .map(|entry| entry["notes"].as_str().unwrap().to_owned()),
+            );
             match page["next_cursor"].as_str() {
                 Some(next) => cursor = format!("&cursor={next}"),
                 None => return notes,
@@ -341,19 +390,34 @@ struct Plan {
 impl Plan {
     /// The plan from the environment variables.
     fn asked() -> Self {
-        let asked = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+        let asked = |name| {
+            std::env::var(name)
+                .ok()
+                .map(|text| text.parse::<u64>().unwrap())
+        };
         let (long_s, seed) = (asked("BHAV_CHAOS_S"), asked("BHAV_CHAOS_SEED"));
         let usual = || long_s.map_or(SEED, |_| Clock::system().now_ms().unsigned_abs());
         let (seed, lasts_s) = (seed.unwrap_or_else(usual), long_s.unwrap_or(LASTS_S));
         let stranger = StrangerWrites::asked();
-        Self { seed, lasts_s, is_long: long_s.is_some(), stranger, played: Vec::new() }
+        Self {
+            seed,
+            lasts_s,
+            is_long: long_s.is_some(),
+            stranger,
+            played: Vec::new(),
+        }
     }
 }
 
 impl Drop for Plan {
     fn drop(&mut self) {
         if self.is_long || std::thread::panicking() {
-            let Self { seed, lasts_s, played, .. } = self;
+            let Self {
+                seed,
+                lasts_s,
+                played,
+                ..
+            } = self;
             let again = format!("BHAV_CHAOS_SEED={seed} BHAV_CHAOS_S={lasts_s} repeats it");
             say(&format!("faults by milliseconds: {played:?}\n{again}\n"));
         }
@@ -364,7 +428,9 @@ impl Drop for Plan {
 fn whatever_fails_one_node_leads_prices_go_on_and_nothing_acknowledged_is_lost() {
     let name = "whatever_fails_one_node_leads_prices_go_on_and_nothing_acknowledged_is_lost";
     let mut plan = Plan::asked();
-    let Some(mut world) = World::of(name) else { return };
+    let Some(mut world) = World::of(name) else {
+        return;
+    };
     let clients = Clients::of(world.members.iter().map(Member::address).collect());
     (0..NAMES.len()).for_each(|node| world.start(node, &clients));
     let auth = registered(&clients);
@@ -398,7 +464,10 @@ fn whatever_fails_one_node_leads_prices_go_on_and_nothing_acknowledged_is_lost()
     assert!(epochs >= 3 && acknowledged.len() > 5, "{told}");
     // A node that is stopped between its last check of the deadline and a call makes one call too
     // many.
-    let stops = plan.played.iter().filter(|(_, fault)| matches!(fault, Fault::Stop(_)));
+    let stops = plan
+        .played
+        .iter()
+        .filter(|(_, fault)| matches!(fault, Fault::Stop(_)));
     let stops = stops.count() as i64;
     let stats = world.shared.scene.stats();
     let refused = ["broker_a.quote", "broker_a.ohlc", "broker_a.ltp"]
@@ -413,7 +482,9 @@ pub(super) fn registered(clients: &Clients) -> String {
     until("a user", || {
         let target = "/api/auth/register";
         let answer = clients.send(0, DEADLINE_MS, "POST", target, "", &body);
-        answer.filter(|it| it.status == 201).map(|it| bearer(&it.field("access_token")))
+        answer
+            .filter(|it| it.status == 201)
+            .map(|it| bearer(&it.field("access_token")))
     })
 }
 
@@ -422,7 +493,9 @@ pub(super) fn registered(clients: &Clients) -> String {
 fn a_stranger_who_never_stops_writing_costs_no_leader_no_price_and_no_write() {
     let name = "a_stranger_who_never_stops_writing_costs_no_leader_no_price_and_no_write";
     let plan = Plan::asked();
-    let Some(mut world) = World::of(name) else { return };
+    let Some(mut world) = World::of(name) else {
+        return;
+    };
     let clients = Clients::of(world.members.iter().map(Member::address).collect());
     (0..NAMES.len()).for_each(|node| world.start(node, &clients));
     let auth = registered(&clients);

@@ -45,15 +45,27 @@ impl Shared {
             ("BROKERA_ACCESS_TOKEN", app.access_token),
         ];
         let (scene, role) = (Scene::with(TRADING, settings), database.fresh_role());
-        Some(Self { scene, server, database, role, secrets })
+        Some(Self {
+            scene,
+            server,
+            database,
+            role,
+            secrets,
+        })
     }
 
     /// Starts a node that connects directly to both servers.
     pub fn node(&self, name: &str) -> Node {
         let state = tempfile::tempdir().unwrap();
-        let urls = [self.database.url(&self.role), self.server.address().to_string()];
+        let urls = [
+            self.database.url(&self.role),
+            self.server.address().to_string(),
+        ];
         let mut command = self.command(name, state.path(), "127.0.0.1:0", &urls);
-        Node { program: Program::of(&mut command), _state: state }
+        Node {
+            program: Program::of(&mut command),
+            _state: state,
+        }
     }
 
     /// The command of a node. `urls` are those of the database and the server.
@@ -94,7 +106,9 @@ impl Node {
     /// Writes an entry to a user's journal.
     pub fn write(&self, auth: &str, notes: &str) {
         let client = &mut self.program.client();
-        client.send_json("POST", "/api/journal", auth, &entry(notes)).with_status(201);
+        client
+            .send_json("POST", "/api/journal", auth, &entry(notes))
+            .with_status(201);
     }
 }
 

@@ -13,11 +13,25 @@ const PAGE: &str = include_str!("../../docs/nodes.md");
 
 /// Starts a server on a port of its own, with only the user of `docs/nodes.md`.
 fn start(test: &str, password: &str) -> Option<(SharedServer, Address)> {
-    let rules = PAGE.lines().find_map(|line| line.strip_prefix("user bhav ")).unwrap();
+    let rules = PAGE
+        .lines()
+        .find_map(|line| line.strip_prefix("user bhav "))
+        .unwrap();
     let rules = rules.replace("PASSWORD", password);
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
     let port = port.to_string();
-    let mut options = vec!["--port", &port, "--requirepass", "of nobody", "--user", "bhav"];
+    let mut options = vec![
+        "--port",
+        &port,
+        "--requirepass",
+        "of nobody",
+        "--user",
+        "bhav",
+    ];
     options.extend(rules.split(' '));
     let server = SharedServer::with(test, &options)?;
     Some((server, Address::parse(&format!("redis://bhav@127.0.0.1:{port}")).unwrap()))
@@ -41,9 +55,13 @@ fn program(scene: &Scene, url: &Address, password: &str) -> Option<Program> {
 #[test]
 fn the_access_rules_of_the_page_are_enough() {
     let test = "the_access_rules_of_the_page_are_enough";
-    let Some((_server, url)) = start(test, "sesame") else { return };
+    let Some((_server, url)) = start(test, "sesame") else {
+        return;
+    };
     let scene = Scene::at(TRADING);
-    let Some(program) = program(&scene, &url, "sesame") else { return };
+    let Some(program) = program(&scene, &url, "sesame") else {
+        return;
+    };
     until("a leader that tells", || {
         let health = program.client().get("/api/health").json();
         let is_well = health["role"] == "leader"
@@ -59,9 +77,13 @@ fn the_access_rules_of_the_page_are_enough() {
 #[test]
 fn a_wrong_password_is_one_line_of_the_log() {
     let test = "a_wrong_password_is_one_line_of_the_log";
-    let Some((_server, url)) = start(test, "sesame") else { return };
+    let Some((_server, url)) = start(test, "sesame") else {
+        return;
+    };
     let scene = Scene::at(TRADING);
-    let Some(mut program) = program(&scene, &url, "another-one") else { return };
+    let Some(mut program) = program(&scene, &url, "another-one") else {
+        return;
+    };
     until("its word", || {
         let health = program.client().get("/api/health").json();
         let told = health["shared_server"]["refused"][0].as_str() == Some(DENIED);

@@ -8,17 +8,29 @@ use crate::support::canaries::{Canaries, Found};
 use crate::support::{postgres, until};
 
 /// The kinds of secrets that must be nowhere.
-const KINDS: [&str; 6] =
-    ["password", "api_key", "api_secret", "access token", "one-time code", "signing key"];
+const KINDS: [&str; 6] = [
+    "password",
+    "api_key",
+    "api_secret",
+    "access token",
+    "one-time code",
+    "signing key",
+];
 
 fn log_in(node: &Node, password: &str) -> u16 {
     let body = format!(r#"{{"email":"asha@example.com","password":"{password}"}}"#);
-    node.program.client().send_json("POST", "/api/auth/login", "", &body).status
+    node.program
+        .client()
+        .send_json("POST", "/api/auth/login", "", &body)
+        .status
 }
 
 fn sync(node: &Node, auth: &str, [key, secret, code]: [&str; 3]) -> u16 {
     let body = format!(r#"{{"api_key":"{key}","api_secret":"{secret}","request_token":"{code}"}}"#);
-    node.program.client().send_json("POST", "/api/portfolio/sync", auth, &body).status
+    node.program
+        .client()
+        .send_json("POST", "/api/portfolio/sync", auth, &body)
+        .status
 }
 
 #[test]
@@ -26,14 +38,21 @@ fn shared_servers_hold_no_password_no_broker_key_and_no_token() {
     let name = "shared_servers_hold_no_password_no_broker_key_and_no_token";
     let canaries = Canaries::new();
     let make = |kind| canaries.make(kind, "in use");
-    let mut settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+    let mut settings = SimSettings {
+        rate_limits: false,
+        ..SimSettings::default()
+    };
     settings.broker_a.api_key = make("api_key");
     settings.broker_a.api_secret = make("api_secret");
     settings.broker_a.access_token = make("access token");
     let app = settings.broker_a.clone();
-    let Some(database) = postgres::server() else { return };
+    let Some(database) = postgres::server() else {
+        return;
+    };
     let key = make("signing key");
-    let Some(shared) = Shared::with(name, database, settings, &key) else { return };
+    let Some(shared) = Shared::with(name, database, settings, &key) else {
+        return;
+    };
     let node = shared.node("a");
     let password = make("password");
     let auth = node.register(&password);
@@ -70,7 +89,11 @@ fn shared_servers_hold_no_password_no_broker_key_and_no_token() {
     assert!(memmem::find(&dump, signature).is_none());
     for entry in std::fs::read_dir(shared.database.directory.join("data/pg_wal")).unwrap() {
         let path = entry.unwrap().path();
-        let bytes = if path.is_file() { std::fs::read(&path).unwrap() } else { Vec::new() };
+        let bytes = if path.is_file() {
+            std::fs::read(&path).unwrap()
+        } else {
+            Vec::new()
+        };
         assert!(memmem::find(&bytes, signature).is_none(), "{}", path.display());
     }
 }

@@ -10,9 +10,13 @@ const EVENING: &str = "2026-11-20T20:00:00+05:30";
 #[test]
 fn one_node_asks_and_all_serve_the_same_bytes() {
     let name = "one_node_asks_and_all_serve_the_same_bytes";
-    let Some(world) = World::at(name, TRADING) else { return };
+    let Some(world) = World::at(name, TRADING) else {
+        return;
+    };
     let nodes = leader_first(["a", "b", "c"].map(|name| world.start(name)).into());
-    let [leader, one, other] = &nodes[..] else { unreachable!() };
+    let [leader, one, other] = &nodes[..] else {
+        unreachable!()
+    };
     let fresh = |json: &sonic_rs::Value| {
         json["market"]["stale"] == false && json["market"]["source"] == "broker_a"
     };
@@ -39,9 +43,13 @@ fn one_node_asks_and_all_serve_the_same_bytes() {
 #[test]
 fn a_symbol_that_a_follower_is_asked_for_comes_over_the_leader() {
     let name = "a_symbol_that_a_follower_is_asked_for_comes_over_the_leader";
-    let Some(world) = World::at(name, TRADING) else { return };
+    let Some(world) = World::at(name, TRADING) else {
+        return;
+    };
     let nodes = leader_first(["a", "b"].map(|name| world.start(name)).into());
-    let [leader, follower] = &nodes[..] else { unreachable!() };
+    let [leader, follower] = &nodes[..] else {
+        unreachable!()
+    };
     follower.service.fresh_snapshot();
     let prices = until("a price at the follower", || {
         let answer = follower.service.prices("NSE:INFY");
@@ -56,7 +64,9 @@ fn a_symbol_that_a_follower_is_asked_for_comes_over_the_leader() {
     });
     until("an answer about a symbol that does not exist", || {
         let answer = follower.service.prices("NSE:NOSUCHSHARE");
-        (answer.status == 200 || answer.status == 404).then_some(()).ok_or(answer.text().to_owned())
+        (answer.status == 200 || answer.status == 404)
+            .then_some(())
+            .ok_or(answer.text().to_owned())
     });
     assert_eq!(follower.rounds(), 0);
     stop(nodes);
@@ -65,7 +75,9 @@ fn a_symbol_that_a_follower_is_asked_for_comes_over_the_leader() {
 #[test]
 fn at_rest_a_node_that_starts_later_serves_what_the_others_serve() {
     let name = "at_rest_a_node_that_starts_later_serves_what_the_others_serve";
-    let Some(world) = World::at(name, EVENING) else { return };
+    let Some(world) = World::at(name, EVENING) else {
+        return;
+    };
     let mut nodes = leader_first(["a", "b"].map(|name| world.start(name)).into());
     let fresh = |json: &sonic_rs::Value| json["market"]["stale"] == false;
     await_same("the close", &[&nodes[0], &nodes[1]], fresh);

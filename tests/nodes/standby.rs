@@ -46,7 +46,10 @@ impl Servers {
 
     /// From now on the standby gets no further changes.
     fn part(&self) {
-        let at = self.primary.execute("bhav", "SELECT pg_current_wal_flush_lsn()").unwrap();
+        let at = self
+            .primary
+            .execute("bhav", "SELECT pg_current_wal_flush_lsn()")
+            .unwrap();
         let has = format!("SELECT pg_last_wal_replay_lsn() >= '{}'", at.trim());
         until("the standby to have all", || {
             self.standby.execute("bhav", &has).unwrap().trim() == "t"
@@ -66,7 +69,9 @@ impl Servers {
 }
 
 fn status(node: &Service, token: &str) -> u16 {
-    node.client().request("GET", "/api/journal", &bearer(token)).status
+    node.client()
+        .request("GET", "/api/journal", &bearer(token))
+        .status
 }
 
 fn write(node: &Service, token: &str, note: &str) -> bool {
@@ -79,7 +84,9 @@ fn write(node: &Service, token: &str, note: &str) -> bool {
 
 /// The journal has each of these entries once.
 fn expect_entries(node: &Service, token: &str, entries: &[(String, u64)]) {
-    let journal = node.client().request("GET", "/api/journal?limit=100", &bearer(token));
+    let journal = node
+        .client()
+        .request("GET", "/api/journal?limit=100", &bearer(token));
     assert_eq!(journal.status, 200, "{}", journal.text());
     for (note, _) in entries {
         let found = journal.text().matches(note.as_str()).count();
@@ -91,7 +98,9 @@ fn expect_entries(node: &Service, token: &str, entries: &[(String, u64)]) {
 fn nothing_acknowledged_is_lost_when_a_synchronous_standby_takes_over() {
     let Some(_) = postgres::server() else { return };
     let name = "nothing_acknowledged_is_lost_when_a_synchronous_standby_takes_over";
-    let Some(shared) = SharedServer::start(name) else { return };
+    let Some(shared) = SharedServer::start(name) else {
+        return;
+    };
     let servers = Servers::start();
     servers.synchronise();
     let role = servers.primary.fresh_role();
@@ -158,7 +167,9 @@ fn nothing_acknowledged_is_lost_when_a_synchronous_standby_takes_over() {
 fn an_asynchronous_standby_ends_the_tokens_of_accounts_that_it_lacks() {
     let Some(_) = postgres::server() else { return };
     let name = "an_asynchronous_standby_ends_the_tokens_of_accounts_that_it_lacks";
-    let Some(shared) = SharedServer::start(name) else { return };
+    let Some(shared) = SharedServer::start(name) else {
+        return;
+    };
     let servers = Servers::start();
     let role = servers.primary.fresh_role();
     let url = servers.url(&role);
@@ -189,6 +200,9 @@ fn an_asynchronous_standby_ends_the_tokens_of_accounts_that_it_lacks() {
     let took_ms = timer.monotonic_ms();
     assert!(took_ms < 2 * WRITES_WITHIN_MS, "{took_ms} ms");
     assert!(nodes.iter().all(|node| status(node, &over) == 401), "nobody opens it again");
-    assert!(nodes.iter().all(|node| status(node, &early) == 200), "what was issued since stays");
+    assert!(
+        nodes.iter().all(|node| status(node, &early) == 200),
+        "what was issued since stays"
+    );
     pair.stop();
 }

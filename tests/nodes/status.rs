@@ -11,19 +11,32 @@ use crate::support::{TRADING, bhav, run, state_flag, until};
 fn status(node: &Node, more: &[&str]) -> String {
     let state = tempfile::tempdir().unwrap();
     let url = format!("--url=http://{}", node.service.0.address());
-    let args = ["status", &url, &state_flag(state.path()), &format!("--now={TRADING}")];
+    let args = [
+        "status",
+        &url,
+        &state_flag(state.path()),
+        &format!("--now={TRADING}"),
+    ];
     run(bhav(&args).args(more)).out
 }
 
 #[test]
 fn status_says_which_node_it_is_who_leads_and_what_it_hears() {
     let name = "status_says_which_node_it_is_who_leads_and_what_it_hears";
-    let Some(world) = World::at(name, TRADING) else { return };
+    let Some(world) = World::at(name, TRADING) else {
+        return;
+    };
     let settings = world.start("a");
-    let nodes = leader_first(vec![settings, world.start_with("b", world.config_without_tokens())]);
+    let nodes = leader_first(vec![
+        settings,
+        world.start_with("b", world.config_without_tokens()),
+    ]);
     until("the leader's row", || {
         let text = status(&nodes[0], &[]);
-        let row = text.lines().find(|line| line.starts_with("node ")).unwrap_or_default();
+        let row = text
+            .lines()
+            .find(|line| line.starts_with("node "))
+            .unwrap_or_default();
         let is_said = row.contains("; leads, epoch 1; relay following, ");
         if is_said { Ok(()) } else { Err(text) }
     });
@@ -38,10 +51,17 @@ fn status_says_which_node_it_is_who_leads_and_what_it_hears() {
     assert_eq!(node["epoch"].as_u64(), Some(1), "{json}");
     assert_eq!(node["leader"], nodes[0].health()["node"], "{json}");
     // The node without settings of its own has its token from the other.
-    let told = nodes.iter().position(|node| node.health()["node"] == "b").unwrap();
+    let told = nodes
+        .iter()
+        .position(|node| node.health()["node"] == "b")
+        .unwrap();
     until("where the token comes from", || {
         let text = status(&nodes[told], &[]);
-        if text.contains("IST; from another node") { Ok(()) } else { Err(text) }
+        if text.contains("IST; from another node") {
+            Ok(())
+        } else {
+            Err(text)
+        }
     });
     stop(nodes);
 }
@@ -58,7 +78,9 @@ fn say_to(world: &World, line: &str) {
 #[test]
 fn what_the_shared_server_refuses_is_told() {
     let name = "what_the_shared_server_refuses_is_told";
-    let Some(world) = World::at(name, TRADING) else { return };
+    let Some(world) = World::at(name, TRADING) else {
+        return;
+    };
     let denied = "BHAV_CACHE_URL: the server refuses INFO to user default";
     say_to(&world, "ACL SETUSER default -info");
     let node = world.start("a");
@@ -86,14 +108,18 @@ fn what_the_shared_server_refuses_is_told() {
 #[test]
 fn what_somebody_else_wrote_on_the_shared_server_is_told() {
     let name = "what_somebody_else_wrote_on_the_shared_server_is_told";
-    let Some(world) = World::at(name, TRADING) else { return };
+    let Some(world) = World::at(name, TRADING) else {
+        return;
+    };
     let mut config = world.config();
     config.admin.listen = "127.0.0.1:0".into();
     let node = world.start_with("a", config);
     until("it leads", || node.leads());
     let distrusted = || {
         let scrape = Scrape::of(&node.service);
-        scrape.find("bhav_distrusted_total{reason=\"forged\"}").unwrap()
+        scrape
+            .find("bhav_distrusted_total{reason=\"forged\"}")
+            .unwrap()
     };
     let sentence = "Somebody other than the nodes has written leader on the shared server";
     let text = status(&node, &["--json"]);

@@ -52,7 +52,9 @@ fn look_on(
 #[test]
 fn a_leader_that_slept_past_its_lease_is_heard_by_nobody_and_loses_nothing() {
     let name = "a_leader_that_slept_past_its_lease_is_heard_by_nobody_and_loses_nothing";
-    let Some(mut world) = World::of(name) else { return };
+    let Some(mut world) = World::of(name) else {
+        return;
+    };
     let clients = Clients::of(world.members.iter().map(Member::address).collect());
     (0..NAMES.len()).for_each(|node| world.start(node, &clients));
     let auth = registered(&clients);
@@ -76,7 +78,9 @@ fn a_leader_that_slept_past_its_lease_is_heard_by_nobody_and_loses_nothing() {
                 clients.send(slept, STOPPED_MS, "POST", "/api/journal", auth, &body)
             });
             look_on(clients, &mut epochs, &mut back, || {
-                clients.leader().is_some_and(|(node, epoch)| epoch > round && node != slept)
+                clients
+                    .leader()
+                    .is_some_and(|(node, epoch)| epoch > round && node != slept)
             });
             world.end(Fault::Stop(slept), clients);
             let goes_on = Clock::system();
@@ -99,7 +103,10 @@ fn a_leader_that_slept_past_its_lease_is_heard_by_nobody_and_loses_nothing() {
     assert_eq!(back, [""; 0], "{told}");
     assert!(acknowledged.len() > 5 && !asked.is_empty(), "{told}");
     for kept in kept {
-        let lost = acknowledged.iter().chain(&asked).filter(|notes| !kept.contains(*notes));
+        let lost = acknowledged
+            .iter()
+            .chain(&asked)
+            .filter(|notes| !kept.contains(*notes));
         assert_eq!(lost.collect::<Vec<_>>(), [""; 0], "lost: {told}");
     }
     // One stopped between its last look at its lease and a call makes one call too many.

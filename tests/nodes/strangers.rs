@@ -80,9 +80,13 @@ fn fresh(json: &sonic_rs::Value) -> bool {
 #[test]
 fn a_price_of_a_stranger_is_counted_and_shown_by_nobody() {
     let name = "a_price_of_a_stranger_is_counted_and_shown_by_nobody";
-    let Some(world) = World::at(name, TRADING) else { return };
+    let Some(world) = World::at(name, TRADING) else {
+        return;
+    };
     let nodes = leader_first(["a", "b"].map(|name| watched(&world, name)).into());
-    let [leader, follower] = &nodes[..] else { unreachable!() };
+    let [leader, follower] = &nodes[..] else {
+        unreachable!()
+    };
     await_same("the same fresh snapshot", &[leader, follower], fresh);
     let recorded = record(&world);
     let at = memchr::memmem::find(&recorded, b"\"last_price\":\"").unwrap() + 14;
@@ -105,25 +109,48 @@ fn a_price_of_a_stranger_is_counted_and_shown_by_nobody() {
 
 /// The rules of a leader.
 fn rules() -> FreshnessRules {
-    let limits = |period_ms| Limits { period_ms, grace_ms: 3_000 };
+    let limits = |period_ms| Limits {
+        period_ms,
+        grace_ms: 3_000,
+    };
     let (moving, resting) = (limits(1_000), limits(60_000));
-    let of = SourceRules { moving, resting, rests_for_ms: None, round: 0 };
-    FreshnessRules { sources: [of, of], spoken_for_ms: None }
+    let of = SourceRules {
+        moving,
+        resting,
+        rests_for_ms: None,
+        round: 0,
+    };
+    FreshnessRules {
+        sources: [of, of],
+        spoken_for_ms: None,
+    }
 }
 
 #[test]
 fn a_price_of_tomorrow_is_refused_also_from_a_leader() {
     let name = "a_price_of_tomorrow_is_refused_also_from_a_leader";
-    let Some(world) = World::at(name, TRADING) else { return };
+    let Some(world) = World::at(name, TRADING) else {
+        return;
+    };
     world.rows.set_away(true);
     let follower = watched(&world, "b");
     let server = std::sync::Arc::new(Server::new(world.server.address(), None, None).unwrap());
     let leader = Publisher::new(&server, &installation(), "a");
     let tell = |price: &str, ahead: SignedDuration| {
         let now = world.scene.clock.now();
-        let quote = Quote { asked: now, ..samples::quote("NSE:INFY", price, now + ahead) };
+        let quote = Quote {
+            asked: now,
+            ..samples::quote("NSE:INFY", price, now + ahead)
+        };
         let mut update = Update::new(rules(), Evening::default());
-        update.add_quote(quote, Vouched { mono_ms: 0, calls: 1 }, 0);
+        update.add_quote(
+            quote,
+            Vouched {
+                mono_ms: 0,
+                calls: 1,
+            },
+            0,
+        );
         assert_eq!(leader.publish(Epoch(1), update), Ok(()));
     };
     tell("8765.5", SignedDuration::from_hours(20));
@@ -140,7 +167,9 @@ fn a_price_of_tomorrow_is_refused_also_from_a_leader() {
 #[test]
 fn a_database_behind_the_fence_is_raised_above_it_at_once() {
     let name = "a_database_behind_the_fence_is_raised_above_it_at_once";
-    let Some(world) = World::at(name, TRADING) else { return };
+    let Some(world) = World::at(name, TRADING) else {
+        return;
+    };
     // The last leader had epoch 51, and the row counts from 0 again.
     let server = std::sync::Arc::new(Server::new(world.server.address(), None, None).unwrap());
     let claim = ValkeyClaim::new(&server, &installation(), LEASE_MS);
@@ -165,7 +194,9 @@ fn a_database_behind_the_fence_is_raised_above_it_at_once() {
 #[test]
 fn two_databases_on_one_shared_server_neither_hear_nor_block_each_other() {
     let name = "two_databases_on_one_shared_server_neither_hear_nor_block_each_other";
-    let Some(pair) = Pair::start(name, true) else { return };
+    let Some(pair) = Pair::start(name, true) else {
+        return;
+    };
     let state = tempfile::tempdir().unwrap();
     let mut config = pair.config.clone();
     let server = postgres::server().unwrap();
@@ -178,7 +209,9 @@ fn two_databases_on_one_shared_server_neither_hear_nor_block_each_other() {
     until("a leader of each", || {
         let roles = [&pair.a, &pair.b, &staging].map(role);
         let leaders = roles[..2].iter().filter(|role| *role == "leader").count();
-        (leaders == 1 && roles[2] == "leader").then_some(()).ok_or(format!("{roles:?}"))
+        (leaders == 1 && roles[2] == "leader")
+            .then_some(())
+            .ok_or(format!("{roles:?}"))
     });
     let distrusted = Scrape::of(&staging).find("bhav_distrusted_total{reason=\"forged\"}");
     assert_eq!(distrusted, Some(0.0), "it heard nothing of theirs");

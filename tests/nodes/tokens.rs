@@ -18,12 +18,16 @@ fn fresh(json: &Value) -> bool {
 
 fn activate_a(world: &World, node: &Node) {
     let body = format!(r#"{{"request_token":"{}"}}"#, world.scene.request_token());
-    node.service.post("/brokera/activate", "", &body).with_status(200);
+    node.service
+        .post("/brokera/activate", "", &body)
+        .with_status(200);
 }
 
 fn activate_b(world: &World, node: &Node) {
     let body = format!(r#"{{"api_session":"{}"}}"#, world.scene.api_session());
-    node.service.post("/brokerb/activate", "", &body).with_status(200);
+    node.service
+        .post("/brokerb/activate", "", &body)
+        .with_status(200);
 }
 
 fn status(node: &Node, letter: char) -> Value {
@@ -41,7 +45,11 @@ fn tokens(node: &Node) -> Value {
 fn await_origin(node: &Node, broker: &str, origin: &str) {
     until(origin, || {
         let tokens = tokens(node);
-        if tokens[broker] == origin { Ok(()) } else { Err(tokens.to_string()) }
+        if tokens[broker] == origin {
+            Ok(())
+        } else {
+            Err(tokens.to_string())
+        }
     });
 }
 
@@ -49,7 +57,11 @@ fn await_origin(node: &Node, broker: &str, origin: &str) {
 fn text(node: &Node, of: impl Fn(&bhav::api::State) -> &SharedToken) -> String {
     let state = node.service.0.server().shared().service.state();
     let token = of(state).current().expect("a token");
-    token.to_keep(Broker::A, None).access_token.expose_secret().to_owned()
+    token
+        .to_keep(Broker::A, None)
+        .access_token
+        .expose_secret()
+        .to_owned()
 }
 
 fn text_a(node: &Node) -> String {
@@ -59,7 +71,9 @@ fn text_a(node: &Node) -> String {
 #[test]
 fn what_one_node_was_given_all_lead_with_after_it_has_gone() {
     let name = "what_one_node_was_given_all_lead_with_after_it_has_gone";
-    let Some(world) = World::at(name, TRADING) else { return };
+    let Some(world) = World::at(name, TRADING) else {
+        return;
+    };
     let start = |name| world.start_with(name, world.config_without_tokens());
     let mut nodes = leader_first(["a", "b"].map(start).into());
     // The follower receives it, and the leader begins to call with it.
@@ -80,14 +94,22 @@ fn what_one_node_was_given_all_lead_with_after_it_has_gone() {
     await_valid("the session at the new node", &nodes[1], 'b', true);
     assert_eq!(text_a(&nodes[1]), given);
     await_same("prices of broker A again", &[&nodes[0], &nodes[1]], fresh);
-    let before = nodes[1].snapshot().json()["market"]["as_of_ist"].as_str().unwrap().to_owned();
+    let before = nodes[1].snapshot().json()["market"]["as_of_ist"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     nodes.remove(0).service.stop();
     let last = leader_first(nodes);
     until("newer prices with the same token", || {
         let json = last[0].snapshot().json();
         fresh(&json) && json["market"]["as_of_ist"].as_str() > Some(&before)
     });
-    assert_eq!(world.scene.stats()["rejected"]["broker_a.quote"].as_u64().unwrap_or(0), 0);
+    assert_eq!(
+        world.scene.stats()["rejected"]["broker_a.quote"]
+            .as_u64()
+            .unwrap_or(0),
+        0
+    );
     assert_eq!(world.calls_in_a_second(), 1);
     stop(last);
 }
@@ -95,10 +117,14 @@ fn what_one_node_was_given_all_lead_with_after_it_has_gone() {
 #[test]
 fn a_token_that_the_broker_refused_is_dead_on_all_nodes_until_one_is_given_another() {
     let name = "a_token_that_the_broker_refused_is_dead_on_all_nodes";
-    let Some(world) = World::at(name, TRADING) else { return };
+    let Some(world) = World::at(name, TRADING) else {
+        return;
+    };
     let start = |name| world.start_with(name, world.config_without_tokens());
     let nodes = leader_first(["a", "b", "c"].map(start).into());
-    let [leader, one, other] = &nodes[..] else { unreachable!() };
+    let [leader, one, other] = &nodes[..] else {
+        unreachable!()
+    };
     activate_a(&world, leader);
     await_same("prices of broker A", &[leader, one, other], fresh);
     assert_eq!(world.scene.control("POST", "broker_a/expire", "").status, 200);
@@ -118,7 +144,9 @@ fn a_token_that_the_broker_refused_is_dead_on_all_nodes_until_one_is_given_anoth
 #[test]
 fn a_token_of_the_settings_serves_nodes_that_have_none_and_no_valid_ones_place() {
     let name = "a_token_of_the_settings_serves_nodes_that_have_none";
-    let Some(world) = World::at(name, TRADING) else { return };
+    let Some(world) = World::at(name, TRADING) else {
+        return;
+    };
     let settings = world.start("a");
     let without = world.start_with("b", world.config_without_tokens());
     await_valid("the token of the settings", &without, 'a', true);
@@ -139,7 +167,9 @@ fn a_token_of_the_settings_serves_nodes_that_have_none_and_no_valid_ones_place()
 #[test]
 fn a_node_with_another_secret_takes_no_token() {
     let name = "a_node_with_another_secret_takes_no_token";
-    let Some(world) = World::at(name, TRADING) else { return };
+    let Some(world) = World::at(name, TRADING) else {
+        return;
+    };
     let a = world.start_with("a", world.config_without_tokens());
     let mut config = world.config_without_tokens();
     config.auth.jwt_secret = Some("a key that no other node has, by mistake".into());
@@ -158,7 +188,9 @@ struct Monitor(UnixStream, Vec<u8>);
 impl Monitor {
     fn of(world: &World) -> Self {
         let mut stream = world.server.connect();
-        stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_millis(50)))
+            .unwrap();
         stream.write_all(b"MONITOR\r\n").unwrap();
         Self(stream, Vec::new())
     }
@@ -180,7 +212,9 @@ impl Monitor {
 #[test]
 fn the_shared_server_sees_and_keeps_no_token() {
     let name = "the_shared_server_sees_and_keeps_no_token";
-    let Some(world) = World::at(name, TRADING) else { return };
+    let Some(world) = World::at(name, TRADING) else {
+        return;
+    };
     let mut monitor = Monitor::of(&world);
     let start = |name| world.start_with(name, world.config_without_tokens());
     let nodes = leader_first(["a", "b"].map(start).into());

@@ -36,13 +36,20 @@ fn holdings(node: &Service, token: &str) -> usize {
 
 /// Number of calls of these routes that the simulator received.
 fn calls(stats: &Value, routes: &[&str]) -> u64 {
-    routes.iter().map(|route| stats["requests"][*route].as_u64().unwrap_or(0)).sum()
+    routes
+        .iter()
+        .map(|route| stats["requests"][*route].as_u64().unwrap_or(0))
+        .sum()
 }
 
 /// Runs a statement in the database, to change rows as time or another node would.
 fn execute(pair: &Pair, statement: &str) -> String {
     let server = postgres::server().unwrap();
-    server.execute(&pair.role, statement).unwrap().trim().to_owned()
+    server
+        .execute(&pair.role, statement)
+        .unwrap()
+        .trim()
+        .to_owned()
 }
 
 /// Waits until the node has asked for a turn a few times.
@@ -61,7 +68,9 @@ fn leave_turn(pair: &Pair, ends: &str) {
 
 #[test]
 fn two_syncs_of_one_user_on_two_nodes_take_turns() {
-    let Some(pair) = Pair::start("two_syncs_on_two_nodes", false) else { return };
+    let Some(pair) = Pair::start("two_syncs_on_two_nodes", false) else {
+        return;
+    };
     let Pair { a, b, scene, .. } = &pair;
     let token = a.register("a@example.com", PASSWORD);
     assert_eq!(holdings(b, &token), 0);
@@ -94,7 +103,9 @@ fn two_syncs_of_one_user_on_two_nodes_take_turns() {
 
 #[test]
 fn a_node_that_is_gone_blocks_its_user_until_the_turn_runs_out_and_nobody_else() {
-    let Some(pair) = Pair::start("a_node_that_is_gone_in_its_turn", false) else { return };
+    let Some(pair) = Pair::start("a_node_that_is_gone_in_its_turn", false) else {
+        return;
+    };
     let Pair { a, b, scene, .. } = &pair;
     let (token, other) = (a.register("a@x.in", PASSWORD), a.register("b@x.in", PASSWORD));
     leave_turn(&pair, "'infinity'");
@@ -114,7 +125,9 @@ fn a_node_that_is_gone_blocks_its_user_until_the_turn_runs_out_and_nobody_else()
 
 #[test]
 fn a_sync_that_lost_its_turn_stores_nothing_and_says_so() {
-    let Some(pair) = Pair::start("a_sync_that_lost_its_turn", false) else { return };
+    let Some(pair) = Pair::start("a_sync_that_lost_its_turn", false) else {
+        return;
+    };
     let Pair { a, b, scene, .. } = &pair;
     let token = a.register("a@example.com", PASSWORD);
     scene.fault("broker_a.holdings", DELAY);
@@ -138,7 +151,13 @@ fn who_waits_too_long_for_another_node_is_refused_as_on_one_node() {
         return;
     }
     let clock: ManualClock = Clock::manual(TRADING.parse().unwrap());
-    let scene = Scene::by_hand(clock, SimSettings { rate_limits: false, ..SimSettings::default() });
+    let scene = Scene::by_hand(
+        clock,
+        SimSettings {
+            rate_limits: false,
+            ..SimSettings::default()
+        },
+    );
     let pair = Pair::on(scene, postgres::server().unwrap(), None);
     let token = pair.a.register("a@example.com", PASSWORD);
     leave_turn(&pair, "'infinity'");

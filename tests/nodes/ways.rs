@@ -44,8 +44,15 @@ impl Way {
     /// Listens at `path` for the server that listens at `server`.
     pub fn open(path: &Path, server: PathBuf) -> Self {
         let listener = UnixListener::bind(path).unwrap();
-        let state = Mutex::new(State { mode: Mode::Open, pairs: Vec::new() });
-        let shared = Arc::new(Shared { server, state, changed: Condvar::new() });
+        let state = Mutex::new(State {
+            mode: Mode::Open,
+            pairs: Vec::new(),
+        });
+        let shared = Arc::new(Shared {
+            server,
+            state,
+            changed: Condvar::new(),
+        });
         let (accepting, socket) = (Arc::clone(&shared), listener.try_clone().unwrap());
         start(move || {
             while let Ok((node, _)) = socket.accept() {
@@ -59,7 +66,11 @@ impl Way {
         let mut state = self.shared.state.lock();
         state.mode = mode;
         if mode == Mode::Cut {
-            state.pairs.drain(..).filter_map(|pair| pair.upgrade()).for_each(|pair| end(&pair));
+            state
+                .pairs
+                .drain(..)
+                .filter_map(|pair| pair.upgrade())
+                .for_each(|pair| end(&pair));
         }
         self.shared.changed.notify_all();
     }
@@ -75,7 +86,9 @@ impl Drop for Way {
 impl Shared {
     /// Drops the node's socket, which closes it, if the way is cut or the server unreachable.
     fn connect(self: &Arc<Self>, node: UnixStream) {
-        let Ok(server) = UnixStream::connect(&self.server) else { return };
+        let Ok(server) = UnixStream::connect(&self.server) else {
+            return;
+        };
         let pair = Arc::new([node, server]);
         let mut state = self.state.lock();
         if state.mode == Mode::Cut {
@@ -108,7 +121,8 @@ impl Shared {
     /// Waits while the way is mute.
     fn is_open(&self) -> bool {
         let mut state = self.state.lock();
-        self.changed.wait_while(&mut state, |state| state.mode == Mode::Mute);
+        self.changed
+            .wait_while(&mut state, |state| state.mode == Mode::Mute);
         state.mode == Mode::Open
     }
 }

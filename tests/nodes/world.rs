@@ -37,7 +37,11 @@ pub struct Rows {
 impl Rows {
     fn new() -> Arc<Self> {
         let (row, away) = (Mutex::default(), AtomicBool::new(false));
-        Arc::new(Self { row, away, timer: Clock::system() })
+        Arc::new(Self {
+            row,
+            away,
+            timer: Clock::system(),
+        })
     }
 
     /// Makes the row unavailable, or available again.
@@ -61,14 +65,24 @@ impl Rows {
 impl Authority for Rows {
     fn look(&self) -> Result<Look, AuthorityError> {
         self.ask(|row, now_ms| {
-            let taken = row.held.as_ref().is_some_and(|(_, until_ms)| now_ms < *until_ms);
-            Look { is_free: !taken, highest: Epoch(row.epoch) }
+            let taken = row
+                .held
+                .as_ref()
+                .is_some_and(|(_, until_ms)| now_ms < *until_ms);
+            Look {
+                is_free: !taken,
+                highest: Epoch(row.epoch),
+            }
         })
     }
 
     fn take(&self, holder: &Holder, epoch: Epoch) -> Result<Grant, AuthorityError> {
         self.ask(|row, now_ms| {
-            if row.held.as_ref().is_some_and(|(_, until_ms)| now_ms < *until_ms) {
+            if row
+                .held
+                .as_ref()
+                .is_some_and(|(_, until_ms)| now_ms < *until_ms)
+            {
                 return Grant::Refused;
             }
             row.epoch = row.epoch.max(epoch.0) + 1;
@@ -135,7 +149,11 @@ impl World {
     /// The same with a given scene.
     pub fn of(test: &str, scene: Scene) -> Option<Self> {
         let server = SharedServer::start(test)?;
-        let world = Self { scene, server, rows: Rows::new() };
+        let world = Self {
+            scene,
+            server,
+            rows: Rows::new(),
+        };
         world.await_claim();
         Some(world)
     }
@@ -183,12 +201,17 @@ impl World {
         config.state_dir = state.path().into();
         config.nodes.name = Some(name.into());
         let app = App::start_among(&config, &self.scene.clock, self.rows.clone()).unwrap();
-        Node { service: Service::of(app), state }
+        Node {
+            service: Service::of(app),
+            state,
+        }
     }
 
     /// Largest number of quote calls to broker A within a second.
     pub fn calls_in_a_second(&self) -> i64 {
-        self.scene.stats()["max_quote_calls_in_1s"].as_i64().unwrap()
+        self.scene.stats()["max_quote_calls_in_1s"]
+            .as_i64()
+            .unwrap()
     }
 }
 
@@ -214,7 +237,10 @@ impl Node {
     /// Number of its calls to all feeds.
     pub fn rounds(&self) -> u64 {
         let feeds = &self.health()["feeds"];
-        ["broker_a", "public"].iter().map(|feed| feeds[feed]["rounds"].as_u64().unwrap()).sum()
+        ["broker_a", "public"]
+            .iter()
+            .map(|feed| feeds[feed]["rounds"].as_u64().unwrap())
+            .sum()
     }
 }
 
@@ -238,7 +264,11 @@ pub fn await_same(what: &str, nodes: &[&Node], holds: impl Fn(&Value) -> bool) {
         if shown.iter().all(alike) && holds(&shown[0].json()) {
             return Ok(());
         }
-        Err(shown.iter().map(|answer| answer.text().to_owned()).collect::<Vec<_>>().join("\n"))
+        Err(shown
+            .iter()
+            .map(|answer| answer.text().to_owned())
+            .collect::<Vec<_>>()
+            .join("\n"))
     });
 }
 

@@ -36,12 +36,20 @@ fn both_tokens_outlive_restarts_and_a_crash_and_no_file_has_them() {
     supervisor.until_kept(&[A, B]);
     for name in [A, B] {
         let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
-        assert!(fcntl_get_seals(&supervisor.kept[name]).unwrap().contains(seals));
+        assert!(
+            fcntl_get_seals(&supervisor.kept[name])
+                .unwrap()
+                .contains(seals)
+        );
     }
     let (kept_a, kept_b) = (supervisor.document(A), supervisor.document(B));
     assert_eq!((kept_a.broker, kept_b.broker), (Broker::A, Broker::B));
     assert!(kept_a.settings_token.is_none() && kept_b.settings_token.is_none());
-    let places = [(Place::First, false), (Place::Last, true), (Place::Nowhere, false)];
+    let places = [
+        (Place::First, false),
+        (Place::Last, true),
+        (Place::Nowhere, false),
+    ];
     for (place, crash) in places {
         if crash {
             running.kill();
@@ -68,7 +76,13 @@ fn both_tokens_outlive_restarts_and_a_crash_and_no_file_has_them() {
             assert_eq!(now.access_token.expose_secret(), before.access_token.expose_secret());
         }
         let output = supervisor.output();
-        assert_eq!(output.matches("token of the day kept over the restart").count(), 2, "{output}");
+        assert_eq!(
+            output
+                .matches("token of the day kept over the restart")
+                .count(),
+            2,
+            "{output}"
+        );
     }
     supervisor.stop(&mut running);
     let calls = supervisor.scene.stats();
@@ -91,10 +105,23 @@ fn a_new_login_replaces_what_is_kept_and_a_refusal_removes_it() {
         supervisor.hear();
         (supervisor.heard.len() == 3).then_some(())
     });
-    assert_eq!(supervisor.heard, [format!("keep {A}"), format!("forget {A}"), format!("keep {A}")]);
+    assert_eq!(
+        supervisor.heard,
+        [
+            format!("keep {A}"),
+            format!("forget {A}"),
+            format!("keep {A}")
+        ]
+    );
     let second = supervisor.document(A);
     assert_ne!(first.access_token.expose_secret(), second.access_token.expose_secret());
-    assert_eq!(supervisor.scene.control("POST", "broker_a/expire", "").status, 200);
+    assert_eq!(
+        supervisor
+            .scene
+            .control("POST", "broker_a/expire", "")
+            .status,
+        200
+    );
     supervisor.until_kept(&[]);
     assert_eq!(supervisor.json(STATUS_A)["valid"], false);
     supervisor.stop(&mut running);
@@ -110,7 +137,13 @@ fn a_login_just_before_the_end_is_kept_and_one_refused_meanwhile_is_dropped_by_t
     supervisor.activate_a();
     supervisor.stop(&mut running);
     supervisor.until_kept(&[A]);
-    assert_eq!(supervisor.scene.control("POST", "broker_a/expire", "").status, 200);
+    assert_eq!(
+        supervisor
+            .scene
+            .control("POST", "broker_a/expire", "")
+            .status,
+        200
+    );
     let _next = supervisor.start(APPS);
     until("the broker's refusal", || {
         let status = supervisor.json(STATUS_A);
@@ -156,9 +189,21 @@ fn a_newer_token_of_the_settings_wins_over_the_one_that_was_kept() {
     supervisor.until_prices_of("broker_a");
     supervisor.stop(&mut running);
     // Only the new token is valid now.
-    assert_eq!(supervisor.scene.control("POST", "broker_a/expire", "").status, 200);
+    assert_eq!(
+        supervisor
+            .scene
+            .control("POST", "broker_a/expire", "")
+            .status,
+        200
+    );
     let body = r#"{"access_token":"fresh1"}"#;
-    assert_eq!(supervisor.scene.control("POST", "broker_a/token", body).status, 200);
+    assert_eq!(
+        supervisor
+            .scene
+            .control("POST", "broker_a/token", body)
+            .status,
+        200
+    );
     let _next = supervisor.start(&with("fresh1"));
     assert_eq!(supervisor.json(STATUS_A)["valid"], true);
     supervisor.until_kept(&[]);
@@ -200,7 +245,9 @@ fn what_cannot_be_read_is_dropped_and_the_service_starts() {
         supervisor.stop(&mut running);
         let output = supervisor.output();
         assert_eq!(
-            output.matches("token of the day that was kept is not used").count(),
+            output
+                .matches("token of the day that was kept is not used")
+                .count(),
             1,
             "{output}"
         );
@@ -217,5 +264,11 @@ fn what_the_supervisor_does_not_hear_costs_one_line_and_no_login() {
     supervisor.until_prices_of("broker_a");
     supervisor.stop(&mut running);
     let output = supervisor.output();
-    assert_eq!(output.matches("token of the day not kept for a restart").count(), 1, "{output}");
+    assert_eq!(
+        output
+            .matches("token of the day not kept for a restart")
+            .count(),
+        1,
+        "{output}"
+    );
 }

@@ -23,7 +23,12 @@ fn the_fields_of_the_contract() {
     for (name, state) in warmers.iter() {
         assert!(WARMER_STATES.contains(&state.as_str().unwrap()), "{name}: {state}");
     }
-    assert!(json["disclaimer"].as_str().unwrap().contains("not investment advice"));
+    assert!(
+        json["disclaimer"]
+            .as_str()
+            .unwrap()
+            .contains("not investment advice")
+    );
     let answer = service.get("/api/health");
     assert_eq!((answer.status, answer.header("cache-control")), (200, Some("no-store")));
 }
@@ -80,15 +85,27 @@ fn the_circuit_of_a_broker_that_refuses_every_quote_call_opens() {
         until(what, || {
             scene.advance_ms(250);
             let health = service.health();
-            if holds(&health) { Ok(health) } else { Err(health["feeds"].to_string()) }
+            if holds(&health) {
+                Ok(health)
+            } else {
+                Err(health["feeds"].to_string())
+            }
         })
     };
-    let state = |health: &Value| health["feeds"]["broker_a"]["state"].as_str().map(str::to_owned);
+    let state = |health: &Value| {
+        health["feeds"]["broker_a"]["state"]
+            .as_str()
+            .map(str::to_owned)
+    };
     health_where("broker A", &|health| state(health).as_deref() == Some("ok"));
     scene.fault("broker_a", r#"{"kind":"bad_request"}"#);
     let rounds = |health: &Value| health["feeds"]["public"]["rounds"].as_u64().unwrap();
     let open = health_where("the circuit", &|health| state(health).as_deref() == Some("open"));
-    let calls = || scene.stats()["requests"]["broker_a.quote"].as_u64().unwrap();
+    let calls = || {
+        scene.stats()["requests"]["broker_a.quote"]
+            .as_u64()
+            .unwrap()
+    };
     let before = calls();
     assert!(before >= 10, "only {before} calls");
     let later = health_where("calls of the other", &|health| rounds(health) > rounds(&open) + 5);
@@ -102,7 +119,12 @@ fn the_circuit_of_a_broker_that_refuses_every_quote_call_opens() {
 /// Broker A leaves an index out of its answers and has all else.
 #[test]
 fn an_index_that_broker_a_lacks_comes_from_the_public_provider_and_degrades_nothing() {
-    for lacking in ["NSE:NIFTY 50", "NSE:NIFTY BANK", "BSE:SENSEX", "NSE:NIFTY IT"] {
+    for lacking in [
+        "NSE:NIFTY 50",
+        "NSE:NIFTY BANK",
+        "BSE:SENSEX",
+        "NSE:NIFTY IT",
+    ] {
         let scene = Scene::at(TRADING);
         let order = format!(r#"{{"unquoted":["{lacking}"]}}"#);
         assert_eq!(scene.control("POST", "broker_a/instruments", &order).status, 200);

@@ -64,7 +64,11 @@ fn ask(
     body: &str,
 ) -> Option<(u16, String)> {
     let length = body.len();
-    let auth = if token.is_empty() { String::new() } else { bearer(token) };
+    let auth = if token.is_empty() {
+        String::new()
+    } else {
+        bearer(token)
+    };
     let text = format!(
         "{method} {target} HTTP/1.1\r\nHost: bhav\r\nContent-Type: application/json\r\n\
          Content-Length: {length}\r\n{auth}\r\n{body}"
@@ -188,7 +192,11 @@ impl Owner {
             }
             assert_eq!(status, 200, "{target}: {said}");
             let synced_at = json(&said)["synced_at"].as_str().map(str::to_owned);
-            *(if sync { &mut tally.synced } else { &mut tally.deleted }) += 1;
+            *(if sync {
+                &mut tally.synced
+            } else {
+                &mut tally.deleted
+            }) += 1;
             self.synced_at = synced_at;
             answers.fetch_add(1, Ordering::SeqCst);
         }
@@ -231,7 +239,9 @@ struct Account {
 /// Registers accounts until the server is gone, and erases every third one.
 fn register(address: &str, round: u64, answers: &AtomicU64) -> Vec<Account> {
     let mut accounts = Vec::new();
-    let Ok(mut client) = Client::try_connect(address) else { return accounts };
+    let Ok(mut client) = Client::try_connect(address) else {
+        return accounts;
+    };
     let password = r#""password":"a long enough secret"}"#;
     for number in 0_u64.. {
         let email = format!("r{round}-{number}@example.com");
@@ -241,7 +251,11 @@ fn register(address: &str, round: u64, answers: &AtomicU64) -> Vec<Account> {
         };
         assert_eq!(status, 201, "{said}");
         let token = json(&said)["access_token"].as_str().unwrap().to_owned();
-        let mut account = Account { email, token, erased: false };
+        let mut account = Account {
+            email,
+            token,
+            erased: false,
+        };
         answers.fetch_add(1, Ordering::SeqCst);
         if number % 3 == 2 {
             let body = format!("{{{password}");
@@ -274,7 +288,9 @@ impl Account {
 
 /// Everything stored of a user.
 fn export(client: &mut Client, token: &str) -> Value {
-    let answer = client.request("GET", "/api/portfolio/export", &bearer(token)).with_status(200);
+    let answer = client
+        .request("GET", "/api/portfolio/export", &bearer(token))
+        .with_status(200);
     answer.json()
 }
 
@@ -285,7 +301,15 @@ fn new_user(client: &mut Client, name: &str) -> String {
 
 impl Tally {
     fn say(&self) {
-        let Self { registered, erased, written, synced, deleted, unanswered, kept } = self;
+        let Self {
+            registered,
+            erased,
+            written,
+            synced,
+            deleted,
+            unanswered,
+            kept,
+        } = self;
         assert!(*registered > 0 && *synced > 0 && *deleted > 0, "too little happened");
         say(&format!(
             "kill -9 over HTTP: {ROUNDS} times, {written} answered writes ({registered} accounts, \
@@ -301,9 +325,15 @@ fn what_was_answered_survives_kill_9_at_any_moment_and_nothing_is_half_there() {
     let mut program = start(&scene);
     let mut client = program.client();
     let mut writers: Vec<Writer> = (0..WRITERS)
-        .map(|n| Writer { token: new_user(&mut client, &format!("w{n}")), ..Writer::default() })
+        .map(|n| Writer {
+            token: new_user(&mut client, &format!("w{n}")),
+            ..Writer::default()
+        })
         .collect();
-    let mut owner = Owner { token: new_user(&mut client, "owner"), ..Owner::default() };
+    let mut owner = Owner {
+        token: new_user(&mut client, "owner"),
+        ..Owner::default()
+    };
     let mut tally = Tally::default();
     let mut accounts: Vec<Account> = Vec::new();
     for round in 0..ROUNDS {
@@ -340,7 +370,11 @@ fn what_was_answered_survives_kill_9_at_any_moment_and_nothing_is_half_there() {
         tally.kept += u64::from(owner.check(&found));
         accounts.extend(new);
         // The accounts of this round and, in the last one, all.
-        let looked_at = if round + 1 == ROUNDS { 0 } else { accounts.len().saturating_sub(20) };
+        let looked_at = if round + 1 == ROUNDS {
+            0
+        } else {
+            accounts.len().saturating_sub(20)
+        };
         for account in &accounts[looked_at..] {
             account.check(&mut client);
         }

@@ -41,7 +41,9 @@ fn a_line_of_logfmt_begins_with_its_time_in_ist() {
     let lines = lines(|_| {});
     assert!(lines.len() >= 2, "{lines:?}");
     for line in &lines {
-        let rest = line.strip_prefix("ts=").unwrap_or_else(|| panic!("no time: {line}"));
+        let rest = line
+            .strip_prefix("ts=")
+            .unwrap_or_else(|| panic!("no time: {line}"));
         let (at, rest) = rest.split_once(' ').unwrap();
         expect_now_in_ist(at);
         assert!(rest.starts_with("level="), "{line}");

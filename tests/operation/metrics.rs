@@ -35,7 +35,11 @@ fn every_family_is_well_formed() {
         assert!(name.starts_with("bhav_") || name.starts_with("process_"), "{name}");
         assert_eq!(name.ends_with("_total"), family.kind == "counter", "{name}");
         let base = name.trim_end_matches("_total");
-        for (word, unit) in [("time", UNITS[0]), ("age", UNITS[0]), ("duration", UNITS[0])] {
+        for (word, unit) in [
+            ("time", UNITS[0]),
+            ("age", UNITS[0]),
+            ("duration", UNITS[0]),
+        ] {
             let timed = base.split('_').any(|part| part == word);
             assert!(!timed || base.ends_with(unit) || base.ends_with("timed_out"), "{name}");
         }
@@ -56,7 +60,10 @@ fn routes_are_those_of_the_table() {
     let (_scene, service) = Scene::trading_on(Scene::watched);
     let scrape = Scrape::of(&service);
     let mut seen = BTreeSet::new();
-    for series in scrape.0["bhav_http_request_duration_seconds"].samples.keys() {
+    for series in scrape.0["bhav_http_request_duration_seconds"]
+        .samples
+        .keys()
+    {
         let labels = labels(series);
         seen.insert((labels[0].1.clone(), labels[1].1.clone()));
     }
@@ -86,7 +93,9 @@ fn answers_are_counted_exactly_by_route_and_class() {
     client.request("HEAD", SNAPSHOT, "");
     assert_eq!(client.get("/api/journal/17").status, 401);
     client.get("/no/such/path").expect_problem(404, "not_found");
-    client.request("DELETE", SNAPSHOT, "").expect_problem(405, "method_not_allowed");
+    client
+        .request("DELETE", SNAPSHOT, "")
+        .expect_problem(405, "method_not_allowed");
     // Refused before a route is matched; the connection ends.
     service.client().request("GET", "/a b", "");
     let after = Scrape::of(&service);
@@ -96,7 +105,11 @@ fn answers_are_counted_exactly_by_route_and_class() {
                 && name.contains(&format!("route=\"{route}\""))
                 && name.contains(status)
         });
-        let was = if was { route_count(&before, route, status) } else { 0.0 };
+        let was = if was {
+            route_count(&before, route, status)
+        } else {
+            0.0
+        };
         route_count(&after, route, status) - was
     };
     assert_eq!(grown(SNAPSHOT, "2xx"), 21.0 - unchanged);
@@ -142,11 +155,17 @@ fn counters_only_grow_and_buckets_are_cumulative() {
     assert!((18.9 * 3_600.0..=19.0 * 3_600.0).contains(&left_s), "{left_s}");
     let mut histograms = 0;
     for family in after.0.values().filter(|family| family.kind == "histogram") {
-        for (series, count) in family.samples.iter().filter(|(name, _)| name.contains("_count")) {
+        for (series, count) in family
+            .samples
+            .iter()
+            .filter(|(name, _)| name.contains("_count"))
+        {
             let plain = labels(series);
             let mut buckets: Vec<(f64, f64)> = Vec::new();
-            for (bucket, value) in
-                family.samples.iter().filter(|(name, _)| name.contains("_bucket"))
+            for (bucket, value) in family
+                .samples
+                .iter()
+                .filter(|(name, _)| name.contains("_bucket"))
             {
                 let mut of = labels(bucket);
                 let (le, bound) = of.pop().unwrap();
@@ -221,7 +240,8 @@ fn a_full_lane_refuses_a_scrape_at_once() {
     service.admin().get("/metrics").expect_problem(503, "busy");
     assert_eq!(service.admin().get("/livez").status, 200, "probes need no lane");
     drop(release);
-    held.into_iter().for_each(|ticket| assert_eq!(ticket.wait(), Ok(true)));
+    held.into_iter()
+        .for_each(|ticket| assert_eq!(ticket.wait(), Ok(true)));
     let refused = "bhav_lane_jobs_total{lane=\"admin\",result=\"refused\"}";
     assert!(Scrape::of(&service).value(refused) >= 1.0);
 }
@@ -240,7 +260,8 @@ fn the_listener_takes_few_connections_and_no_bodies() {
     let refused = last.request("POST", "/livez", "");
     refused.expect_problem(405, "method_not_allowed");
     assert_eq!(refused.header("allow"), Some("GET, HEAD"));
-    last.send_json("POST", "/livez", "", "{}").expect_problem(413, "body_too_large");
+    last.send_json("POST", "/livez", "", "{}")
+        .expect_problem(413, "body_too_large");
     // The service's own listener serves none of these.
     for path in ["/metrics", "/livez", "/readyz"] {
         service.get(path).expect_problem(404, "not_found");
@@ -253,9 +274,14 @@ fn the_demo_serves_metrics_on_a_port_of_its_own() {
     let state = tempfile::tempdir().unwrap();
     let mut command = bhav(&["demo", "--listen=127.0.0.1:0"]);
     command.arg(format!("--state-dir={}", state.path().display()));
-    command.arg("--now=2026-11-20T11:00:00+05:30").stderr(Stdio::null());
+    command
+        .arg("--now=2026-11-20T11:00:00+05:30")
+        .stderr(Stdio::null());
     let program = Program::of(&mut command);
-    let url = program.printed.lines().find_map(|line| line.strip_prefix("metrics on http://"));
+    let url = program
+        .printed
+        .lines()
+        .find_map(|line| line.strip_prefix("metrics on http://"));
     let address = url.unwrap().strip_suffix("/metrics").unwrap().to_owned();
     let mut client = program.client();
     until("data", || (client.get(SNAPSHOT).status == 200).then_some(()));

@@ -52,7 +52,9 @@ fn alerts_and_panels_name_what_is_exposed() {
     // Every exposed metric is on a panel; one part of a histogram is enough.
     let shown = named(DASHBOARD);
     let base = |name: &str| {
-        let cut = ["_bucket", "_sum", "_count"].iter().find_map(|part| name.strip_suffix(part));
+        let cut = ["_bucket", "_sum", "_count"]
+            .iter()
+            .find_map(|part| name.strip_suffix(part));
         cut.unwrap_or(name).to_owned()
     };
     let shown: BTreeSet<String> = shown.iter().map(|name| base(name)).collect();
@@ -73,13 +75,20 @@ struct Alert {
 fn alerts() -> Vec<Alert> {
     let alert = |text: &'static str| {
         let part = |start: &str, end: &str| {
-            let rest = text.split_once(start).unwrap_or_else(|| panic!("no {start} in {text}")).1;
+            let rest = text
+                .split_once(start)
+                .unwrap_or_else(|| panic!("no {start} in {text}"))
+                .1;
             rest.split_once(end).unwrap_or((rest, "")).0
         };
         assert!(text.contains("expr: "), "{text}");
         let mut summary = String::new();
         for (at, piece) in part("summary: \"", "\"\n").split("{{").enumerate() {
-            let shown = if at == 0 { piece } else { piece.split_once("}}").unwrap().1 };
+            let shown = if at == 0 {
+                piece
+            } else {
+                piece.split_once("}}").unwrap().1
+            };
             summary.push_str(if at == 0 { "" } else { "…" });
             summary.push_str(shown);
         }
@@ -103,12 +112,19 @@ fn the_page_on_operating_has_the_alerts_of_the_rules_file() {
     let alerts = alerts();
     assert_eq!(alerts.len(), RULES.matches("expr: ").count());
     let row = |alert: &Alert| {
-        let Alert { name, severity, summary, description } = alert;
+        let Alert {
+            name,
+            severity,
+            summary,
+            description,
+        } = alert;
         assert!(!format!("{summary}{description}").contains('|'), "{name} breaks the table");
         format!("| `{name}`, {severity} | {summary} | {description} |\n")
     };
     let rows: String = alerts.iter().map(row).collect();
-    let (before, _) = OPERATING.split_once(TABLE).expect("the table of alerts ends the page");
+    let (before, _) = OPERATING
+        .split_once(TABLE)
+        .expect("the table of alerts ends the page");
     expect_made("docs/operating.md", &format!("{before}{TABLE}{rows}"));
 }
 
@@ -116,7 +132,10 @@ fn the_page_on_operating_has_the_alerts_of_the_rules_file() {
 fn the_dashboard_takes_its_data_source_from_a_variable() {
     let dashboard = dashboard();
     let variables = dashboard["templating"]["list"].as_array().unwrap();
-    let names: Vec<&str> = variables.iter().map(|of| of["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = variables
+        .iter()
+        .map(|of| of["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["datasource", "job", "instance"]);
     let mut ids = BTreeSet::new();
     for panel in dashboard["panels"].as_array().unwrap().iter() {

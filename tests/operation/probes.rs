@@ -9,14 +9,19 @@ use crate::support::{Answer, Client, SNAPSHOT, Scene, Service, TRADING, until};
 fn missing(answer: &Answer) -> Vec<String> {
     let json = answer.json();
     let names = json["missing"].as_array().unwrap();
-    names.iter().map(|name| name.as_str().unwrap().to_owned()).collect()
+    names
+        .iter()
+        .map(|name| name.as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// The first answer with this status.
 #[track_caller]
 fn ready_when(service: &Service, status: &str) -> Answer {
     let mut admin = service.admin();
-    until(status, || Some(admin.get("/readyz")).filter(|answer| answer.json()["status"] == status))
+    until(status, || {
+        Some(admin.get("/readyz")).filter(|answer| answer.json()["status"] == status)
+    })
 }
 
 /// Feeds that failed together recover one by one. Broker A serves, so nobody needs the other, and
@@ -29,7 +34,9 @@ fn a_standby_that_failed_is_asked_until_it_answers() {
     let service = scene.start_with(&scene.watched());
     service.fresh_snapshot();
     let mut admin = service.admin();
-    until("broker A alone", || (missing(&admin.get("/readyz")) == ["public"]).then_some(()));
+    until("broker A alone", || {
+        (missing(&admin.get("/readyz")) == ["public"]).then_some(())
+    });
     scene.control("DELETE", "faults", "");
     ready_when(&service, "ok");
 }
@@ -65,7 +72,9 @@ fn a_lost_broker_makes_it_degraded_and_not_unready() {
     let mut admin = service.admin();
     let both = until("stale data to show", || {
         let answer = admin.get("/readyz");
-        missing(&answer).contains(&"fresh index data".to_owned()).then_some(answer)
+        missing(&answer)
+            .contains(&"fresh index data".to_owned())
+            .then_some(answer)
     });
     assert_eq!((both.status, both.json()["status"].as_str()), (200, Some("degraded")));
     assert_eq!(admin.get("/livez").status, 200);
@@ -91,7 +100,9 @@ fn a_draining_service_is_alive_and_not_ready() {
         scope.spawn(move || {
             Client::connect(&address).get("/api/portfolio/live-prices?symbols=NSE:SBIN")
         });
-        until("a request to wait", || (pending.stats(Class::Listed).waiters == 1).then_some(()));
+        until("a request to wait", || {
+            (pending.stats(Class::Listed).waiters == 1).then_some(())
+        });
         // The same connection before and after: this listener ends last.
         let mut probe = Client::connect(&admin);
         assert_eq!(probe.get("/readyz").status, 200);
@@ -183,7 +194,11 @@ fn silent_connections_on_the_listener_do_not_hold_up_a_probe() {
     let answer = scrape.answer();
     assert_eq!(answer.status, 200);
     let name = "bhav_admin_connections_evicted_total ";
-    let line = answer.text().lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    let line = answer
+        .text()
+        .lines()
+        .find_map(|line| line.strip_prefix(name))
+        .unwrap();
     assert!(line.parse::<u64>().unwrap() > 0);
     kept[0].closes();
     drop(more);

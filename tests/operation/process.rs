@@ -33,7 +33,11 @@ fn demo_says_what_to_try_and_it_works() {
         assert!(program.printed.contains(part), "{part} is missing from:\n{}", program.printed);
     }
     let mut client = program.client();
-    for target in program.printed.split('\'').filter_map(|text| text.strip_prefix(&*url)) {
+    for target in program
+        .printed
+        .split('\'')
+        .filter_map(|text| text.strip_prefix(&*url))
+    {
         until(target, || (client.get(target).status == 200).then_some(()));
     }
     let json = until("fresh", || {
@@ -52,13 +56,25 @@ fn the_log_names_a_failed_request_by_the_id_that_its_client_has() {
     client
         .request("GET", SNAPSHOT, "X-Request-Id: probe-7\r\n")
         .expect_problem(503, "snapshot_not_ready");
-    let made = client.get(SNAPSHOT).header("x-request-id").unwrap().to_owned();
+    let made = client
+        .get(SNAPSHOT)
+        .header("x-request-id")
+        .unwrap()
+        .to_owned();
     program.terminate();
     let mut log = String::new();
-    program.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    program
+        .child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut log)
+        .unwrap();
     assert_eq!(program.exit().code(), Some(0), "{log}");
     for id in ["probe-7", &made] {
-        let lines = log.lines().filter(|line| line.contains(&format!("request_id={id}")));
+        let lines = log
+            .lines()
+            .filter(|line| line.contains(&format!("request_id={id}")));
         assert_eq!(lines.count(), 1, "{id} in\n{log}");
     }
 }
@@ -95,7 +111,12 @@ impl Flooded {
             let whole = BufReader::new(stderr).lines().map_while(Result::ok);
             whole.for_each(|line| drop(lines.send(line)));
         });
-        Self { program, log, reader: reader.unwrap(), clock: Clock::system() }
+        Self {
+            program,
+            log,
+            reader: reader.unwrap(),
+            clock: Clock::system(),
+        }
     }
 
     /// Sends the flood, and checks the number of log lines about it and the summary after it.
@@ -112,7 +133,10 @@ impl Flooded {
         while summary.is_none() || !failed {
             // Other lines keep coming, so all waits end at the same moment.
             let left_ms = (started_ms + LOG_MS_MAX).saturating_sub(self.clock.monotonic_ms());
-            let line = self.log.recv_timeout(Duration::from_millis(left_ms)).unwrap();
+            let line = self
+                .log
+                .recv_timeout(Duration::from_millis(left_ms))
+                .unwrap();
             failed |= line.contains(&last);
             if line.contains("refused requests not logged one by one") {
                 summary = Some(line);
@@ -139,7 +163,11 @@ fn a_flood_of_refusals_does_not_fill_the_log() {
     let mut client = service.program.client();
     // A failure on our side is logged nevertheless.
     service.check_log_of_flood(&mut client, |client| {
-        client.get(SNAPSHOT).header("x-request-id").unwrap().to_owned()
+        client
+            .get(SNAPSHOT)
+            .header("x-request-id")
+            .unwrap()
+            .to_owned()
     });
 }
 
@@ -192,8 +220,15 @@ fn core_files_are_off_unless_asked_for() {
     let limit = |program: &Program| {
         let limits = format!("/proc/{}/limits", program.child.id());
         let limits = std::fs::read_to_string(limits).unwrap();
-        let line = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
-        line.split_whitespace().skip(4).take(2).map(str::to_owned).collect::<Vec<_>>()
+        let line = limits
+            .lines()
+            .find(|line| line.starts_with("Max core file size"))
+            .unwrap();
+        line.split_whitespace()
+            .skip(4)
+            .take(2)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
     let state = tempfile::tempdir().unwrap();
     assert_eq!(limit(&Program::demo(state.path())), ["0", "0"]);
@@ -202,8 +237,16 @@ fn core_files_are_off_unless_asked_for() {
     let other = format!("--state-dir={}", other.path().display());
     let open = Program::start(&["demo", listen, &other, "--debuggable=true"]);
     let own = std::fs::read_to_string("/proc/self/limits").unwrap();
-    let own = own.lines().find(|line| line.starts_with("Max core file size")).unwrap();
-    let own: Vec<_> = own.split_whitespace().skip(4).take(2).map(str::to_owned).collect();
+    let own = own
+        .lines()
+        .find(|line| line.starts_with("Max core file size"))
+        .unwrap();
+    let own: Vec<_> = own
+        .split_whitespace()
+        .skip(4)
+        .take(2)
+        .map(str::to_owned)
+        .collect();
     assert_eq!(limit(&open), own);
 }
 
@@ -243,13 +286,19 @@ fn metrics_at_their_default_address_are_no_reason_not_to_start_and_at_a_named_on
     let _taken = TcpListener::bind(ADMIN);
     let scene = Scene::at(TRADING);
     let mut command = serve(&scene, scene.state.path());
-    let program = Program::of(command.env_remove("BHAV_ADMIN_LISTEN").stderr(Stdio::piped()));
+    let program = Program::of(
+        command
+            .env_remove("BHAV_ADMIN_LISTEN")
+            .stderr(Stdio::piped()),
+    );
     let said = format!("no metrics: {ADMIN} is in use");
     assert!(program.printed.contains(&said), "{}", program.printed);
     let mut client = program.client();
     let failure = until("health to tell", || {
         let health = client.get("/api/health").json();
-        health["admin_listener"]["failure"].as_str().map(str::to_owned)
+        health["admin_listener"]["failure"]
+            .as_str()
+            .map(str::to_owned)
     });
     assert!(failure.starts_with(&format!("{ADMIN} is in use")), "{failure}");
     // A note for the operator. The service does not count as degraded.
@@ -264,15 +313,27 @@ fn metrics_at_their_default_address_are_no_reason_not_to_start_and_at_a_named_on
     program.terminate();
     let mut program = program;
     let mut log = String::new();
-    program.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    program
+        .child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut log)
+        .unwrap();
     assert_eq!(program.exit().code(), Some(0), "{log}");
-    let warning = log.lines().find(|line| line.contains("no metrics")).unwrap();
+    let warning = log
+        .lines()
+        .find(|line| line.contains("no metrics"))
+        .unwrap();
     assert!(warning.contains("level=warn") && warning.contains(ADMIN), "{warning}");
 
     // Naming an address, even the default one, makes it required.
     let other = scene.state.path().join("other");
     let mut command = serve(&scene, &other);
-    let refused = run(command.env("BHAV_ADMIN_LISTEN", ADMIN).stderr(Stdio::piped())).with_code(69);
+    let refused = run(command
+        .env("BHAV_ADMIN_LISTEN", ADMIN)
+        .stderr(Stdio::piped()))
+    .with_code(69);
     assert!(refused.err.contains("BHAV_ADMIN_LISTEN"), "{}", refused.err);
     assert!(!other.exists(), "it touched the state first");
 }

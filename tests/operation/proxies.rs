@@ -65,7 +65,10 @@ impl Reply {
 
     fn member(&self, name: &str) -> String {
         let json: sonic_rs::Value = sonic_rs::from_str(&self.body).unwrap();
-        json[name].as_str().unwrap_or_else(|| panic!("{name} in {}", self.body)).to_owned()
+        json[name]
+            .as_str()
+            .unwrap_or_else(|| panic!("{name} in {}", self.body))
+            .to_owned()
     }
 }
 
@@ -89,20 +92,37 @@ impl Front {
             panic!("{path} {more:?}: {text:?} {:?}", output.status);
         });
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Reply { status, head: head.to_owned(), body: body.to_owned() }
+        Reply {
+            status,
+            head: head.to_owned(),
+            body: body.to_owned(),
+        }
     }
 
     /// A request with a body of a page of this site.
     fn by_page(&self, method: &str, path: &str, lines: &[&str], body: &str) -> Reply {
         let origin = format!("Origin: {}", self.origin());
-        let mut more = vec!["-X", method, "-H", JSON, "-H", &origin, "--data-binary", body];
+        let mut more = vec![
+            "-X",
+            method,
+            "-H",
+            JSON,
+            "-H",
+            &origin,
+            "--data-binary",
+            body,
+        ];
         lines.iter().for_each(|line| more.extend(["-H", *line]));
         self.ask(path, &more)
     }
 }
 
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
 }
 
 /// A certificate and its key, apart and in one file.
@@ -110,16 +130,26 @@ fn certificate(dir: &Path) {
     let command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
                    -keyout key.pem -out cert.pem -days 2 -subj /CN=bhav.example 2>/dev/null && \
                    cat cert.pem key.pem >both.pem";
-    let made = Command::new("sh").args(["-c", command]).current_dir(dir).status().unwrap();
+    let made = Command::new("sh")
+        .args(["-c", command])
+        .current_dir(dir)
+        .status()
+        .unwrap();
     assert!(made.success());
 }
 
 /// If set to `required`, a test fails instead of being left out.
 const ENGINES: &str = "BHAV_TEST_ENGINES";
 
-#[expect(clippy::print_stderr, reason = "says what a run of the tests leaves out")]
+#[expect(
+    clippy::print_stderr,
+    reason = "says what a run of the tests leaves out"
+)]
 pub(super) fn left_out(program: &str) {
-    assert!(std::env::var(ENGINES).as_deref() != Ok("required"), "{program} is not installed");
+    assert!(
+        std::env::var(ENGINES).as_deref() != Ok("required"),
+        "{program} is not installed"
+    );
     eprintln!("left out: {program} is not installed, so its block of docs/proxies.md is not tried");
 }
 
@@ -142,7 +172,10 @@ fn front(
         .env("HOME", &shown)
         .env("XDG_DATA_HOME", &shown)
         .env("XDG_CONFIG_HOME", &shown);
-    command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+    command
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log);
     let child = match command.spawn() {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             left_out(program);
@@ -150,12 +183,21 @@ fn front(
         }
         child => child.unwrap(),
     };
-    let mut front = Front { _proxy: Process { child }, port, dir };
+    let mut front = Front {
+        _proxy: Process { child },
+        port,
+        dir,
+    };
     until(&format!("{program} to answer"), || {
         let log = std::fs::read_to_string(front.dir.path().join("log")).unwrap_or_default();
         let ended = front._proxy.child.try_wait().unwrap();
         assert!(ended.is_none(), "{program} has ended: {log}");
-        front.curl("/api/health", &["-f"]).output().unwrap().status.success()
+        front
+            .curl("/api/health", &["-f"])
+            .output()
+            .unwrap()
+            .status
+            .success()
     });
     Some(front)
 }
@@ -181,8 +223,9 @@ fn walk(front: &Front) {
 
 fn polled(front: &Front) {
     until("a 304", || {
-        let first =
-            front.ask("/api/index/snapshot", &["-H", "Accept-Encoding: br"]).with_status(200);
+        let first = front
+            .ask("/api/index/snapshot", &["-H", "Accept-Encoding: br"])
+            .with_status(200);
         assert!(first.body.is_empty() || first.header("content-encoding") == Some("br"));
         let tag = format!("If-None-Match: {}", first.header("etag").unwrap());
         let more = ["-H", "Accept-Encoding: br", "-H", &tag];
@@ -199,7 +242,14 @@ fn logged_in(front: &Front) -> String {
         let answer = front.by_page("POST", path, lines, &body).with_status(200);
         assert!(answer.head.contains("; Secure"), "{}", answer.head);
     }
-    let other = ["-H", "Origin: https://evil.example", "-H", JSON, "-d", &body];
+    let other = [
+        "-H",
+        "Origin: https://evil.example",
+        "-H",
+        JSON,
+        "-d",
+        &body,
+    ];
     let refused = front.ask(path, &other).with_status(403);
     assert!(
         refused.body.contains("evil.example") && refused.body.contains(NAME),
@@ -212,16 +262,26 @@ fn logged_in(front: &Front) -> String {
 }
 
 fn journal(front: &Front, cookie: &str) {
-    let added = front.by_page("POST", "/api/journal", &[cookie], ENTRY).with_status(201);
+    let added = front
+        .by_page("POST", "/api/journal", &[cookie], ENTRY)
+        .with_status(201);
     let path = added.header("location").unwrap().to_owned();
     let revision = added.member("revision");
     let strong = format!("If-Match: \"{revision}\"");
-    let replaced = front.by_page("PUT", &path, &[cookie, &strong], ENTRY).with_status(200);
-    front.by_page("PUT", &path, &[cookie, &strong], ENTRY).with_status(412);
+    let replaced = front
+        .by_page("PUT", &path, &[cookie, &strong], ENTRY)
+        .with_status(200);
+    front
+        .by_page("PUT", &path, &[cookie, &strong], ENTRY)
+        .with_status(412);
     let revision = replaced.member("revision");
     let body = ENTRY.replacen('{', &format!("{{\"revision\":\"{revision}\","), 1);
-    let replaced = front.by_page("PUT", &path, &[cookie], &body).with_status(200);
-    front.by_page("PUT", &path, &[cookie], &body).with_status(412);
+    let replaced = front
+        .by_page("PUT", &path, &[cookie], &body)
+        .with_status(200);
+    front
+        .by_page("PUT", &path, &[cookie], &body)
+        .with_status(412);
     // Whatever the proxy makes of the tag, the answer says it where that is why.
     let shown = front.ask(&path, &["-H", cookie, "-H", "Accept-Encoding: gzip", "--compressed"]);
     let tag = shown.with_status(200).header("etag").unwrap().to_owned();
@@ -248,10 +308,14 @@ fn streamed(front: &Front) {
 fn refused(front: &Front) {
     let page = "Accept: text/html,*/*;q=0.8";
     let cookies = format!("Cookie: other={}", "v".repeat(17_000));
-    let answer = front.ask("/", &["-H", page, "-H", &cookies]).with_status(431);
+    let answer = front
+        .ask("/", &["-H", page, "-H", &cookies])
+        .with_status(431);
     assert!(answer.body.contains("cookies of this host name"), "{}", answer.body);
     assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"));
-    let answer = front.ask("/", &["-H", "Accept: */*", "-H", &cookies]).with_status(431);
+    let answer = front
+        .ask("/", &["-H", "Accept: */*", "-H", &cookies])
+        .with_status(431);
     assert_eq!(answer.member("code"), "head_too_large");
     let long = format!("/{}", "x".repeat(9_000));
     let answer = front.ask(&long, &["-H", page]).with_status(414);
@@ -269,12 +333,16 @@ fn refused(front: &Front) {
 /// The client's address reaches the service, and not one that the client makes up.
 fn seen(front: &Front) {
     let login = format!("{{\"email\":\"{EMAIL}\",\"password\":\"{PASSWORD}\"}}");
-    let token = front.by_page("POST", "/api/auth/login", &[], &login).member("access_token");
+    let token = front
+        .by_page("POST", "/api/auth/login", &[], &login)
+        .member("access_token");
     let bearer = format!("Authorization: Bearer {token}");
     let order = format!(
         "{{\"name\":\"seen\",\"scopes\":[\"market:read\"],\"current_password\":\"{PASSWORD}\"}}"
     );
-    let made = front.by_page("POST", "/api/keys", &[&bearer], &order).with_status(201);
+    let made = front
+        .by_page("POST", "/api/keys", &[&bearer], &order)
+        .with_status(201);
     let key = format!("Authorization: Bearer {}", made.member("key"));
     let forged = "X-Forwarded-For: 203.0.113.9";
     let more = ["--interface", "127.0.5.5", "-H", &key, "-H", forged];
@@ -303,8 +371,10 @@ fn nginx(compresses: bool) {
             ],
         );
         let kinds = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
-        let paths: String =
-            kinds.iter().map(|kind| format!("{kind}_temp_path {dir}/{kind};\n")).collect();
+        let paths: String = kinds
+            .iter()
+            .map(|kind| format!("{kind}_temp_path {dir}/{kind};\n"))
+            .collect();
         let gzip = match compresses {
             true => "gzip on; gzip_types application/json; gzip_proxied any; gzip_min_length 1;\n",
             false => "",
@@ -313,7 +383,15 @@ fn nginx(compresses: bool) {
             "daemon off; master_process off; pid {dir}/pid; error_log {dir}/error.log;\n\
              events {{}}\nhttp {{\naccess_log off;\n{paths}{gzip}{block}}}\n"
         );
-        (text, vec!["-e".into(), format!("{dir}/error.log"), "-c".into(), format!("{dir}/config")])
+        (
+            text,
+            vec![
+                "-e".into(),
+                format!("{dir}/error.log"),
+                "-c".into(),
+                format!("{dir}/config"),
+            ],
+        )
     }) else {
         return;
     };
@@ -340,7 +418,12 @@ fn the_block_of_caddy_carries_everything() {
              https_port {port}\ndefault_bind 127.0.0.1\n}}\n{block}"
         );
         let config = format!("{dir}/config");
-        (text, ["run", "--adapter", "caddyfile", "--config", &config].map(str::to_owned).into())
+        (
+            text,
+            ["run", "--adapter", "caddyfile", "--config", &config]
+                .map(str::to_owned)
+                .into(),
+        )
     }) else {
         return;
     };
@@ -377,7 +460,9 @@ fn every_caddyfile_keeps_idle_connections_for_less_than_the_service() {
         ("single", include_str!("../../examples/compose/single/Caddyfile")),
         ("nodes", include_str!("../../examples/compose/nodes/Caddyfile")),
     ] {
-        let line = text.lines().find_map(|line| line.trim().strip_prefix("keepalive "));
+        let line = text
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("keepalive "));
         let seconds = line.and_then(|rest| rest.split('s').next()).expect(name);
         let idle_ms = bhav::http::settings::HttpSettings::default().idle_timeout_ms;
         assert!(seconds.parse::<u64>().unwrap() * 1_000 < idle_ms, "{name}");

@@ -24,13 +24,23 @@ json.dump(yaml.load(sys.stdin, Strict), sys.stdout)
 
 /// The block of a section as JSON.
 fn block(section: &str) -> Option<Value> {
-    let (_, section) = PAGE.split_once(&format!("\n## {section}\n")).expect("the section");
+    let (_, section) = PAGE
+        .split_once(&format!("\n## {section}\n"))
+        .expect("the section");
     let (_, after) = section.split_once("```yaml\n").expect("a block");
     let block = after.split_once("```").unwrap().0;
     let mut command = Command::new("python3");
-    command.args(["-c", TO_JSON]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+        .args(["-c", TO_JSON])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut python = command.stderr(Stdio::piped()).spawn().ok()?;
-    python.stdin.take().unwrap().write_all(block.as_bytes()).unwrap();
+    python
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(block.as_bytes())
+        .unwrap();
     let output = python.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     if said.contains("No module named 'yaml'") {
@@ -41,7 +51,9 @@ fn block(section: &str) -> Option<Value> {
 }
 
 fn names(value: &Value) -> Vec<String> {
-    let object = value.as_object().unwrap_or_else(|| panic!("{value} is no mapping"));
+    let object = value
+        .as_object()
+        .unwrap_or_else(|| panic!("{value} is no mapping"));
     object.iter().map(|(name, _)| name.to_owned()).collect()
 }
 
@@ -54,8 +66,12 @@ fn expect_names(value: &Value, known: &[&str]) {
 
 /// A duration of seconds.
 fn seconds(value: &Value) -> u64 {
-    let text = value.as_str().unwrap_or_else(|| panic!("{value} is no text"));
-    text.strip_suffix('s').and_then(|digits| digits.parse().ok()).expect(text)
+    let text = value
+        .as_str()
+        .unwrap_or_else(|| panic!("{value} is no text"));
+    text.strip_suffix('s')
+        .and_then(|digits| digits.parse().ok())
+        .expect(text)
 }
 
 /// As the table wants it: closed before the service closes, which is tried in vain otherwise.
@@ -71,7 +87,9 @@ fn own_url() -> String {
 
 #[test]
 fn the_block_of_traefik_names_what_exists_and_keeps_the_pages_numbers() {
-    let Some(whole) = block("Traefik") else { return left_out("python3 with yaml") };
+    let Some(whole) = block("Traefik") else {
+        return left_out("python3 with yaml");
+    };
     assert_eq!(names(&whole), ["http"]);
     let http = &whole["http"];
     expect_names(http, &["routers", "services", "serversTransports"]);
@@ -87,7 +105,12 @@ fn the_block_of_traefik_names_what_exists_and_keeps_the_pages_numbers() {
         let service = &http["services"][service.as_str()];
         assert_eq!(names(service), ["loadBalancer"]);
         let balancer = &service["loadBalancer"];
-        let known = ["servers", "passHostHeader", "responseForwarding", "serversTransport"];
+        let known = [
+            "servers",
+            "passHostHeader",
+            "responseForwarding",
+            "serversTransport",
+        ];
         expect_names(balancer, &known);
         let servers = balancer["servers"].as_array().unwrap();
         assert_eq!((servers.len(), servers[0]["url"].as_str()), (1, Some(own_url().as_str())));
@@ -104,7 +127,9 @@ fn the_block_of_traefik_names_what_exists_and_keeps_the_pages_numbers() {
 
 #[test]
 fn the_block_of_cloudflared_names_what_exists_and_keeps_the_pages_numbers() {
-    let Some(whole) = block("cloudflared") else { return left_out("python3 with yaml") };
+    let Some(whole) = block("cloudflared") else {
+        return left_out("python3 with yaml");
+    };
     assert_eq!(names(&whole), ["ingress"]);
     let rules = whole["ingress"].as_array().unwrap();
     let (last, others) = rules.as_slice().split_last().unwrap();

@@ -24,12 +24,17 @@ const LOGIN: &str = r#"{"email":"asha@example.com","password":"nine green parrot
 
 fn started(state: &Path, more: &[&str]) -> Program {
     let mut command = without_admin(&["demo", "--public", "--listen=127.0.0.1:0", &few_candles()]);
-    command.arg(state_flag(state)).args(more).stderr(Stdio::null());
+    command
+        .arg(state_flag(state))
+        .args(more)
+        .stderr(Stdio::null());
     Program::of(&mut command)
 }
 
 fn logged_in(client: &mut Client) -> String {
-    let answer = client.send_json("POST", "/api/auth/login", "", LOGIN).with_status(200);
+    let answer = client
+        .send_json("POST", "/api/auth/login", "", LOGIN)
+        .with_status(200);
     bearer(&answer.field("access_token"))
 }
 
@@ -66,12 +71,20 @@ fn expect_no_write_is_taken(client: &mut Client, headers: &str) {
 fn strangers_read_everything_and_change_nothing() {
     let state = tempfile::tempdir().unwrap();
     let mut program = started(state.path(), &[]);
-    for part in ["asha@example.com, ravi@example.com", "nine green parrots", "every 3600 s"] {
+    for part in [
+        "asha@example.com, ravi@example.com",
+        "nine green parrots",
+        "every 3600 s",
+    ] {
         assert!(program.printed.contains(part), "{part} is not in {}", program.printed);
     }
     let mut client = program.client();
     let page = client.get("/");
-    for part in ["<div class=\"banner notice\" id=\"notice\"><p>Public demo: ", "Asha", "Ravi"] {
+    for part in [
+        "<div class=\"banner notice\" id=\"notice\"><p>Public demo: ",
+        "Asha",
+        "Ravi",
+    ] {
         assert!(page.text().contains(part), "{part}: {}", page.text());
     }
     assert!(page.text().contains("every 60 min"), "{}", page.text());
@@ -82,14 +95,20 @@ fn strangers_read_everything_and_change_nothing() {
     assert!(json["market"]["simulated"] == true);
 
     let asha = logged_in(&mut client);
-    let holdings = client.request("GET", "/api/portfolio/holdings", &asha).json();
+    let holdings = client
+        .request("GET", "/api/portfolio/holdings", &asha)
+        .json();
     assert!(holdings["holdings"].as_array().unwrap().len() > 10, "{holdings}");
     let journal = client.request("GET", "/api/journal", &asha).json();
     assert_eq!(journal["entries"].as_array().unwrap().len(), 40, "{journal}");
     assert!(journal.to_string().matches("Made-up entry").count() == 40);
     let lists = client.request("GET", "/api/watchlists", &asha).json();
     assert_eq!(lists["watchlists"].as_array().unwrap().len(), 3, "{lists}");
-    expect_past(&client.request("GET", "/api/portfolio/pnl?days=365", &asha).json());
+    expect_past(
+        &client
+            .request("GET", "/api/portfolio/pnl?days=365", &asha)
+            .json(),
+    );
     expect_trades(&mut client, &asha);
     assert_eq!(client.request("GET", "/api/portfolio/export", &asha).status, 200);
     let session = client.get("/api/auth/session").json();
@@ -117,9 +136,14 @@ fn expect_past(pnl: &Value) {
     assert!(points.len() >= 245, "{}", points.len());
     let brokers = |at: usize| points[at]["brokers"].as_array().unwrap().len();
     assert_eq!((brokers(0), brokers(points.len() - 1)), (1, 2));
-    let in_doubt: Vec<_> = points.iter().filter(|point| point["suspect"] == true).collect();
+    let in_doubt: Vec<_> = points
+        .iter()
+        .filter(|point| point["suspect"] == true)
+        .collect();
     assert_eq!(in_doubt.len(), 1, "{pnl}");
-    let values = points.iter().filter_map(|point| point["total_current_value"].as_f64());
+    let values = points
+        .iter()
+        .filter_map(|point| point["total_current_value"].as_f64());
     assert_eq!(values.filter(|value| *value > 0.0).count(), points.len());
 }
 
@@ -134,12 +158,18 @@ fn expect_trades(client: &mut Client, asha: &str) -> Value {
         assert!(proved.count() >= 6, "{proof}");
     }
     let all = get("/api/trades/gains");
-    let years: Vec<&str> =
-        all["years"].as_array().unwrap().iter().flat_map(|year| year.as_str()).collect();
+    let years: Vec<&str> = all["years"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|year| year.as_str())
+        .collect();
     let proved_in = |year: &&&str| {
         let gains = get(&format!("/api/trades/gains?fy={year}"));
         let sales = gains["sales"].as_array().unwrap();
-        sales.iter().any(|sale| sale["proved"] == true && sale["simulated"] == true)
+        sales
+            .iter()
+            .any(|sale| sale["proved"] == true && sale["simulated"] == true)
     };
     assert!(years.iter().filter(proved_in).count() >= 3, "{years:?}");
     proof
@@ -173,13 +203,21 @@ fn a_demo_has_a_past_at_once() {
     assert!(record["judged"].as_u64() > record["pending"].as_u64(), "{record}");
     assert_eq!(record["simulated"], true);
     // The last date's list is the one that an evening would have published.
-    assert!(list["signals"].as_array().unwrap().iter().all(|row| row["as_of"] == list["as_of"]));
+    assert!(
+        list["signals"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|row| row["as_of"] == list["as_of"])
+    );
     let asha = until("asha", || {
         let answer = client.send_json("POST", "/api/auth/login", "", LOGIN);
         (answer.status == 200).then(|| bearer(&answer.field("access_token")))
     });
     let pnl = until("her past", || {
-        let pnl = client.request("GET", "/api/portfolio/pnl?days=365", &asha).json();
+        let pnl = client
+            .request("GET", "/api/portfolio/pnl?days=365", &asha)
+            .json();
         let points = pnl["trend"].as_array().unwrap().len();
         let brokers = pnl["summary"]["synced"]["b"].as_str().is_some();
         (points > 200 && brokers).then_some(pnl)
@@ -187,9 +225,14 @@ fn a_demo_has_a_past_at_once() {
     expect_past(&pnl);
     until("her trades", || {
         let imports = client.request("GET", "/api/trades/imports", &asha).json();
-        let live = imports["imports"].as_array().unwrap().iter().filter(|import| {
-            import["state"] == "live" && !import["format"].as_str().unwrap().starts_with("sync_")
-        });
+        let live = imports["imports"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|import| {
+                import["state"] == "live"
+                    && !import["format"].as_str().unwrap().starts_with("sync_")
+            });
         (live.count() == 2).then_some(())
     });
     expect_causes(&expect_trades(&mut client, &asha));
@@ -204,7 +247,9 @@ fn guesses_from_ever_new_addresses_keep_no_visitor_out() {
     let mut login = |from: u32, body: &str| {
         let from = std::net::Ipv4Addr::from(from);
         let headers = format!("X-Forwarded-For: {from}\r\n");
-        client.send_json("POST", "/api/auth/login", &headers, body).status
+        client
+            .send_json("POST", "/api/auth/login", &headers, body)
+            .status
     };
     let guess = r#"{"email":"asha@example.com","password":"wrong horse battery"}"#;
     for round in 1..=9 {
@@ -241,7 +286,9 @@ fn nothing_that_a_visitor_sees_names_the_simulator() {
         let all = format!("{}{}", answer.head(), answer.text());
         for place in ["127.0.0.", "localhost:", "sim/control"] {
             let lines = all.lines().filter(|line| line.contains(place));
-            let lines: Vec<&str> = lines.filter(|line| !line.contains(&program.address)).collect();
+            let lines: Vec<&str> = lines
+                .filter(|line| !line.contains(&program.address))
+                .collect();
             assert!(lines.is_empty() || path == "/api/openapi.json", "{path}: {lines:?}");
         }
     }
@@ -249,7 +296,9 @@ fn nothing_that_a_visitor_sees_names_the_simulator() {
 
 /// The folders of days.
 fn days(state: &Path) -> Vec<String> {
-    let entries = fs::read_dir(state.join("demo-public")).unwrap().map(Result::unwrap);
+    let entries = fs::read_dir(state.join("demo-public"))
+        .unwrap()
+        .map(Result::unwrap);
     let names = entries.map(|entry| entry.file_name().into_string().unwrap());
     names.filter(|name| name != "lock").collect()
 }
@@ -280,7 +329,10 @@ fn each_period_begins_anew_at_the_same_address() {
 /// Memory of a process that no other one shares and no file backs, in KiB.
 fn own_kib(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"))
+        .unwrap();
     line.split_whitespace().next().unwrap().parse().unwrap()
 }
 
@@ -292,7 +344,9 @@ fn memory_stays_within_its_bound_from_day_to_day() {
     let state = tempfile::tempdir().unwrap();
     let log = state.path().join("log");
     let mut command = without_admin(&["demo", "--public", "--listen=127.0.0.1:0", "--reset-s=5"]);
-    command.arg(state_flag(state.path())).stderr(File::create(&log).unwrap());
+    command
+        .arg(state_flag(state.path()))
+        .stderr(File::create(&log).unwrap());
     let mut program = Program::of(&mut command);
     let mut measured = Vec::new();
     for day in 2..=days {

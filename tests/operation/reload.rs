@@ -41,7 +41,11 @@ impl Subject {
         }
         write(&scene, "bhav.env", &in_place(&scene, lines));
         let log = File::create(scene.state.path().join("log")).unwrap();
-        let mut command = bhav(&["serve", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"]);
+        let mut command = bhav(&[
+            "serve",
+            "--listen=127.0.0.1:0",
+            "--admin-listen=127.0.0.1:0",
+        ]);
         command
             .args(scene.flags(scene.state.path()))
             .env("BHAV_ENV_FILE", scene.state.path().join("bhav.env"))
@@ -50,7 +54,12 @@ impl Subject {
         let program = Program::of(&mut command);
         ear.until("readiness", |heard| heard.contains("READY=1"));
         let client = program.client();
-        Self { scene, program, ear, client }
+        Self {
+            scene,
+            program,
+            ear,
+            client,
+        }
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -61,7 +70,9 @@ impl Subject {
     fn reload(&mut self, lines: &str) {
         self.write("bhav.env", &in_place(&self.scene, lines));
         self.program.signal(Signal::HUP);
-        let said = self.ear.until("a reload", |heard| heard.contains("RELOADING=1"));
+        let said = self
+            .ear
+            .until("a reload", |heard| heard.contains("RELOADING=1"));
         assert!(said.contains("MONOTONIC_USEC="), "{said}");
         self.ear.until("its end", |heard| heard.contains("READY=1"));
     }
@@ -91,7 +102,9 @@ impl Subject {
 
     fn me(&mut self, token: &str) -> u16 {
         let header = format!("Authorization: Bearer {token}\r\n");
-        self.client.request("GET", "/api/portfolio/holdings", &header).status
+        self.client
+            .request("GET", "/api/portfolio/holdings", &header)
+            .status
     }
 
     fn market(&mut self) -> Value {
@@ -108,13 +121,17 @@ impl Subject {
 
     fn scrape(&self) -> Scrape {
         let mut lines = self.program.printed.lines();
-        let url = lines.find_map(|line| line.strip_prefix("metrics on http://")).unwrap();
+        let url = lines
+            .find_map(|line| line.strip_prefix("metrics on http://"))
+            .unwrap();
         let address = url.strip_suffix("/metrics").unwrap();
         Scrape::parse(Client::connect(address).get("/metrics").text())
     }
 
     fn allows(&mut self, origin: &str) -> bool {
-        let answer = self.client.request("GET", SNAPSHOT, &format!("Origin: {origin}\r\n"));
+        let answer = self
+            .client
+            .request("GET", SNAPSHOT, &format!("Origin: {origin}\r\n"));
         answer.header("access-control-allow-origin") == Some(origin)
     }
 }
@@ -143,7 +160,9 @@ fn token_of(answer: &Answer) -> String {
 #[test]
 fn signing_keys_change_and_earlier_ones_last_while_they_are_given() {
     let mut subject = Subject::start(&[("one", ONE), ("two", TWO)], "JWT_SECRET_FILE=@one\n");
-    let registered = subject.client.send_json("POST", "/api/auth/register", "", LOGIN);
+    let registered = subject
+        .client
+        .send_json("POST", "/api/auth/register", "", LOGIN);
     let first = token_of(&registered);
     assert_eq!(subject.me(&first), 200);
     subject.reload_well("JWT_SECRET_FILE=@two\nJWT_PREVIOUS_SECRETS_FILE=@one\n");
@@ -151,11 +170,17 @@ fn signing_keys_change_and_earlier_ones_last_while_they_are_given() {
     assert_eq!((subject.me(&first), subject.me(&second)), (200, 200));
     subject.reload("JWT_SECRET_FILE=@two\n");
     assert_eq!((subject.me(&first), subject.me(&second)), (401, 200));
-    assert!(subject.logged("message=reloaded").contains("JWT_PREVIOUS_SECRETS"));
+    assert!(
+        subject
+            .logged("message=reloaded")
+            .contains("JWT_PREVIOUS_SECRETS")
+    );
 }
 
 fn register(subject: &mut Subject, who: &str) -> Answer {
-    subject.client.account("register", &format!("{who}@mail.example"), "nine green parrots")
+    subject
+        .client
+        .account("register", &format!("{who}@mail.example"), "nine green parrots")
 }
 
 #[test]
@@ -168,9 +193,19 @@ fn registration_is_closed_and_opened_while_accounts_go_on() {
     register(&mut subject, "a").expect_problem(403, "registration_closed");
     register(&mut subject, "b").expect_problem(403, "registration_closed");
     assert_eq!(subject.me(&token), 200);
-    assert_eq!(subject.client.account("login", "a@mail.example", "nine green parrots").status, 200);
+    assert_eq!(
+        subject
+            .client
+            .account("login", "a@mail.example", "nine green parrots")
+            .status,
+        200
+    );
     subject.reload("BHAV_REGISTRATION=maybe\n");
-    assert!(subject.logged("reload refused").contains("BHAV_REGISTRATION"));
+    assert!(
+        subject
+            .logged("reload refused")
+            .contains("BHAV_REGISTRATION")
+    );
     register(&mut subject, "b").expect_problem(403, "registration_closed");
 }
 
@@ -202,9 +237,15 @@ fn a_code_that_is_put_into_a_path_is_not_logged() {
         let line = subject.logged(&format!("request_id=asked{}", path.len()));
         assert!(line.contains("/return...") && !line.contains("canarycode"), "{line}");
     }
-    let missing = subject.client.request("GET", "/return/a", "X-Request-Id: bare\r\n");
+    let missing = subject
+        .client
+        .request("GET", "/return/a", "X-Request-Id: bare\r\n");
     missing.expect_problem(400, "validation_failed");
-    assert!(subject.logged("request_id=bare").contains("path=/return/a "));
+    assert!(
+        subject
+            .logged("request_id=bare")
+            .contains("path=/return/a ")
+    );
 }
 
 #[test]
@@ -216,7 +257,9 @@ fn limits_origins_and_the_log_change_on_a_connection_that_stays() {
     let body = "x".repeat(20_000);
     let long = |subject: &Subject| {
         let mut client = subject.program.client();
-        client.send_json("POST", "/api/auth/login", "", &body).status
+        client
+            .send_json("POST", "/api/auth/login", "", &body)
+            .status
     };
     assert_ne!(long(&subject), 413);
     subject.reload(
@@ -230,7 +273,9 @@ fn limits_origins_and_the_log_change_on_a_connection_that_stays() {
     assert_eq!((subject.login().status, subject.login().status), (401, 429));
     assert_eq!(long(&subject), 413);
     // The level is the default again, which logs refused requests.
-    subject.client.request("GET", "/nowhere", "X-Request-Id: after-reload\r\n");
+    subject
+        .client
+        .request("GET", "/nowhere", "X-Request-Id: after-reload\r\n");
     subject.logged("request_id=after-reload");
 
     // Two connections are allowed: a third waits until one has closed.
@@ -257,7 +302,11 @@ fn limits_origins_and_the_log_change_on_a_connection_that_stays() {
 
 #[test]
 fn tokens_and_administrators_come_from_their_files_anew() {
-    let files = [("key", "simkeya"), ("token", "simtokena"), ("admin", "s3cr3t-admin")];
+    let files = [
+        ("key", "simkeya"),
+        ("token", "simtokena"),
+        ("admin", "s3cr3t-admin"),
+    ];
     let mut subject = Subject::start(&files, "");
     subject.until_market("the public provider", |market| market["source"] == "public");
     subject.reload("BROKERA_API_KEY_FILE=@key\nBROKERA_ACCESS_TOKEN_FILE=@token\n");
@@ -300,7 +349,9 @@ fn a_calendar_and_a_universe_change_and_a_bad_one_changes_nothing() {
     subject.until_health("hours without an end", |health| {
         let market = &health["market"];
         market["phase"] == "closing"
-            && market["calendar_unknown"].as_array().is_some_and(sonic_rs::Array::is_empty)
+            && market["calendar_unknown"]
+                .as_array()
+                .is_some_and(sonic_rs::Array::is_empty)
     });
     subject.write("calendar", &AUCTION.replace("11-21", "11-19"));
     subject.reload_well("BHAV_CALENDAR_FILE=@calendar\nBHAV_UNIVERSE_FILE=@universe\n");
@@ -362,7 +413,11 @@ fn master(shares: usize) -> String {
     for share in 0..shares {
         text.push_str(&format!("\r\n\"{share}\",\"CODE{share}\",\"EQ\""));
         for column in 3..61 {
-            let cell = if column == 60 { format!("SHARE{share}") } else { String::new() };
+            let cell = if column == 60 {
+                format!("SHARE{share}")
+            } else {
+                String::new()
+            };
             text.push_str(&format!(",\"{cell}\""));
         }
     }
@@ -423,7 +478,11 @@ fn the_ticker_is_switched_on_limited_moved_and_switched_off() {
     subject.until_health("ticks again", |health| ticker(health)["live"] == true);
 
     subject.reload(&on(&subject, "BHAV_BROKERA_TICKER_SYMBOLS_MAX=5000\n"));
-    assert!(subject.logged("reload refused").contains("BHAV_BROKERA_TICKER_SYMBOLS_MAX"));
+    assert!(
+        subject
+            .logged("reload refused")
+            .contains("BHAV_BROKERA_TICKER_SYMBOLS_MAX")
+    );
     let off = on(&subject, "BHAV_BROKERA_TICKER=false\n");
     subject.reload(&off);
     subject.until_health("no ticker", |health| ticker(health).is_null());
@@ -438,7 +497,9 @@ const OLD_LOT: &str = "symbol,isin,trade_date,exchange,segment,series,trade_type
 
 /// The only part's value of 31 January 2018, its cost, the reasons that cut it, and the tag.
 fn part(client: &mut Client, auth: &str) -> (String, String, String, String) {
-    let answer = client.request("GET", "/api/trades/gains?fy=2025-26", auth).with_status(200);
+    let answer = client
+        .request("GET", "/api/trades/gains?fy=2025-26", auth)
+        .with_status(200);
     let tag = answer.header("etag").unwrap().to_owned();
     let gains = answer.json();
     let lot = &gains["sales"][0]["lots"][0];
@@ -449,7 +510,9 @@ fn part(client: &mut Client, auth: &str) -> (String, String, String, String) {
 #[test]
 fn prices_of_2018_are_taken_by_a_reload_and_no_older_gain_is_shown() {
     let mut subject = Subject::start(&KEY_FILES, KEYS);
-    let answer = subject.client.send_json("POST", "/api/auth/register", "", LOGIN);
+    let answer = subject
+        .client
+        .send_json("POST", "/api/auth/register", "", LOGIN);
     let auth = bearer(&answer.with_status(201).field("access_token"));
     let client = &mut subject.client;
     let sent = client.send_file("/api/trades/imports?account=x", &auth, OLD_LOT.as_bytes());
@@ -473,7 +536,11 @@ fn prices_of_2018_are_taken_by_a_reload_and_no_older_gain_is_shown() {
     assert_eq!(part(&mut subject.client, &auth).0, "10000");
     subject.write("fmv.csv", "isin,price\nINE009A01021,1180.50\n");
     subject.reload_well(&lines);
-    assert_eq!(part(&mut subject.client, &auth).3, with_list, "the same prices, the same document");
+    assert_eq!(
+        part(&mut subject.client, &auth).3,
+        with_list,
+        "the same prices, the same document"
+    );
     // A bad file is told of, and the prices before it stay.
     subject.write("fmv.csv", "isin,price\nINE009A01021,much\n");
     subject.reload(&lines);
@@ -481,6 +548,9 @@ fn prices_of_2018_are_taken_by_a_reload_and_no_older_gain_is_shown() {
     assert_eq!(part(&mut subject.client, &auth).0, "11805");
     let said = r#"{"kind":"fmv","isin":"INE009A01021","price":1300}"#;
     let target = "/api/trades/corrections/of-2018";
-    subject.client.send_json("PUT", target, &auth, said).with_status(200);
+    subject
+        .client
+        .send_json("PUT", target, &auth, said)
+        .with_status(200);
     assert_eq!(part(&mut subject.client, &auth).0, "13000", "what the person says comes first");
 }

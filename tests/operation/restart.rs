@@ -35,7 +35,9 @@ fn after_a_stop_the_last_snapshot_and_quotes_are_there_at_once() {
     assert_eq!(service.health()["market"]["instruments_origin"], "broker_a");
     let beside = service.prices("NSE:INFY,NSE:NOSUCH");
     assert_eq!((beside.quoted(), beside.unavailable()), (one("NSE:INFY"), one("NSE:NOSUCH")));
-    service.prices("NSE:NOSUCH").expect_problem(503, "quotes_unavailable");
+    service
+        .prices("NSE:NOSUCH")
+        .expect_problem(503, "quotes_unavailable");
 }
 
 #[test]

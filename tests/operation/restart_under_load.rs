@@ -43,11 +43,22 @@ struct Held {
 impl Held {
     fn new() -> Self {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-        socket.bind(&"127.0.0.1:0".parse::<std::net::SocketAddr>().unwrap().into()).unwrap();
+        socket
+            .bind(
+                &"127.0.0.1:0"
+                    .parse::<std::net::SocketAddr>()
+                    .unwrap()
+                    .into(),
+            )
+            .unwrap();
         socket.listen(BACKLOG).unwrap();
         let listener = TcpListener::from(socket);
         let address = listener.local_addr().unwrap().to_string();
-        Self { listener, address, scene: Scene::at(TRADING) }
+        Self {
+            listener,
+            address,
+            scene: Scene::at(TRADING),
+        }
     }
 
     fn start(&self) -> Process {
@@ -100,7 +111,10 @@ fn is_closed(client: &Client) -> bool {
 }
 
 fn lost(error: &std::io::Error) -> Lost {
-    Lost { kind: error.kind(), begun: false }
+    Lost {
+        kind: error.kind(),
+        begun: false,
+    }
 }
 
 /// A client that keeps its connection until the server announces the close.
@@ -115,7 +129,9 @@ fn keep_alive(address: &str, every: Duration, counts: &Counts, end: &AtomicBool)
             open = None;
         }
         let reused = open.is_some();
-        let Some(mut client) = open.take().or_else(|| connect(address, counts)) else { continue };
+        let Some(mut client) = open.take().or_else(|| connect(address, counts)) else {
+            continue;
+        };
         let sent = client.try_write(GET).map_err(|error| lost(&error));
         match sent.and_then(|()| client.try_answer()) {
             Ok(answer) if answer.status == 200 => {
@@ -149,7 +165,9 @@ fn strangers(address: &str, every: Duration, counts: &Counts, end: &AtomicBool) 
         let ticks = tick(every);
         while !end.load(Ordering::Relaxed) {
             ticks.recv().unwrap();
-            let Some(mut client) = connect(address, counts) else { continue };
+            let Some(mut client) = connect(address, counts) else {
+                continue;
+            };
             match client.try_write(GET) {
                 Ok(()) => asked.send(client).unwrap(),
                 Err(error) => counts.add(format!("lost: {}", error.kind())),
@@ -185,7 +203,10 @@ fn a_restart_refuses_nobody_and_loses_no_answer() {
     until("data", || {
         let mut client = connect(&held.address, &counts)?;
         client.try_write(GET).unwrap();
-        client.try_answer().ok().filter(|answer| answer.status == 200)
+        client
+            .try_answer()
+            .ok()
+            .filter(|answer| answer.status == 200)
     });
     let served = |before: u64| {
         let done = || counts.of("new") + counts.of("kept");
@@ -213,7 +234,10 @@ fn a_restart_refuses_nobody_and_loses_no_answer() {
     let counts = counts.0.into_inner().unwrap();
     say(&format!("{rate} requests/s, {restarts} restarts: {counts:?}\n"));
     let good = ["new", "kept", "kept, the last", "closed while idle"];
-    let bad: Vec<_> = counts.iter().filter(|(what, _)| !good.contains(&what.as_str())).collect();
+    let bad: Vec<_> = counts
+        .iter()
+        .filter(|(what, _)| !good.contains(&what.as_str()))
+        .collect();
     assert!(bad.is_empty(), "{bad:?} of {counts:?}");
     let last = counts["kept, the last"] + counts.get("closed while idle").unwrap_or(&0);
     assert!(last >= restarts, "{counts:?}");

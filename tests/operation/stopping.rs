@@ -19,8 +19,13 @@ fn a_request_that_waits_is_answered_before_the_end() {
             Client::connect(&address).get("/api/portfolio/live-prices?symbols=NSE:INFY")
         });
         let pending = &service.0.server().shared().service.state().pending.clone();
-        until("the request to wait", || (pending.stats(Class::Listed).waiters == 1).then_some(()));
+        until("the request to wait", || {
+            (pending.stats(Class::Listed).waiters == 1).then_some(())
+        });
         assert_eq!(service.stop(), 0, "connections were cut off");
-        waiting.join().unwrap().expect_problem(503, "quotes_unavailable");
+        waiting
+            .join()
+            .unwrap()
+            .expect_problem(503, "quotes_unavailable");
     });
 }

@@ -58,7 +58,9 @@ fn ready_is_said_with_data_and_pings_follow_until_the_end() {
         ear.until("a ping", |heard| heard == "WATCHDOG=1\n");
     }
     scene.refuse_all();
-    ear.until("word of stale data", |heard| heard.contains("STATUS=") && heard.contains("STALE"));
+    ear.until("word of stale data", |heard| {
+        heard.contains("STATUS=") && heard.contains("STALE")
+    });
     program.terminate();
     ear.until("word of the end", |heard| heard.contains("STOPPING=1"));
     assert_eq!(program.exit().code(), Some(0));
@@ -81,7 +83,9 @@ fn said_until_ready(ear: &Ear) -> Vec<String> {
     let mut said = Vec::new();
     until("readiness", || {
         said.extend(std::iter::from_fn(|| ear.heard()));
-        said.iter().any(|heard| heard.contains("READY=1")).then_some(())
+        said.iter()
+            .any(|heard| heard.contains("READY=1"))
+            .then_some(())
     });
     said
 }
@@ -93,14 +97,17 @@ fn a_migration_asks_for_more_time_and_a_start_without_one_does_not() {
     let path = scene.state.path().join(bhav::store::FILE_NAME);
     let old = rusqlite::Connection::open(&path).unwrap();
     old.execute_batch(FIRST).unwrap();
-    old.pragma_update(None, "application_id", 0x6268_6176).unwrap();
+    old.pragma_update(None, "application_id", 0x6268_6176)
+        .unwrap();
     old.pragma_update(None, "user_version", 1).unwrap();
     drop(old);
     let ear = Ear::at(&scene.state.path().join("notify"));
     let mut program = Program::of(&mut supervised(&scene));
     let said = said_until_ready(&ear);
     let asked = |said: &[String]| {
-        said.iter().filter(|heard| *heard == "EXTEND_TIMEOUT_USEC=60000000\n").count()
+        said.iter()
+            .filter(|heard| *heard == "EXTEND_TIMEOUT_USEC=60000000\n")
+            .count()
     };
     // The copy and its sync, and each of the migrations.
     assert!(asked(&said) >= 4, "{said:?}");

@@ -46,14 +46,26 @@ impl Supervisor {
         let notify = UnixDatagram::bind(scene.state.path().join("notify")).unwrap();
         notify.set_nonblocking(true).unwrap();
         let (kept, heard, socket) = (BTreeMap::new(), Vec::new(), Place::First);
-        Self { scene, listener, address, notify, kept, heard, socket, starts: 0 }
+        Self {
+            scene,
+            listener,
+            address,
+            notify,
+            kept,
+            heard,
+            socket,
+            starts: 0,
+        }
     }
 
     /// Starts the next process with these settings. At most three descriptors are passed; the shell
     /// gets them as its standard ones.
     pub fn start(&mut self, settings: &[(&str, &str)]) -> Process {
         let socket = ("bhav.socket".to_owned(), OwnedFd::from(self.listener.try_clone().unwrap()));
-        let kept = self.kept.iter().map(|(name, file)| (name.clone(), file.try_clone().unwrap()));
+        let kept = self
+            .kept
+            .iter()
+            .map(|(name, file)| (name.clone(), file.try_clone().unwrap()));
         let mut passed: Vec<_> = kept.collect();
         match self.socket {
             Place::First => passed.insert(0, socket),
@@ -61,9 +73,15 @@ impl Supervisor {
             Place::Nowhere => drop(socket),
         }
         self.starts += 1;
-        let output = self.scene.state.path().join(format!("output-{}", self.starts));
+        let output = self
+            .scene
+            .state
+            .path()
+            .join(format!("output-{}", self.starts));
         let names: Vec<_> = passed.iter().map(|(name, _)| name.as_str()).collect();
-        let moved: String = (0..passed.len()).map(|at| format!("{}<&{at} ", at + 3)).collect();
+        let moved: String = (0..passed.len())
+            .map(|at| format!("{}<&{at} ", at + 3))
+            .collect();
         let script = format!(
             "LISTEN_PID=$$ LISTEN_FDS={} LISTEN_FDNAMES={} exec \"$0\" \"$@\" {moved} \
              </dev/null >'{}' 2>&1",
@@ -72,7 +90,9 @@ impl Supervisor {
             output.display()
         );
         let mut command = self.command(&script, settings);
-        let mut passed = passed.into_iter().map(|(_, descriptor)| Stdio::from(descriptor));
+        let mut passed = passed
+            .into_iter()
+            .map(|(_, descriptor)| Stdio::from(descriptor));
         command.stdin(passed.next().unwrap_or_else(Stdio::null));
         command.stdout(passed.next().unwrap_or_else(Stdio::null));
         command.stderr(passed.next().unwrap_or_else(Stdio::null));
@@ -82,7 +102,9 @@ impl Supervisor {
             self.address = until("its own address", || {
                 let output = self.output();
                 let (_, after) = output.split_once("\nlistening on http://")?;
-                after.split_once('\n').map(|(address, _)| address.to_owned())
+                after
+                    .split_once('\n')
+                    .map(|(address, _)| address.to_owned())
             });
         }
         running
@@ -148,7 +170,11 @@ impl Supervisor {
     pub fn until_kept(&mut self, names: &[&str]) {
         until(&format!("{names:?} kept"), || {
             self.hear();
-            self.kept.keys().map(String::as_str).eq(names.iter().copied()).then_some(())
+            self.kept
+                .keys()
+                .map(String::as_str)
+                .eq(names.iter().copied())
+                .then_some(())
         });
     }
 
@@ -170,7 +196,9 @@ impl Supervisor {
         let code = self.scene.request_token();
         let body = format!("{{\"request_token\":\"{code}\"}}");
         let answer = until("room at broker A", || {
-            let answer = self.client().send_json("POST", "/brokera/activate", "", &body);
+            let answer = self
+                .client()
+                .send_json("POST", "/brokera/activate", "", &body);
             (answer.status != 429).then_some(answer)
         });
         assert_eq!(answer.status, 200, "{}", answer.text());
@@ -179,7 +207,9 @@ impl Supervisor {
 
     pub fn activate_b(&self) -> Value {
         let body = format!("{{\"api_session\":\"{}\"}}", self.scene.api_session());
-        let answer = self.client().send_json("POST", "/brokerb/activate", "", &body);
+        let answer = self
+            .client()
+            .send_json("POST", "/brokerb/activate", "", &body);
         assert_eq!(answer.status, 200, "{}", answer.text());
         answer.json()
     }
@@ -197,7 +227,11 @@ impl Supervisor {
 
     /// Output and log of the newest process.
     pub fn output(&self) -> String {
-        let path = self.scene.state.path().join(format!("output-{}", self.starts));
+        let path = self
+            .scene
+            .state
+            .path()
+            .join(format!("output-{}", self.starts));
         std::fs::read_to_string(path).unwrap_or_default()
     }
 

@@ -5,7 +5,14 @@ use bhav::base::Clock;
 use crate::support::scrape::{SUCCEEDED, Scrape};
 use crate::support::{Scene, TRADING};
 
-const NAMES: [&str; 6] = ["index", "quotes", "instruments", "persist", "close", "signals"];
+const NAMES: [&str; 6] = [
+    "index",
+    "quotes",
+    "instruments",
+    "persist",
+    "close",
+    "signals",
+];
 
 fn count(scrape: &Scrape, figure: &str, warmer: &str) -> f64 {
     scrape.value(&format!("bhav_warmer_{figure}_total{{warmer=\"{warmer}\"}}"))
@@ -25,7 +32,8 @@ fn each_warmer_counts_its_runs_and_the_time_of_its_last_success_stands_when_it_f
     let (scene, service) = Scene::trading_on(Scene::watched);
     let busy = ["index", "quotes", "instruments", "persist", "signals"];
     let well = Scrape::until(&service, "every busy warmer's success", |scrape| {
-        busy.iter().all(|warmer| succeeded(scrape, warmer).is_some())
+        busy.iter()
+            .all(|warmer| succeeded(scrape, warmer).is_some())
     });
     for warmer in NAMES {
         let (runs, failures) = (count(&well, "runs", warmer), count(&well, "failures", warmer));

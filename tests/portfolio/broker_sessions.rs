@@ -17,11 +17,22 @@ fn order(key: &str, code: &str) -> String {
 }
 
 fn ends(service: &Service) -> Vec<(&'static str, u64)> {
-    service.0.server().shared().service.state().broker_a.session_ends()
+    service
+        .0
+        .server()
+        .shared()
+        .service
+        .state()
+        .broker_a
+        .session_ends()
 }
 
 fn count(service: &Service, end: &str) -> u64 {
-    ends(service).into_iter().find(|(word, _)| *word == end).unwrap().1
+    ends(service)
+        .into_iter()
+        .find(|(word, _)| *word == end)
+        .unwrap()
+        .1
 }
 
 #[test]
@@ -39,7 +50,9 @@ fn a_session_ends_with_its_sync_and_the_servers_own_lives_on() {
     // With the server's own app the session is not ended, since it might be the session of the
     // server's token. Here it belongs to another user, whose login leaves the server's token alone.
     let other = r#"{"user_id":"PF0001"}"#;
-    let json = scene.control("POST", "broker_a/request_token", other).json();
+    let json = scene
+        .control("POST", "broker_a/request_token", other)
+        .json();
     let body = order("simkeya", json["request_token"].as_str().unwrap());
     let body = body.replacen('{', r#"{"replace_broker_user":true,"#, 1);
     assert_eq!(service.post(SYNC, &user, &body).status, 200);
@@ -78,10 +91,15 @@ fn the_end_comes_after_the_data_is_stored_and_nobody_waits_for_it() {
     let user = bearer(&service.register("waits@example.com", "a long enough secret"));
     for number in 0..3 {
         // The first end hangs meanwhile.
-        service.post(SYNC, &user, &order(&format!("key-{number}"), "code")).with_status(200);
+        service
+            .post(SYNC, &user, &order(&format!("key-{number}"), "code"))
+            .with_status(200);
     }
     assert_eq!(heard.recv().unwrap(), "/session/token?api_key=key-0&access_token=token-7");
-    let shown = service.client().request("GET", "/api/portfolio/holdings", &user).json();
+    let shown = service
+        .client()
+        .request("GET", "/api/portfolio/holdings", &user)
+        .json();
     assert!(shown["summary"]["synced_at"].is_str(), "stored before");
     // Each end has a second, and no sync fails by it.
     until("an end to be given up", || count(&service, "failed") >= 1);
@@ -89,7 +107,10 @@ fn the_end_comes_after_the_data_is_stored_and_nobody_waits_for_it() {
     assert_eq!(answer.status, 200, "the circuit is closed: {}", answer.text());
     drop(release);
     until("all to be settled", || {
-        let asked: u64 = ["ended", "failed", "left"].map(|end| count(&service, end)).iter().sum();
+        let asked: u64 = ["ended", "failed", "left"]
+            .map(|end| count(&service, end))
+            .iter()
+            .sum();
         asked == 4 && count(&service, "kept") == 0
     });
 }

@@ -34,7 +34,13 @@ pub fn decimal(text: &str) -> Decimal {
 /// A scene on a clock that stands still until the test advances it.
 pub fn scene_by_hand(now: &str) -> Scene {
     let clock = Clock::manual(now.parse().unwrap());
-    Scene::by_hand(clock, SimSettings { rate_limits: false, ..SimSettings::default() })
+    Scene::by_hand(
+        clock,
+        SimSettings {
+            rate_limits: false,
+            ..SimSettings::default()
+        },
+    )
 }
 
 pub fn holding(symbol: &str, quantity: &str, average: Option<&str>, last: &str) -> Holding {
@@ -83,12 +89,21 @@ fn point(date: Date, source: PointSource) -> DayPoint {
 
 fn made_of(holdings: u32) -> Option<MadeOf> {
     let accounts = [Account::at(Broker::A)].into_iter().collect();
-    Some(MadeOf { accounts, holdings, discrepancies: 0 })
+    Some(MadeOf {
+        accounts,
+        holdings,
+        discrepancies: 0,
+    })
 }
 
 fn register(store: &Store, number: usize) -> AccountId {
     let email = format!("user{number}@example.com");
-    let new = NewUser { email, name: None, password_hash: "none".into(), created_ms: 1 };
+    let new = NewUser {
+        email,
+        name: None,
+        password_hash: "none".into(),
+        created_ms: 1,
+    };
     store.create_user(new).unwrap().user.id
 }
 
@@ -100,7 +115,10 @@ fn sync(store: &Store, id: AccountId, at_ms: i64, holdings: Vec<Holding>) {
         repriced: Repriced::default(),
         outcome: SyncOutcome::default(),
     };
-    let synced = Synced { holdings, ..Synced::default() };
+    let synced = Synced {
+        holdings,
+        ..Synced::default()
+    };
     let derive = Box::new(move |_: &_, _: &_| derived.clone());
     store
         .replace_portfolio(
@@ -122,8 +140,9 @@ fn sync(store: &Store, id: AccountId, at_ms: i64, holdings: Vec<Holding>) {
 /// Users with these holdings, in order, written before the service starts.
 pub fn seed(scene: &Scene, portfolios: Vec<Vec<Holding>>) -> Vec<AccountId> {
     let store = open(scene);
-    let users: Vec<AccountId> =
-        (0..portfolios.len()).map(|number| register(&store, number)).collect();
+    let users: Vec<AccountId> = (0..portfolios.len())
+        .map(|number| register(&store, number))
+        .collect();
     let pairs: Vec<(AccountId, Vec<Holding>)> = users.iter().copied().zip(portfolios).collect();
     seed_together(&store, &pairs);
     users
@@ -134,7 +153,8 @@ fn seed_together(store: &Store, pairs: &[(AccountId, Vec<Holding>)]) {
     std::thread::scope(|scope| {
         for part in pairs.chunks(pairs.len().div_ceil(SEEDERS).max(1)) {
             scope.spawn(move || {
-                part.iter().for_each(|(id, held)| sync(store, *id, synced_ms(), held.clone()));
+                part.iter()
+                    .for_each(|(id, held)| sync(store, *id, synced_ms(), held.clone()));
             });
         }
     });
@@ -252,7 +272,9 @@ fn every_portfolio_has_one_exact_point_of_the_close() {
     sync(&open(&scene), users[0], late_ms, infy("11"));
     let service = scene.start();
     let health = health_when(&service, "paused");
-    until("a look at the run", || (service.health()["close"]["date"] == FRIDAY).then_some(()));
+    until("a look at the run", || {
+        (service.health()["close"]["date"] == FRIDAY).then_some(())
+    });
     assert_eq!(health["close"]["pages"].as_u64(), Some(0));
     assert_eq!(close_point(&service, users[0]).unwrap().source, PointSource::Sync);
 }
@@ -273,8 +295,14 @@ fn a_run_that_was_cut_off_goes_on_where_it_was() {
     service.stop();
 
     let held = open(&scene);
-    assert!(!held.is_closed(friday()).unwrap(), "stopped after the end: more users are needed");
-    let rest = held.portfolios_to_close(friday(), AccountId(0), USERS).unwrap().portfolios;
+    assert!(
+        !held.is_closed(friday()).unwrap(),
+        "stopped after the end: more users are needed"
+    );
+    let rest = held
+        .portfolios_to_close(friday(), AccountId(0), USERS)
+        .unwrap()
+        .portfolios;
     let done = USERS - rest.len();
     assert!((6..USERS).contains(&done), "{done}");
     // Would show if it was written again.
@@ -365,7 +393,10 @@ fn a_weekend_makes_up_for_friday_and_nothing_else() {
 #[test]
 fn symbols_beyond_the_cap_are_carried() {
     let scene = Scene::at(EVENING);
-    let two = vec![infy("1").remove(0), holding("NSE:TCS", "1", Some("3000"), "3000")];
+    let two = vec![
+        infy("1").remove(0),
+        holding("NSE:TCS", "1", Some("3000"), "3000"),
+    ];
     let users = seed(&scene, vec![two]);
     let mut config = scene.config();
     config.close.symbols_max = 1;

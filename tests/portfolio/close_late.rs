@@ -31,13 +31,16 @@ const BOTH: &str = r#"{"symbol":"NSE:ITC","quantity":10,"average_paise":30000},
     {"symbol":"NSE:BAJAJ-AUTO","quantity":7,"average_paise":900000}"#;
 
 fn lags(days: &Days, route: &str, by_s: u32) {
-    days.scene.fault(route, &format!(r#"{{"kind":"lag","by_s":{by_s}}}"#));
+    days.scene
+        .fault(route, &format!(r#"{{"kind":"lag","by_s":{by_s}}}"#));
 }
 
 fn row_of(days: &Days, ticker: &str) -> Value {
     let held = days.holdings();
     let found = held.iter().find(|row| row["tradingsymbol"] == ticker);
-    found.unwrap_or_else(|| panic!("{ticker}: {held:?}")).clone()
+    found
+        .unwrap_or_else(|| panic!("{ticker}: {held:?}"))
+        .clone()
 }
 
 /// Waits until the row has this price.
@@ -122,14 +125,26 @@ fn on_a_weekend_and_at_the_other_broker() {
     days.go_to("2026-11-21T12:00:00+05:30");
     days.price_anew("NSE:INFY", "1500");
     days.holds_at_b(
-        &[("BAAUTO", "INE917I01010", "7"), ("INFTEC", "INE009A01021", "3")],
-        &[("BAAUTO", "7", "9000", "NSE:ITC"), ("INFTEC", "3", "1000", "NSE:ITC")],
+        &[
+            ("BAAUTO", "INE917I01010", "7"),
+            ("INFTEC", "INE009A01021", "3"),
+        ],
+        &[
+            ("BAAUTO", "7", "9000", "NSE:ITC"),
+            ("INFTEC", "3", "1000", "NSE:ITC"),
+        ],
     );
     days.sync("b");
     // The broker gave ITC's price in place of its own.
     await_price(&days, "BAJAJ-AUTO", "10063");
     let row = row_of(&days, "BAJAJ-AUTO");
-    assert!(row["as_of"].as_str().unwrap().starts_with("2026-11-20T15:3"), "{row:?}");
+    assert!(
+        row["as_of"]
+            .as_str()
+            .unwrap()
+            .starts_with("2026-11-20T15:3"),
+        "{row:?}"
+    );
     let summary = days.summary();
     assert!(summary["without_day_price"].as_u64() == Some(0), "{summary:?}");
     // Saturday's point has the close; Friday's is of what was there on Friday.
@@ -151,7 +166,11 @@ fn a_new_user_gets_the_close_too() {
     days.go_to("2026-11-16T16:40:00+05:30");
     days.sync("a");
     days.await_close("2026-11-16");
-    let auth = bearer(&days.service.register("late@example.com", "a long enough secret"));
+    let auth = bearer(
+        &days
+            .service
+            .register("late@example.com", "a long enough secret"),
+    );
     let days = Days { auth, ..days };
     days.holds_at_a(r#"{"symbol":"NSE:BAJAJ-AUTO","quantity":7,"average_paise":900000}"#);
     lags(&days, "broker_a.holdings", 2 * 3_600);

@@ -87,7 +87,9 @@ fn one_share_without_a_price_holds_nobody_back_and_is_known_the_next_day() {
     let held = store(&service);
     until("Monday's run to finish", || {
         scene.advance_ms(1_000);
-        held.is_closed("2026-11-23".parse().unwrap()).unwrap().then_some(())
+        held.is_closed("2026-11-23".parse().unwrap())
+            .unwrap()
+            .then_some(())
     });
     let waited = scene.clock.now().duration_since(began);
     assert!(waited.as_mins() < 10, "{waited}");
@@ -130,6 +132,9 @@ fn signals_do_not_wait_for_a_share_without_a_price() {
         scene.advance_ms(400);
         (service.get("/api/signals").json()["as_of"] == FRIDAY).then_some(())
     });
-    let waited = scene.clock.now().duration_since("2026-11-20T16:06:00+05:30".parse().unwrap());
+    let waited = scene
+        .clock
+        .now()
+        .duration_since("2026-11-20T16:06:00+05:30".parse().unwrap());
     assert!(waited.as_hours() < 1, "{waited}");
 }

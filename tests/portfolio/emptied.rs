@@ -55,7 +55,8 @@ fn a_sale_of_some_is_no_question_and_a_list_of_nothing_is() {
     days.holds_at_a(r#"{"symbol":"NSE:TCS","quantity":10,"average_paise":25000}"#);
     days.sync("a");
     days.holds_at_a(r#"{"symbol":"NSE:TCS","quantity":-10,"undelivered":10}"#);
-    days.try_sync("a", "").expect_problem(409, "no_holdings_sent");
+    days.try_sync("a", "")
+        .expect_problem(409, "no_holdings_sent");
     assert_eq!(days.holdings().len(), 1);
     // Who confirmed another person is not asked again.
     assert_eq!(days.try_sync("a", r#""replace_broker_user":true,"#).status, 200);

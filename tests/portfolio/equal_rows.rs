@@ -60,8 +60,10 @@ fn another_order_of_equal_rows_is_no_change() {
 
 #[test]
 fn another_order_of_the_lists_of_broker_b_is_no_change() {
-    const DEMAT: [(&str, &str, &str); 2] =
-        [("TCS", "INE467B01029", "50"), ("INFTEC", "INE009A01021", "5")];
+    const DEMAT: [(&str, &str, &str); 2] = [
+        ("TCS", "INE467B01029", "50"),
+        ("INFTEC", "INE009A01021", "5"),
+    ];
     const COSTS: [(&str, &str, &str, &str); 3] = [
         ("TCS", "10", "250", "NSE:TCS"),
         ("TCS", "40", "260", "NSE:TCS"),

@@ -27,7 +27,8 @@ fn write(scene: &Scene, name: &str, entries: usize, bytes: usize) {
     }
     let count = "UPDATE users SET journal_entries = journal_entries + ?2,
         journal_bytes = journal_bytes + ?2 * (?3 + 3) WHERE email = ?1";
-    file.execute(count, (&email, entries as i64, bytes as i64)).unwrap();
+    file.execute(count, (&email, entries as i64, bytes as i64))
+        .unwrap();
 }
 
 /// The service waits for an export for as long as a busy machine may need for the largest.
@@ -56,8 +57,13 @@ fn a_journal_too_long_for_one_document_is_read_by_pages() {
     });
     let json = answer.expect_problem(409, "export_too_long");
     assert!(json["detail"].to_string().contains("/api/journal"));
-    let page = service.client().request("GET", "/api/journal?limit=200", &auth);
-    assert!(page.status == 200 && page.body.len() < 1100 * 1024, "one entry over a page's bound");
+    let page = service
+        .client()
+        .request("GET", "/api/journal?limit=200", &auth);
+    assert!(
+        page.status == 200 && page.body.len() < 1100 * 1024,
+        "one entry over a page's bound"
+    );
 }
 
 #[test]
@@ -85,7 +91,14 @@ fn few_long_exports_are_made_or_unread_at_once_and_short_ones_pass_them() {
     answer.expect_problem(503, "export_busy");
     assert_eq!(answer.header("retry-after"), Some("5"));
     assert_eq!(export(&service, &brief).status, 200);
-    let exports = &service.0.server().shared().service.state().portfolio.exports;
+    let exports = &service
+        .0
+        .server()
+        .shared()
+        .service
+        .state()
+        .portfolio
+        .exports;
     assert_eq!((exports.underway(), exports.refused.value()), (4, 1));
     drop(readers);
     until("the places of those who went away", || (exports.underway() == 0).then_some(()));

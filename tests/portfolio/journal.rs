@@ -19,7 +19,10 @@ struct User {
 impl User {
     fn new(service: &Service, email: &str) -> Self {
         let headers = bearer(&service.register(email, "correct horse"));
-        Self { client: service.client(), headers }
+        Self {
+            client: service.client(),
+            headers,
+        }
     }
 
     fn get(&mut self, target: &str) -> Answer {
@@ -72,7 +75,8 @@ fn one_user_may_change_so_much_a_minute() {
     }
     // A refused entry takes nothing from the limit.
     for _ in 0..9 {
-        user.send("POST", JOURNAL, "{}").expect_problem(400, "validation_failed");
+        user.send("POST", JOURNAL, "{}")
+            .expect_problem(400, "validation_failed");
     }
     assert_eq!(user.delete(&format!("{JOURNAL}/999")).status, 404);
     assert_eq!(user.delete("/api/portfolio/data").status, 200);
@@ -91,7 +95,8 @@ fn one_user_may_change_so_much_a_minute() {
     other.write("2026-11-20", "NSE:INFY");
     assert_eq!(service.0.server().shared().service.state().writes.refused(), 4);
     clock.advance_ms(9_999);
-    user.send("POST", JOURNAL, ENTRY).expect_problem(429, "too_many_writes");
+    user.send("POST", JOURNAL, ENTRY)
+        .expect_problem(429, "too_many_writes");
     clock.advance_ms(1);
     user.write("2026-11-20", "NSE:INFY");
     // On this clock no drain ends by its deadline.
@@ -126,12 +131,21 @@ fn an_entry_is_written_shown_replaced_and_deleted() {
     let id = json["id"].as_i64().unwrap();
     let path = format!("{JOURNAL}/{id}");
     assert_eq!(made.header("location"), Some(&*path));
-    for (name, number) in [("quantity", "150"), ("price", "0.05"), ("fees", "20.123456")] {
+    for (name, number) in [
+        ("quantity", "150"),
+        ("price", "0.05"),
+        ("fees", "20.123456"),
+    ] {
         assert_eq!(raw(made.text(), name), number);
     }
     assert_eq!(json["notes"], "line\nline \"two\"");
     assert_eq!(json["tags"][1], "₹");
-    assert!(json["created_at"].as_str().unwrap().starts_with("2026-11-20T11:00:"));
+    assert!(
+        json["created_at"]
+            .as_str()
+            .unwrap()
+            .starts_with("2026-11-20T11:00:")
+    );
     let shown = asha.get(&path);
     assert_eq!((shown.status, shown.text()), (200, made.text()));
     assert_eq!(shown.header("cache-control"), Some("private, no-cache"));
@@ -149,7 +163,11 @@ fn an_entry_is_written_shown_replaced_and_deleted() {
     let gone = asha.delete(&path);
     assert_eq!(gone.status, 200);
     assert_eq!(members(&gone.json()), ["message"]);
-    for answer in [asha.get(&path), asha.delete(&path), asha.send("PUT", &path, ENTRY)] {
+    for answer in [
+        asha.get(&path),
+        asha.delete(&path),
+        asha.send("PUT", &path, ENTRY),
+    ] {
         answer.expect_problem(404, "entry_not_found");
     }
 }
@@ -226,8 +244,17 @@ fn another_users_entries_are_as_if_they_were_not() {
 fn bad_requests_are_told_what_is_wrong() {
     let (_scene, service) = Scene::trading();
     let mut asha = User::new(&service, "a@mail.example");
-    for query in ["limit=0", "limit=201", "limit=x", "limit=-1", "limit=%2B5", "limit=1&limit=1"] {
-        let json = asha.get(&format!("{JOURNAL}?{query}")).expect_problem(400, "validation_failed");
+    for query in [
+        "limit=0",
+        "limit=201",
+        "limit=x",
+        "limit=-1",
+        "limit=%2B5",
+        "limit=1&limit=1",
+    ] {
+        let json = asha
+            .get(&format!("{JOURNAL}?{query}"))
+            .expect_problem(400, "validation_failed");
         assert_eq!(json["errors"][0]["field"], "limit", "{query}");
     }
     assert_eq!(asha.get(&format!("{JOURNAL}?limit=200")).status, 200);
@@ -235,18 +262,25 @@ fn bad_requests_are_told_what_is_wrong() {
         let answer = asha.get(&format!("{JOURNAL}?cursor={cursor}"));
         answer.expect_problem(400, "cursor_invalid");
     }
-    asha.get(&format!("{JOURNAL}?cursor=%zz")).expect_problem(400, "validation_failed");
+    asha.get(&format!("{JOURNAL}?cursor=%zz"))
+        .expect_problem(400, "validation_failed");
     let json = asha.send("POST", JOURNAL, r#"{"side":"hold","price":"1"}"#);
     let json = json.expect_problem(400, "validation_failed");
-    let fields: Vec<_> =
-        json["errors"].as_array().unwrap().iter().map(|e| e["field"].as_str().unwrap()).collect();
+    let fields: Vec<_> = json["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|e| e["field"].as_str().unwrap())
+        .collect();
     for field in ["traded_on", "symbol", "side", "quantity", "price"] {
         assert!(fields.contains(&field), "{field} in {fields:?}");
     }
     let twice = ENTRY.replace("{", "{\"side\":\"sell\",");
-    asha.send("POST", JOURNAL, &twice).expect_problem(400, "malformed_json");
+    asha.send("POST", JOURNAL, &twice)
+        .expect_problem(400, "malformed_json");
     for id in ["0", "-1", "01", "x", "99999999999999999999", ""] {
-        asha.get(&format!("{JOURNAL}/{id}")).expect_problem(404, "not_found");
+        asha.get(&format!("{JOURNAL}/{id}"))
+            .expect_problem(404, "not_found");
     }
     let answer = asha.client.request("PATCH", JOURNAL, &asha.headers);
     answer.expect_problem(405, "method_not_allowed");
@@ -280,9 +314,13 @@ fn entries_outlive_a_restart_and_end_with_the_account() {
     drop(asha);
     service.stop();
     let service = scene.start();
-    let mut asha = User { client: service.client(), headers };
+    let mut asha = User {
+        client: service.client(),
+        headers,
+    };
     assert_eq!(asha.get(&format!("{JOURNAL}/{id}")).text(), before.text());
-    asha.send("DELETE", "/api/auth/account", r#"{"password":"correct horse"}"#).with_status(200);
+    asha.send("DELETE", "/api/auth/account", r#"{"password":"correct horse"}"#)
+        .with_status(200);
     assert_eq!(asha.get(JOURNAL).status, 401);
 }
 
@@ -290,22 +328,28 @@ fn entries_outlive_a_restart_and_end_with_the_account() {
 fn a_cursor_outlives_a_restart() {
     let (scene, service) = Scene::trading();
     let mut asha = User::new(&service, "a@mail.example");
-    let ids: Vec<i64> =
-        (16..=20).map(|day| asha.write(&format!("2026-11-{day}"), "INFY")).collect();
+    let ids: Vec<i64> = (16..=20)
+        .map(|day| asha.write(&format!("2026-11-{day}"), "INFY"))
+        .collect();
     let (first, cursor) = asha.page("limit=2");
     assert_eq!(first, [ids[4], ids[3]]);
     let headers = asha.headers.clone();
     drop(asha);
     service.stop();
     let service = scene.start();
-    let mut asha = User { client: service.client(), headers };
+    let mut asha = User {
+        client: service.client(),
+        headers,
+    };
     let cursor = cursor.unwrap();
     let (second, next) = asha.page(&format!("limit=2&cursor={cursor}"));
     assert_eq!(second, [ids[2], ids[1]]);
     assert_eq!(asha.page(&format!("cursor={}", next.unwrap())).0, [ids[0]]);
     // A cursor is still one user's, and only issued text is accepted.
     let mut binod = User::new(&service, "b@mail.example");
-    binod.get(&format!("{JOURNAL}?cursor={cursor}")).expect_problem(400, "cursor_invalid");
+    binod
+        .get(&format!("{JOURNAL}?cursor={cursor}"))
+        .expect_problem(400, "cursor_invalid");
     let other = if cursor.starts_with('A') { "B" } else { "A" };
     let changed = format!("{JOURNAL}?cursor={other}{}", &cursor[1..]);
     asha.get(&changed).expect_problem(400, "cursor_invalid");
@@ -323,7 +367,12 @@ impl User {
             let answer = self.send("POST", JOURNAL, &body);
             if answer.status != 201 {
                 let json = answer.expect_problem(409, "limit_reached");
-                assert!(json["detail"].as_str().unwrap().contains("8388608 bytes of journal text"));
+                assert!(
+                    json["detail"]
+                        .as_str()
+                        .unwrap()
+                        .contains("8388608 bytes of journal text")
+                );
                 return count;
             }
         }
@@ -355,7 +404,10 @@ fn a_full_journal_is_paged_by_size_and_exported_once_at_a_time() {
     assert_eq!(whole.status, 200);
     assert_eq!(whole.json()["journal"].as_array().unwrap().len(), entries);
     let head = asha.client.request("HEAD", EXPORT, &asha.headers);
-    assert_eq!((head.status, head.header("content-length")), (200, whole.header("content-length")));
+    assert_eq!(
+        (head.status, head.header("content-length")),
+        (200, whole.header("content-length"))
+    );
 
     // Begun and not read on: more than the socket buffers hold.
     let mut reader = service.client();
@@ -368,12 +420,20 @@ fn a_full_journal_is_paged_by_size_and_exported_once_at_a_time() {
     asha.get(EXPORT).expect_problem(409, "export_in_progress");
     assert_eq!(asha.get(&format!("{JOURNAL}?limit=1")).status, 200);
     assert_eq!(binod.get(EXPORT).status, 200, "others have theirs");
-    let exports = &service.0.server().shared().service.state().portfolio.exports;
+    let exports = &service
+        .0
+        .server()
+        .shared()
+        .service
+        .state()
+        .portfolio
+        .exports;
     assert_eq!((exports.underway(), exports.refused.value()), (1, 3));
     drop(reader);
     until("the place of who went away", || (exports.underway() == 0).then_some(()));
-    let again =
-        until("another export", || Some(asha.get(EXPORT)).filter(|answer| answer.status == 200));
+    let again = until("another export", || {
+        Some(asha.get(EXPORT)).filter(|answer| answer.status == 200)
+    });
     assert_eq!(again.body.len(), whole.body.len());
 
     let erased = asha.send("DELETE", "/api/auth/account", r#"{"password":"correct horse"}"#);

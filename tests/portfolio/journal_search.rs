@@ -5,7 +5,9 @@ use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 use crate::support::{Scene, Service, bearer};
 
 fn write(service: &Service, token: &str, entry: &str) {
-    service.post("/api/journal", &bearer(token), entry).with_status(201);
+    service
+        .post("/api/journal", &bearer(token), entry)
+        .with_status(201);
 }
 
 fn entry(day: &str, symbol: &str, side: &str, amounts: (&str, &str, &str), more: &str) -> String {
@@ -25,7 +27,10 @@ fn found(service: &Service, token: &str, query: &str) -> Value {
 
 fn symbols(json: &Value) -> Vec<String> {
     let entries = json["entries"].as_array().unwrap();
-    entries.iter().map(|entry| entry["symbol"].as_str().unwrap().to_owned()).collect()
+    entries
+        .iter()
+        .map(|entry| entry["symbol"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 fn started() -> (Scene, Service, String) {
@@ -68,7 +73,13 @@ fn filters_keep_what_fits_and_pairs_are_summed_to_the_paisa() {
         ("?from=2026-11-05&symbol=INFY", vec!["NSE:INFY"]),
         (
             "?symbol=&tag=",
-            vec!["NIFTY 26NOV 25000 CE", "NSE:TCS", "NSE:INFY", "NSE:TCS", "NSE:INFY"],
+            vec![
+                "NIFTY 26NOV 25000 CE",
+                "NSE:TCS",
+                "NSE:INFY",
+                "NSE:TCS",
+                "NSE:INFY",
+            ],
         ),
         ("?symbol=%3Cimg%3E", vec![]),
     ] {
@@ -92,7 +103,9 @@ fn pages_follow_each_other_and_say_when_nothing_changed() {
         let json = found(&service, &token, &query);
         assert_eq!(json["count"].as_u64(), Some(4));
         seen.extend(symbols(&json));
-        let Some(cursor) = json["next_cursor"].as_str() else { break };
+        let Some(cursor) = json["next_cursor"].as_str() else {
+            break;
+        };
         query = format!("?limit=2&symbol=NSE&cursor={cursor}");
     }
     assert_eq!(seen, ["NSE:TCS", "NSE:INFY", "NSE:TCS", "NSE:INFY"]);
@@ -121,7 +134,10 @@ fn bad_filters_are_named_and_other_users_entries_do_not_exist() {
         ("?cursor=x", "cursor_invalid"),
     ] {
         let target = format!("/api/journal/search{query}");
-        service.client().request("GET", &target, &bearer(&token)).expect_problem(400, code);
+        service
+            .client()
+            .request("GET", &target, &bearer(&token))
+            .expect_problem(400, code);
     }
     let other = service.register("b@mail.example", "correct horse");
     let json = found(&service, &other, "");
@@ -129,5 +145,7 @@ fn bad_filters_are_named_and_other_users_entries_do_not_exist() {
         (json["count"].as_u64(), json["summary"]["closed_pairs"].as_u64()),
         (Some(0), Some(0))
     );
-    service.get("/api/journal/search").expect_problem(401, "token_missing");
+    service
+        .get("/api/journal/search")
+        .expect_problem(401, "token_missing");
 }

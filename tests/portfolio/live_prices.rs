@@ -16,9 +16,16 @@ fn a_sync_with_an_app_of_the_users_own_leaves_the_shared_token_alive() {
     let code = user.scene.request_token();
     let body =
         format!(r#"{{"api_key":"simkeya-1","api_secret":"simsecreta","request_token":"{code}"}}"#);
-    let answer = user.service.post("/api/portfolio/sync", &user.auth, &body).with_status(200);
+    let answer = user
+        .service
+        .post("/api/portfolio/sync", &user.auth, &body)
+        .with_status(200);
     assert!(!answer.text().contains("shared_token_may_have_ended"), "{}", answer.text());
-    let rounds = || user.service.health()["feeds"]["broker_a"]["rounds"].as_u64().unwrap();
+    let rounds = || {
+        user.service.health()["feeds"]["broker_a"]["rounds"]
+            .as_u64()
+            .unwrap()
+    };
     let before = rounds();
     until("rounds that began after the sync", || (rounds() > before + 2).then_some(()));
     assert_eq!(user.service.get("/brokera/status").json()["valid"].as_bool(), Some(true));
@@ -33,11 +40,22 @@ fn live_holdings_have_what_nobody_asked_prices_for_fetched() {
     user.synced("a");
     let live = until("a live price for every holding", || {
         let json = user.get(&format!("{HOLDINGS}?live=true")).json();
-        rows(&json, "holdings").iter().all(|row| row["source"].is_str()).then_some(json)
+        rows(&json, "holdings")
+            .iter()
+            .all(|row| row["source"].is_str())
+            .then_some(json)
     });
     assert_eq!(rows(&live, "holdings").len(), 12);
     assert_eq!(
-        user.service.0.server().shared().service.state().pending.stats(Class::Held).symbols,
+        user.service
+            .0
+            .server()
+            .shared()
+            .service
+            .state()
+            .pending
+            .stats(Class::Held)
+            .symbols,
         0
     );
 }
@@ -53,7 +71,10 @@ fn since_an_answer_only_rows_that_moved_are_sent_with_all_sums() {
     let tag_of = |answer: &Answer| answer.header("etag").unwrap().to_owned();
     let since = |tag: &str| user.get(&format!("{live}&since={}", tag.replace('"', "%22")));
     let named = |row: &Value, members: &[&str]| {
-        members.iter().map(|member| row[*member].to_string()).collect::<String>()
+        members
+            .iter()
+            .map(|member| row[*member].to_string())
+            .collect::<String>()
     };
     let names: &dyn Fn(&Value) -> String =
         &|row| named(row, &["broker", "exchange", "tradingsymbol", "isin"]);
@@ -76,7 +97,10 @@ fn since_an_answer_only_rows_that_moved_are_sent_with_all_sums() {
             };
             let news = of(&part);
             let now = |row: &Value| {
-                news.iter().find(|new| named(new) == named(row)).unwrap_or(row).clone()
+                news.iter()
+                    .find(|new| named(new) == named(row))
+                    .unwrap_or(row)
+                    .clone()
             };
             let together: Vec<Value> = of(&before).iter().map(now).collect();
             assert_eq!(together, of(&whole), "{list}");
@@ -91,8 +115,14 @@ fn since_an_answer_only_rows_that_moved_are_sent_with_all_sums() {
         let json = answer.with_status(200).json();
         assert!(json["since"].is_null() && rows(&json, "holdings").len() > 20, "{tag}");
     }
-    for query in ["since=x", "live=false&since=x", "live=true&since=", "live=true&since=%2B"] {
-        user.get(&format!("{HOLDINGS}?{query}")).expect_problem(400, "validation_failed");
+    for query in [
+        "since=x",
+        "live=false&since=x",
+        "live=true&since=",
+        "live=true&since=%2B",
+    ] {
+        user.get(&format!("{HOLDINGS}?{query}"))
+            .expect_problem(400, "validation_failed");
     }
 }
 
@@ -119,7 +149,9 @@ fn what_somebody_holds_takes_a_small_part_of_the_public_calls() {
         (left == 0).then_some(())
     });
     // A waiting client is not queued behind them.
-    pending.note_held(&(40..80).map(symbol).collect::<Vec<_>>()).unwrap();
+    pending
+        .note_held(&(40..80).map(symbol).collect::<Vec<_>>())
+        .unwrap();
     assert_eq!(service.prices("NSE:INFY").quoted(), ["NSE:INFY"]);
 }
 
@@ -139,7 +171,9 @@ fn live_prices_take_the_place_of_older_ones_and_say_so() {
         let live = user.get(&format!("{HOLDINGS}?live=true"));
         assert_eq!(live.header("cache-control"), Some("no-store"));
         let json = live.json();
-        rows(&json, "holdings")[0]["source"].is_str().then_some(json)
+        rows(&json, "holdings")[0]["source"]
+            .is_str()
+            .then_some(json)
     });
     let row = &live["holdings"][0];
     assert_eq!(row["source"].as_str(), Some("broker_a"));

@@ -129,7 +129,11 @@ fn the_day_s_move_is_of_that_day_or_not_known() {
     assert_eq!(summary["priced_to"], "2026-11-17T15:35:00+05:30", "nor its prices");
     // For the new share the broker sends Tuesday's close as the previous one, or Monday's.
     assert_eq!(summary["without_close"].as_u64(), Some(1));
-    assert_eq!(days.point("2026-11-18")["carried"].as_u64(), Some(3), "the date's own are to come");
+    assert_eq!(
+        days.point("2026-11-18")["carried"].as_u64(),
+        Some(3),
+        "the date's own are to come"
+    );
     days.holds_at_a(r#"{"symbol":"NSE:INFY","quantity":100,"average_paise":70000}"#);
     days.sync("a");
     days.go_to("2026-11-18T09:20:00+05:30");
@@ -176,7 +180,11 @@ fn a_pre_open_sync_brings_the_close_before_it_and_no_move_of_the_day() {
     for row in days.holdings() {
         assert_eq!(row["as_of"], "2026-11-17T15:35:00+05:30", "{row:?}");
     }
-    assert_eq!(days.point("2026-11-18")["carried"].as_u64(), Some(2), "the date's own are to come");
+    assert_eq!(
+        days.point("2026-11-18")["carried"].as_u64(),
+        Some(2),
+        "the date's own are to come"
+    );
     days.go_to("2026-11-18T09:16:00+05:30");
     let summary = days.summary();
     assert_eq!(summary["day"], "2026-11-18");
@@ -286,8 +294,11 @@ fn a_summary_is_as_old_as_its_oldest_part() {
     assert!(of_b.starts_with("2026-11-16T11:01"), "{of_b}");
     assert_eq!(summary["synced_at"], of_b.as_str());
     // Tuesday's close was revalued on the way, or the price is Monday's.
-    let prices: Vec<String> =
-        days.holdings().iter().map(|row| row["as_of"].as_str().unwrap().to_owned()).collect();
+    let prices: Vec<String> = days
+        .holdings()
+        .iter()
+        .map(|row| row["as_of"].as_str().unwrap().to_owned())
+        .collect();
     assert_eq!(summary["priced_from"], prices.iter().min().unwrap().as_str());
     assert_eq!(summary["priced_to"], prices.iter().max().unwrap().as_str());
     assert_eq!(summary["priced_to"], "2026-11-18T11:00:00+05:30");
@@ -300,7 +311,13 @@ fn a_summary_is_as_old_as_its_oldest_part() {
 fn percentages_of_nothing_and_of_unknown_costs_are_null() {
     let days = Days::from(MONDAY);
     let nothing = days.summary();
-    for name in ["total_pnl_pct", "day_pnl", "synced_at", "priced_from", "priced_to"] {
+    for name in [
+        "total_pnl_pct",
+        "day_pnl",
+        "synced_at",
+        "priced_from",
+        "priced_to",
+    ] {
         assert!(nothing[name].is_null(), "{name}: {nothing:?}");
     }
     assert!(nothing["synced"]["a"].is_null() && nothing["synced"]["b"].is_null());
@@ -358,13 +375,18 @@ fn suspects(days: &Days) -> Vec<(String, bool)> {
     let pnl = days.get("/api/portfolio/pnl?days=365");
     let trend = pnl["trend"].as_array().unwrap().iter();
     let day = |point: &Value| {
-        (point["date"].as_str().unwrap()[8..].to_owned(), point["suspect"].as_bool().unwrap())
+        (
+            point["date"].as_str().unwrap()[8..].to_owned(),
+            point["suspect"].as_bool().unwrap(),
+        )
     };
     trend.map(day).collect()
 }
 
 fn expected(days: &[(&str, bool)]) -> Vec<(String, bool)> {
-    days.iter().map(|(date, suspect)| ((*date).to_owned(), *suspect)).collect()
+    days.iter()
+        .map(|(date, suspect)| ((*date).to_owned(), *suspect))
+        .collect()
 }
 
 /// Split 1:5 on Tuesday; the broker corrects the quantity on Wednesday.

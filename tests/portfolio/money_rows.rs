@@ -60,7 +60,10 @@ fn a_known_average_is_not_applied_to_shares_of_unknown_cost() {
 fn lots_of_one_share_are_exact_to_the_paisa() {
     let days = Days::from(MONDAY);
     days.price_anew("NSE:TCS", "100.05");
-    let lots = [("TCS", "183585", "255.267", "NSE:TCS"), ("TCS", "116494", "96.35", "NSE:TCS")];
+    let lots = [
+        ("TCS", "183585", "255.267", "NSE:TCS"),
+        ("TCS", "116494", "96.35", "NSE:TCS"),
+    ];
     days.holds_at_b(&[("TCS", TCS, "300079")], &lots);
     days.sync("b");
     let row = &days.holdings()[0];
@@ -108,7 +111,10 @@ fn moved() -> Days {
     );
     days.holds_at_b(
         &[("TCS", TCS, "500"), ("SIMUNK", "INE0SIM01019", "50")],
-        &[("TCS", "500", "250.00", "NSE:TCS"), ("SIMUNK", "50", "100.00", "NSE:ITC")],
+        &[
+            ("TCS", "500", "250.00", "NSE:TCS"),
+            ("SIMUNK", "50", "100.00", "NSE:ITC"),
+        ],
     );
     days.scene.advance_ms(1_000);
     days.price("NSE:INFY", "812");
@@ -127,7 +133,9 @@ fn todays_change_and_the_parts_of_the_whole_are_exact() {
     let held = days.holdings();
     let row = |broker: &str, name: &str| {
         let is = |row: &&Value| row["broker"] == broker && row["tradingsymbol"] == name;
-        held.iter().find(is).unwrap_or_else(|| panic!("{broker} {name}: {held:?}"))
+        held.iter()
+            .find(is)
+            .unwrap_or_else(|| panic!("{broker} {name}: {held:?}"))
     };
     for (broker, symbol, name, day_pnl, day_pct, share) in [
         // 100 x 12; 1200 of 80,000; 81,200 of 252,670.
@@ -211,11 +219,18 @@ fn positions_have_a_summary_of_each_list() {
     }
     let told = days.sync("a");
     let b = days.sync("b");
-    for query in ["", "?include_closed=true", "?type=net", "?type=day&include_closed=true"] {
+    for query in [
+        "",
+        "?include_closed=true",
+        "?type=net",
+        "?type=day&include_closed=true",
+    ] {
         let json = days.get(&format!("/api/portfolio/positions{query}"));
         for kind in ["day", "net"] {
-            let of_kind: Vec<&Value> =
-                rows(&json, "positions").iter().filter(|row| row["type"] == kind).collect();
+            let of_kind: Vec<&Value> = rows(&json, "positions")
+                .iter()
+                .filter(|row| row["type"] == kind)
+                .collect();
             if of_kind.is_empty() {
                 // Shown although not asked for.
                 assert!(query.contains("type="), "{json:?}");
@@ -230,7 +245,10 @@ fn positions_have_a_summary_of_each_list() {
     }
     let open = days.get("/api/portfolio/positions?type=net");
     let of = |broker: &str| {
-        rows(&open, "positions").iter().filter(|row| row["broker"] == broker).count() as u64
+        rows(&open, "positions")
+            .iter()
+            .filter(|row| row["broker"] == broker)
+            .count() as u64
     };
     assert_eq!(told["net_positions_count"].as_u64(), Some(of("a")));
     assert_eq!(b["positions_count"].as_u64(), Some(of("b")));

@@ -24,23 +24,33 @@ fn sync(scene: &Scene, service: &Service, auth: &str) -> Value {
     let code = scene.request_token();
     let keys = r#""api_key":"simkeya-1","api_secret":"simsecreta""#;
     let body = format!(r#"{{{keys},"request_token":"{code}"}}"#);
-    scene.while_time_passes(|| service.post("/api/portfolio/sync", auth, &body)).json()
+    scene
+        .while_time_passes(|| service.post("/api/portfolio/sync", auth, &body))
+        .json()
 }
 
 fn get(scene: &Scene, service: &Service, auth: &str, target: &str) -> Value {
-    scene.while_time_passes(|| service.client().request("GET", target, auth)).json()
+    scene
+        .while_time_passes(|| service.client().request("GET", target, auth))
+        .json()
 }
 
 fn row(holdings: &Value, ticker: &str) -> Value {
     let rows = holdings["holdings"].as_array().unwrap().iter();
-    rows.into_iter().find(|row| row["tradingsymbol"] == ticker).unwrap().clone()
+    rows.into_iter()
+        .find(|row| row["tradingsymbol"] == ticker)
+        .unwrap()
+        .clone()
 }
 
 /// A share of which the user holds settled ones at a known cost.
 fn held(holdings: &Value) -> String {
     let rows = holdings["holdings"].as_array().unwrap().iter();
     let mut rows = rows.filter(|row| row["average_price"].is_number());
-    rows.next().unwrap()["tradingsymbol"].as_str().unwrap().to_owned()
+    rows.next().unwrap()["tradingsymbol"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 #[test]
@@ -60,7 +70,10 @@ fn a_bonus_marks_holding_and_trend_while_the_quantity_has_not_followed() {
     assert_eq!(scene.control("POST", "split", &bonus).status, 200);
     let report = sync(&scene, &service, &auth);
     let suspected = report["suspected_corporate_actions"].as_array().unwrap();
-    let reasons: Vec<&str> = suspected.iter().filter_map(|row| row["reason"].as_str()).collect();
+    let reasons: Vec<&str> = suspected
+        .iter()
+        .filter_map(|row| row["reason"].as_str())
+        .collect();
     assert!(reasons.contains(&"base_price"), "{reasons:?}");
     let holdings = get(&scene, &service, &auth, "/api/portfolio/holdings");
     let rows = holdings["holdings"].as_array().unwrap().iter();
@@ -69,8 +82,10 @@ fn a_bonus_marks_holding_and_trend_while_the_quantity_has_not_followed() {
     assert_eq!(marked[0]["tradingsymbol"], ticker.as_str());
     let pnl = get(&scene, &service, &auth, "/api/portfolio/pnl?days=7");
     let trend = pnl["trend"].as_array().unwrap();
-    let suspect: Vec<bool> =
-        trend.iter().map(|point| point["suspect"].as_bool().unwrap()).collect();
+    let suspect: Vec<bool> = trend
+        .iter()
+        .map(|point| point["suspect"].as_bool().unwrap())
+        .collect();
     assert_eq!(suspect, [false, true]);
 }
 
@@ -89,7 +104,9 @@ fn a_day_without_trading_that_the_calendar_does_not_know_moves_nothing() {
     let kept = store(&service);
     until("Monday's run to finish", || {
         scene.advance_ms(1_000);
-        kept.is_closed("2026-11-23".parse().unwrap()).unwrap().then_some(())
+        kept.is_closed("2026-11-23".parse().unwrap())
+            .unwrap()
+            .then_some(())
     });
     let before = get(&scene, &service, &auth, "/api/portfolio/pnl");
     assert_eq!(before["summary"]["day"], "2026-11-23");
@@ -111,9 +128,16 @@ fn a_day_without_trading_that_the_calendar_does_not_know_moves_nothing() {
 fn rolling(scene: &Scene, rolled: &Arc<AtomicBool>) -> Upstream {
     let (address, rolled) = (scene.sim.addr().to_string(), Arc::clone(rolled));
     Upstream::start(move |asked| {
-        let text = asked.head.split_once("\r\n").map_or("", |(_, headers)| headers);
+        let text = asked
+            .head
+            .split_once("\r\n")
+            .map_or("", |(_, headers)| headers);
         let headers = text.lines().filter(|line| {
-            let name = line.split(':').next().unwrap_or_default().to_ascii_lowercase();
+            let name = line
+                .split(':')
+                .next()
+                .unwrap_or_default()
+                .to_ascii_lowercase();
             name == "authorization" || name == "x-kite-version"
         });
         let headers: String = headers.map(|line| format!("{line}\r\n")).collect();
@@ -122,13 +146,19 @@ fn rolling(scene: &Scene, rolled: &Arc<AtomicBool>) -> Upstream {
         let mut body = answer.text().to_owned();
         if rolled.load(Ordering::SeqCst) && asked.target.starts_with("/quote") {
             let mut json: serde_json::Value = serde_json::from_str(&body).unwrap();
-            let rows = json["data"].as_object_mut().into_iter().flat_map(|rows| rows.values_mut());
+            let rows = json["data"]
+                .as_object_mut()
+                .into_iter()
+                .flat_map(|rows| rows.values_mut());
             for row in rows {
                 row["ohlc"]["close"] = row["last_price"].clone();
             }
             body = json.to_string();
         }
-        Said { status: answer.status, ..Said::json(body) }
+        Said {
+            status: answer.status,
+            ..Said::json(body)
+        }
     })
 }
 
@@ -151,7 +181,8 @@ fn a_previous_close_that_rolls_over_in_the_evening_changes_nothing() {
     };
     let is_right = |found: &Value, symbol: &str| {
         let text = sonic_rs::to_string(found).unwrap();
-        text.parse::<Decimal>().is_ok_and(|found| found.normalize() == right(symbol))
+        text.parse::<Decimal>()
+            .is_ok_and(|found| found.normalize() == right(symbol))
     };
     let service = scene.start_with(&config);
     change(&service, "NSE:INFY");

@@ -80,11 +80,17 @@ fn a_brokers_redirect_is_not_followed_with_anybodys_session() {
                 (answer.status != 429).then_some(answer)
             });
             answer.expect_problem(502, "broker_redirected");
-            let set = scene.control("GET", "faults", "").text().contains("redirect");
+            let set = scene
+                .control("GET", "faults", "")
+                .text()
+                .contains("redirect");
             assert!(!set, "{route} was not asked");
         }
     }
-    let holdings = service.client().request("GET", "/api/portfolio/holdings", &user).json();
+    let holdings = service
+        .client()
+        .request("GET", "/api/portfolio/holdings", &user)
+        .json();
     assert!(holdings["summary"]["synced_at"].is_null(), "a failed sync changes nothing");
     elsewhere.expect_nothing();
     for broker in ["a", "b"] {

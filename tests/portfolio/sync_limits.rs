@@ -118,7 +118,9 @@ fn retry_after_is_the_time_that_the_service_holds() {
     let calls = || counts.calls.value();
     let try_it = || {
         let answer = sync(&service, &user, "a", "simkeya-1");
-        let wait_s = answer.header("retry-after").map(|text| text.parse::<i64>().unwrap());
+        let wait_s = answer
+            .header("retry-after")
+            .map(|text| text.parse::<i64>().unwrap());
         (answer.status, wait_s)
     };
     scene.fault("broker_a.session", r#"{"kind":"rate_limit"}"#);
@@ -133,7 +135,9 @@ fn retry_after_is_the_time_that_the_service_holds() {
     let code = scene.request_token();
     let body =
         format!(r#"{{"api_key":"simkeya-1","api_secret":"simsecreta","request_token":"{code}"}}"#);
-    service.post("/api/portfolio/sync", &user, &body).with_status(200);
+    service
+        .post("/api/portfolio/sync", &user, &body)
+        .with_status(200);
 }
 
 /// A sync from `client`, behind a trusted proxy.
@@ -157,7 +161,11 @@ fn one_stranger_with_ten_accounts_and_invented_keys_stops_nobodys_syncs() {
     let victim = user("victim");
     let strangers: Vec<String> = (0..10).map(|number| user(&format!("s{number}"))).collect();
     let of_victim = |broker: &str| {
-        let key = if broker == "a" { "simkeya-1" } else { "sim+key=b&1-1" };
+        let key = if broker == "a" {
+            "simkeya-1"
+        } else {
+            "sim+key=b&1-1"
+        };
         let (route, secret, code) = match broker {
             "a" => ("sync", "simsecreta", ("request_token", scene.request_token())),
             _ => ("brokerb-sync", "simsecretb", ("api_session", scene.api_session())),

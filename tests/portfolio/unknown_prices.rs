@@ -30,7 +30,10 @@ fn at_b(code: &str, action: &str, [quantity, average, last]: [&str; 3]) -> Strin
 /// The figures of the row with this name in one of the lists.
 fn figures(json: &Value, kind: &str, name: &str) -> [String; 4] {
     let is = |row: &&Value| row["type"] == kind && row["tradingsymbol"] == name;
-    let row = rows(json, "positions").iter().find(is).unwrap_or_else(|| panic!("{name}: {json:?}"));
+    let row = rows(json, "positions")
+        .iter()
+        .find(is)
+        .unwrap_or_else(|| panic!("{name}: {json:?}"));
     ["last_price", "pnl", "realised", "unrealised"]
         .map(|figure| sonic_rs::to_string(&row[figure]).unwrap())
 }
@@ -55,7 +58,15 @@ fn a_position_without_a_price_has_no_profit_and_is_counted() {
     let free = at_a("LT26DECFUT", ["5", "0", "12", "60", "5", "0"]);
     days.positions_at(
         "a",
-        &[put, future, infy.clone(), partly.clone(), closed.clone(), free].join(","),
+        &[
+            put,
+            future,
+            infy.clone(),
+            partly.clone(),
+            closed.clone(),
+            free,
+        ]
+        .join(","),
         &[partly, infy, closed].join(","),
     );
     days.holds_at_a("");
@@ -118,8 +129,15 @@ fn a_holding_without_a_price_has_no_figure_until_a_quote_gives_one() {
     assert_eq!(written(&reconciliation["broker_pnl"]), "1000");
     assert_eq!(written(&reconciliation["difference"]), "0");
     let tcs = &days.holdings()[1];
-    for name in ["last_price", "current_value", "pnl", "pnl_pct", "day_pnl", "broker_pnl", "as_of"]
-    {
+    for name in [
+        "last_price",
+        "current_value",
+        "pnl",
+        "pnl_pct",
+        "day_pnl",
+        "broker_pnl",
+        "as_of",
+    ] {
         assert!(tcs[name].is_null(), "{name}: {tcs:?}");
     }
     let summary = days.summary();
@@ -132,7 +150,9 @@ fn a_holding_without_a_price_has_no_figure_until_a_quote_gives_one() {
     let live = crate::support::until("a quote of TCS", || {
         days.scene.advance_ms(500);
         let live = days.get("/api/portfolio/holdings?live=true");
-        live["holdings"][1]["last_price"].is_number().then_some(live)
+        live["holdings"][1]["last_price"]
+            .is_number()
+            .then_some(live)
     });
     let tcs = &live["holdings"][1];
     assert_eq!(written(&tcs["last_price"]), "300");
@@ -150,7 +170,13 @@ fn a_holding_at_broker_b_without_a_price_has_no_move_of_the_day() {
     assert_eq!(days.scene.control("POST", "broker_b/holdings", rows).status, 200);
     days.sync("b");
     let tcs = &days.holdings()[0];
-    for name in ["last_price", "current_value", "pnl", "day_pnl", "day_change_pct"] {
+    for name in [
+        "last_price",
+        "current_value",
+        "pnl",
+        "day_pnl",
+        "day_change_pct",
+    ] {
         assert!(tcs[name].is_null(), "{name}: {tcs:?}");
     }
     let summary = days.summary();

@@ -33,7 +33,11 @@ impl User {
         set(&mut config);
         let service = scene.start_with(&config);
         let auth = bearer(&service.register("pf@example.com", "a long enough secret"));
-        Self { scene, service, auth }
+        Self {
+            scene,
+            service,
+            auth,
+        }
     }
 
     pub fn get(&self, target: &str) -> Answer {
@@ -42,7 +46,10 @@ impl User {
 
     fn minted(&self, route: &str, name: &str, person: &str) -> String {
         let body = format!(r#"{{"user_id":"{person}"}}"#);
-        self.scene.control("POST", route, &body).json()[name].as_str().unwrap().to_owned()
+        self.scene.control("POST", route, &body).json()[name]
+            .as_str()
+            .unwrap()
+            .to_owned()
     }
 
     pub fn sync(&self, broker: &str) -> Answer {
@@ -117,10 +124,16 @@ fn before_a_sync_there_is_nothing_and_nobody_else_sees_it() {
     let pnl = user.get(PNL).json();
     assert_eq!((pnl["days"].as_u64(), rows(&pnl, "trend").len()), (Some(30), 0));
     for target in [HOLDINGS, POSITIONS, PNL, "/api/portfolio/export"] {
-        user.service.get(target).expect_problem(401, "token_missing");
+        user.service
+            .get(target)
+            .expect_problem(401, "token_missing");
     }
     user.synced("a");
-    let other = bearer(&user.service.register("other@example.com", "another long secret"));
+    let other = bearer(
+        &user
+            .service
+            .register("other@example.com", "another long secret"),
+    );
     let answer = user.service.client().request("GET", HOLDINGS, &other);
     assert!(rows(&answer.json(), "holdings").is_empty());
 }
@@ -150,7 +163,10 @@ fn expect_exact_totals(text: &str, json: &Value) {
     }
     assert_eq!(json["summary"]["without_cost"].as_u64(), Some(without_cost));
     // For shares that only broker B has, it sends the day's change in percent and no close.
-    let no_close: Vec<_> = holdings.iter().filter(|row| row["close_price"].is_null()).collect();
+    let no_close: Vec<_> = holdings
+        .iter()
+        .filter(|row| row["close_price"].is_null())
+        .collect();
     assert!(!no_close.is_empty() && no_close.iter().all(|row| row["broker"] == "b"));
     assert!(holdings.iter().all(|row| row["day_change_pct"].is_number()));
     assert_eq!(json["summary"]["without_close"].as_u64(), Some(0));
@@ -192,7 +208,11 @@ fn two_brokers_make_one_portfolio_to_the_paisa() {
     for broker in ["a", "b"] {
         let part = user.get(&format!("{HOLDINGS}?broker={broker}")).json();
         assert_eq!(rows(&part, "holdings").len(), 12);
-        assert!(rows(&part, "holdings").iter().all(|row| row["broker"] == broker));
+        assert!(
+            rows(&part, "holdings")
+                .iter()
+                .all(|row| row["broker"] == broker)
+        );
     }
     let pnl = user.get(&format!("{PNL}?days=7"));
     let trend = pnl.json();
@@ -219,7 +239,9 @@ fn positions_are_filtered_and_closed_ones_hidden() {
     assert_eq!(count("?type=day"), 2);
     assert_eq!(count(""), 4);
     // The profit of a position sold again is realised, in whichever field the broker sends it.
-    let json = user.get(&format!("{POSITIONS}?type=net&include_closed=true")).json();
+    let json = user
+        .get(&format!("{POSITIONS}?type=net&include_closed=true"))
+        .json();
     for row in rows(&json, "positions") {
         let (pnl, none) = (decimal(row, "pnl"), Decimal::ZERO);
         let closed = decimal(row, "quantity").is_zero();
@@ -246,7 +268,9 @@ fn queries_that_mean_nothing_are_refused() {
         let message = problem["errors"][0]["message"].as_str().unwrap();
         assert_eq!(message.starts_with("Give it once"), target.contains("a&b"), "{message}");
     }
-    let answer = user.service.post("/api/portfolio/sync", &user.auth, r#"{"api_key":""}"#);
+    let answer = user
+        .service
+        .post("/api/portfolio/sync", &user.auth, r#"{"api_key":""}"#);
     let problem = answer.expect_problem(400, "validation_failed");
     assert_eq!(rows(&problem, "errors").len(), 3);
 }
@@ -273,7 +297,13 @@ fn an_unchanged_answer_is_kept_and_a_304() {
     let state = user.service.0.server().shared().service.state();
     let stats = state.portfolio.responses.stats();
     assert_eq!((stats.hits, stats.misses, stats.users), (3, 1, 1));
-    assert_eq!(user.service.client().request("DELETE", DATA, &user.auth).status, 200);
+    assert_eq!(
+        user.service
+            .client()
+            .request("DELETE", DATA, &user.auth)
+            .status,
+        200
+    );
     let changed = ask(&mut client, &format!("If-None-Match: {etag}\r\n"));
     assert_eq!(changed.status, 200);
 }
@@ -288,7 +318,9 @@ fn each_refusal_of_a_broker_has_its_answer_and_changes_nothing() {
     user.synced("a");
     let before = user.get(HOLDINGS);
     let refused = |body: &str, status, code| {
-        user.service.post("/api/portfolio/sync", &user.auth, body).expect_problem(status, code);
+        user.service
+            .post("/api/portfolio/sync", &user.auth, body)
+            .expect_problem(status, code);
     };
     let body = |key: &str, secret: &str, token: &str| {
         format!(r#"{{"api_key":"{key}","api_secret":"{secret}","request_token":"{token}"}}"#)
@@ -298,10 +330,25 @@ fn each_refusal_of_a_broker_has_its_answer_and_changes_nothing() {
         ("broker_a.holdings", r#"{"kind":"refuse"}"#, 502, "broker_unavailable"),
         ("broker_a.holdings", r#"{"kind":"html_5xx"}"#, 502, "broker_unavailable"),
         ("broker_a.holdings", r#"{"kind":"wrong_types"}"#, 502, "broker_answer_invalid"),
-        ("broker_a.positions", r#"{"kind":"missing_fields"}"#, 502, "broker_answer_invalid"),
+        (
+            "broker_a.positions",
+            r#"{"kind":"missing_fields"}"#,
+            502,
+            "broker_answer_invalid",
+        ),
         ("broker_a.holdings", r#"{"kind":"no_permission"}"#, 403, "broker_not_permitted"),
-        ("broker_a.positions", r#"{"kind":"expired_token"}"#, 401, "broker_session_invalid"),
-        ("broker_a.positions", r#"{"kind":"delay","delay_ms":5000}"#, 504, "broker_timeout"),
+        (
+            "broker_a.positions",
+            r#"{"kind":"expired_token"}"#,
+            401,
+            "broker_session_invalid",
+        ),
+        (
+            "broker_a.positions",
+            r#"{"kind":"delay","delay_ms":5000}"#,
+            504,
+            "broker_timeout",
+        ),
         ("broker_a.positions", r#"{"kind":"rate_limit"}"#, 429, "broker_rate_limited"),
     ] {
         user.scene.fault(route, fault);
@@ -330,23 +377,42 @@ fn deletion_is_counted_and_everything_can_be_exported_before() {
         "price":1500.123456}"#;
     assert_eq!(user.service.post("/api/journal", &user.auth, entry).status, 201);
     let export = user.get("/api/portfolio/export");
-    assert!(export.header("content-disposition").unwrap().starts_with("attachment"));
+    assert!(
+        export
+            .header("content-disposition")
+            .unwrap()
+            .starts_with("attachment")
+    );
     assert_eq!(export.header("cache-control"), Some("no-store"));
     let json = export.json();
     assert_eq!(json["user"]["email"].as_str(), Some("pf@example.com"));
-    for (name, count) in [("syncs", 2), ("holdings", 24), ("pnl_snapshots", 1), ("journal", 1)] {
+    for (name, count) in [
+        ("syncs", 2),
+        ("holdings", 24),
+        ("pnl_snapshots", 1),
+        ("journal", 1),
+    ] {
         assert_eq!(rows(&json, name).len(), count, "{name}");
     }
     assert_eq!(written(&json["journal"][0]["price"]), "1500.123456");
     let positions = rows(&json, "positions").len() as u64;
 
-    let answer = user.service.client().request("DELETE", DATA, &user.auth).json();
+    let answer = user
+        .service
+        .client()
+        .request("DELETE", DATA, &user.auth)
+        .json();
     assert!(answer["message"].is_str());
     assert_eq!(answer["deleted"]["holdings"].as_u64(), Some(24));
     assert_eq!(answer["deleted"]["positions"].as_u64(), Some(positions));
     assert_eq!(answer["deleted"]["pnl_snapshots"].as_u64(), Some(1));
     let json = user.get("/api/portfolio/export").json();
-    for (name, count) in [("syncs", 0), ("holdings", 0), ("positions", 0), ("journal", 1)] {
+    for (name, count) in [
+        ("syncs", 0),
+        ("holdings", 0),
+        ("positions", 0),
+        ("journal", 1),
+    ] {
         assert_eq!(rows(&json, name).len(), count, "{name}");
     }
 }
@@ -389,7 +455,10 @@ fn a_code_of_another_person_at_the_broker_replaces_nothing_unless_that_is_said()
         assert_eq!(sync["broker_user"], "ZX9998");
     }
     // An empty portfolio has nothing to replace.
-    user.service.client().request("DELETE", DATA, &user.auth).with_status(200);
+    user.service
+        .client()
+        .request("DELETE", DATA, &user.auth)
+        .with_status(200);
     let (route, body) = user.order("a");
     let body = body.replace("simkeya", "simkeya-5");
     assert_eq!(user.service.post(route, &user.auth, &body).status, 200);

@@ -42,7 +42,8 @@ fn nothing_read_is_older_than_what_was_acknowledged() {
 #[test]
 fn two_syncs_at_once_take_turns() {
     let user = User::new();
-    user.scene.fault("broker_a.holdings", r#"{"kind":"delay","delay_ms":400,"count":1}"#);
+    user.scene
+        .fault("broker_a.holdings", r#"{"kind":"delay","delay_ms":400,"count":1}"#);
     // A user's second login ends the first session, so the second sync is at the other broker.
     let orders = [user.order("a"), user.order("b")];
     std::thread::scope(|scope| {
@@ -93,12 +94,16 @@ fn full_lanes_refuse_at_once_and_what_is_kept_is_served() {
     assert_eq!(user.get(HOLDINGS).status, 200);
     drop(held);
     let held = filled(&state.portfolio.export_lane, 1);
-    user.get("/api/portfolio/export").expect_problem(503, "portfolio_busy");
+    user.get("/api/portfolio/export")
+        .expect_problem(503, "portfolio_busy");
     drop(held);
     until("the lane to work again", || (user.get(POSITIONS).status == 200).then_some(()));
     let answers = until("the counters in health", || {
         let answers = user.service.health()["cache_answers"].clone();
-        answers["hits"].as_u64().filter(|hits| *hits > 0).map(|_| answers)
+        answers["hits"]
+            .as_u64()
+            .filter(|hits| *hits > 0)
+            .map(|_| answers)
     });
     assert!(answers["bytes"].as_u64().unwrap() > 1_000 && answers["users"] == 1);
 }
@@ -132,12 +137,19 @@ fn a_portfolio_is_read_while_the_threads_that_compute_are_all_at_work() {
 fn a_user_with_too_many_changes_under_way_is_refused() {
     let user = User::new();
     let state = user.service.0.server().shared().service.state();
-    let id = user.get("/api/portfolio/export").json()["user"]["id"].as_i64().unwrap();
+    let id = user.get("/api/portfolio/export").json()["user"]["id"]
+        .as_i64()
+        .unwrap();
     let lock = state.portfolio.locks.take(id, 0).ok();
     let refused = std::thread::scope(|scope| {
         let deletions: Vec<_> = (0..4)
             .map(|_| {
-                scope.spawn(|| user.service.client().request("DELETE", DATA, &user.auth).status)
+                scope.spawn(|| {
+                    user.service
+                        .client()
+                        .request("DELETE", DATA, &user.auth)
+                        .status
+                })
             })
             .collect();
         until("all but one to wait", || {
@@ -146,7 +158,10 @@ fn a_user_with_too_many_changes_under_way_is_refused() {
         });
         user.sync("a").expect_problem(409, "sync_in_progress");
         drop(lock);
-        deletions.into_iter().map(|sent| sent.join().unwrap()).collect::<Vec<_>>()
+        deletions
+            .into_iter()
+            .map(|sent| sent.join().unwrap())
+            .collect::<Vec<_>>()
     });
     assert_eq!(refused.iter().filter(|status| **status == 200).count(), 3);
     assert_eq!(refused.iter().filter(|status| **status == 409).count(), 1);

@@ -30,7 +30,10 @@ pub(super) fn product() -> Vec<Source> {
             || stem.contains("test_server")
             || path.contains("/conformance/")
     };
-    rust(&["src"]).into_iter().filter(|source| !is_test(&source.path)).collect()
+    rust(&["src"])
+        .into_iter()
+        .filter(|source| !is_test(&source.path))
+        .collect()
 }
 
 fn room(path: &str) -> &str {
@@ -38,7 +41,9 @@ fn room(path: &str) -> &str {
 }
 
 fn is_root(source: &Source) -> bool {
-    ["/mod.rs", "/lib.rs", "/main.rs"].iter().any(|name| source.path.ends_with(name))
+    ["/mod.rs", "/lib.rs", "/main.rs"]
+        .iter()
+        .any(|name| source.path.ends_with(name))
 }
 
 fn expect_at_most(what: &str, found: usize, most: usize) {
@@ -48,13 +53,20 @@ fn expect_at_most(what: &str, found: usize, most: usize) {
 #[test]
 fn a_small_file_has_more_than_one_reader() {
     let product = product();
-    let code: Vec<(&Source, String)> =
-        product.iter().map(|source| (source, source.code_lines().join("\n"))).collect();
+    let code: Vec<(&Source, String)> = product
+        .iter()
+        .map(|source| (source, source.code_lines().join("\n")))
+        .collect();
     let is_small = |source: &&Source| !is_root(source) && source.code_lines().len() < SMALL_LINES;
     let small: Vec<&Source> = product.iter().filter(is_small).collect();
     let mut lonely = Vec::new();
     for source in small {
-        let stem = source.path.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs");
+        let stem = source
+            .path
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .trim_end_matches(".rs");
         let named = format!("{stem}::");
         let reads = |(other, text): &&(&Source, String)| {
             other.path != source.path
@@ -76,17 +88,23 @@ fn a_small_file_has_more_than_one_reader() {
 
 /// The words of a name or a heading, without endings of the plural and without small words.
 fn words_of(text: &str) -> BTreeSet<String> {
-    const SMALL: [&str; 12] =
-        ["the", "a", "of", "and", "in", "to", "for", "on", "by", "with", "what", "its"];
+    const SMALL: [&str; 12] = [
+        "the", "a", "of", "and", "in", "to", "for", "on", "by", "with", "what", "its",
+    ];
     let words = text.split(|letter: char| !letter.is_alphabetic());
     let words = words.map(str::to_lowercase).filter(|word| !word.is_empty());
     let words = words.filter(|word| !SMALL.contains(&word.as_str()));
-    words.map(|word| word.trim_end_matches('s').to_owned()).collect()
+    words
+        .map(|word| word.trim_end_matches('s').to_owned())
+        .collect()
 }
 
 /// The headings of a file whose section is long and shares no word with the file's name.
 fn foreign_sections(source: &Source) -> Vec<String> {
-    let name = source.path.trim_end_matches("/mod.rs").trim_end_matches(".rs");
+    let name = source
+        .path
+        .trim_end_matches("/mod.rs")
+        .trim_end_matches(".rs");
     let own = words_of(name.rsplit('/').next().unwrap_or(name));
     let mut sections: Vec<(&str, usize)> = Vec::new();
     let mut code = source.code_lines().into_iter().peekable();
@@ -103,7 +121,9 @@ fn foreign_sections(source: &Source) -> Vec<String> {
         *lines >= SECTION_LINES_MAX && words_of(heading).is_disjoint(&own)
     };
     let foreign = sections.iter().filter(is_foreign);
-    foreign.map(|(heading, lines)| format!("{}: {heading}, {lines} lines", source.path)).collect()
+    foreign
+        .map(|(heading, lines)| format!("{}: {heading}, {lines} lines", source.path))
+        .collect()
 }
 
 #[test]
@@ -112,20 +132,28 @@ fn a_long_section_of_another_subject_is_a_file() {
     expect_none(&found);
     let long = "let a = 1;\n".repeat(SECTION_LINES_MAX);
     let text = format!("// ---- Readers\n\n{long}\n// ---- Writer\n\n{long}");
-    let source = Source { path: "src/store/writer.rs".into(), text };
+    let source = Source {
+        path: "src/store/writer.rs".into(),
+        text,
+    };
     assert_eq!(foreign_sections(&source), ["src/store/writer.rs: Readers, 60 lines"]);
 }
 
 /// Whether a statement binds several names, each to a value of its own, in one tuple.
 fn binds_a_tuple(line: &str) -> bool {
-    let Some((names, _)) =
-        line.trim().strip_prefix("let (").and_then(|rest| rest.split_once(") = ("))
+    let Some((names, _)) = line
+        .trim()
+        .strip_prefix("let (")
+        .and_then(|rest| rest.split_once(") = ("))
     else {
         return false;
     };
     let is_name = |name: &str| {
         let name = name.trim().trim_start_matches("mut ");
-        !name.is_empty() && name.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
+        !name.is_empty()
+            && name
+                .chars()
+                .all(|letter| letter.is_alphanumeric() || letter == '_')
     };
     names.contains(',') && names.split(',').all(is_name)
 }
@@ -134,7 +162,11 @@ fn binds_a_tuple(line: &str) -> bool {
 fn each_value_is_bound_on_a_line_of_its_own() {
     let mut found = Vec::new();
     for source in rust(&["src"]) {
-        let lines = source.text.lines().enumerate().filter(|(_, line)| binds_a_tuple(line));
+        let lines = source
+            .text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| binds_a_tuple(line));
         found.extend(lines.map(|(at, line)| format!("{}:{}: {line}", source.path, at + 1)));
     }
     expect_none(&found);
@@ -154,7 +186,11 @@ fn nothing_else_grows_unnoticed() {
         .lines()
         .filter_map(|line| line.trim_start_matches(['#', ' ']).split_once('='))
         .map(|(name, _)| name)
-        .filter(|name| ["BHAV_", "BROKER", "JWT_"].iter().any(|start| name.starts_with(start)))
+        .filter(|name| {
+            ["BHAV_", "BROKER", "JWT_"]
+                .iter()
+                .any(|start| name.starts_with(start))
+        })
         .collect();
     expect_at_most("settings", settings.len(), SETTINGS_MAX);
     let threads = lines.iter().filter(|line| line.contains("threads::spawn("));

@@ -28,7 +28,10 @@ struct Names {
 
 impl Names {
     fn of(source: &Source) -> Self {
-        let mut names = Self { module: module_of(&source.path), ..Self::default() };
+        let mut names = Self {
+            module: module_of(&source.path),
+            ..Self::default()
+        };
         names.visit_file(&syn::parse_file(&source.text).unwrap());
         names
     }
@@ -119,7 +122,10 @@ impl<'ast> Visit<'ast> for Names {
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        let parts = path.segments.iter().map(|segment| segment.ident.to_string());
+        let parts = path
+            .segments
+            .iter()
+            .map(|segment| segment.ident.to_string());
         self.inline.push(parts.collect());
         visit::visit_path(self, path);
     }
@@ -127,7 +133,9 @@ impl<'ast> Visit<'ast> for Names {
 
 fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
-        let syn::Meta::List(list) = &attribute.meta else { return false };
+        let syn::Meta::List(list) = &attribute.meta else {
+            return false;
+        };
         let condition = list.tokens.to_string();
         list.path.is_ident("cfg") && (condition == "test" || condition.starts_with("all (test"))
     })
@@ -136,24 +144,36 @@ fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
 fn module_of(path: &str) -> Place {
     let inner = path.trim_start_matches("src/").trim_end_matches(".rs");
     let inner = inner.strip_suffix("/mod").unwrap_or(inner);
-    inner.split('/').filter(|part| *part != "lib").map(str::to_owned).collect()
+    inner
+        .split('/')
+        .filter(|part| *part != "lib")
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The imports between files, by their paths.
 fn edges(sources: &[Source]) -> BTreeMap<String, BTreeSet<String>> {
-    let files: Vec<(&str, Names)> =
-        sources.iter().map(|source| (source.path.as_str(), Names::of(source))).collect();
-    let by_module: BTreeMap<&[String], &(&str, Names)> =
-        files.iter().map(|file| (file.1.module.as_slice(), file)).collect();
+    let files: Vec<(&str, Names)> = sources
+        .iter()
+        .map(|source| (source.path.as_str(), Names::of(source)))
+        .collect();
+    let by_module: BTreeMap<&[String], &(&str, Names)> = files
+        .iter()
+        .map(|file| (file.1.module.as_slice(), file))
+        .collect();
     let file_of = |place: &[String]| -> Option<String> {
         let mut place = place.to_vec();
         // A re-export leads to another place, which may be re-exported in turn.
         for _ in 0..8 {
-            let length =
-                (1..=place.len()).rev().find(|at| by_module.contains_key(&place[..*at]))?;
+            let length = (1..=place.len())
+                .rev()
+                .find(|at| by_module.contains_key(&place[..*at]))?;
             let (path, names) = by_module[&place[..length]];
             let passed_on = place.get(length).and_then(|item| {
-                names.passed_on.iter().find(|(name, target)| name == item && *target != place)
+                names
+                    .passed_on
+                    .iter()
+                    .find(|(name, target)| name == item && *target != place)
             });
             match passed_on {
                 Some((_, target)) => place = [target.as_slice(), &place[length + 1..]].concat(),
@@ -165,9 +185,14 @@ fn edges(sources: &[Source]) -> BTreeMap<String, BTreeSet<String>> {
     let mut edges = BTreeMap::new();
     for (path, names) in &files {
         let imported = names.imports.iter().map(|(_, place)| place.clone());
-        let inline = names.inline.iter().filter_map(|place| names.absolute(place));
-        let mut targets: BTreeSet<String> =
-            imported.chain(inline).filter_map(|place| file_of(&place)).collect();
+        let inline = names
+            .inline
+            .iter()
+            .filter_map(|place| names.absolute(place));
+        let mut targets: BTreeSet<String> = imported
+            .chain(inline)
+            .filter_map(|place| file_of(&place))
+            .collect();
         targets.remove(*path);
         // A module that is imported to name its items is not read itself.
         targets.retain(|target| !target.ends_with("/mod.rs") || !path.starts_with(folder(target)));
@@ -184,8 +209,11 @@ fn folder(path: &str) -> &str {
 fn circles(mut edges: BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
     loop {
         let before: usize = edges.values().map(BTreeSet::len).sum();
-        let leads_on: BTreeSet<String> =
-            edges.iter().filter(|(_, to)| !to.is_empty()).map(|(path, _)| path.clone()).collect();
+        let leads_on: BTreeSet<String> = edges
+            .iter()
+            .filter(|(_, to)| !to.is_empty())
+            .map(|(path, _)| path.clone())
+            .collect();
         let is_imported: BTreeSet<String> = edges.values().flatten().cloned().collect();
         edges.retain(|path, _| leads_on.contains(path) && is_imported.contains(path));
         for targets in edges.values_mut() {
@@ -204,8 +232,10 @@ fn circles(mut edges: BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
 
 #[test]
 fn no_file_leads_back_to_itself() {
-    let product: Vec<Source> =
-        product().into_iter().filter(|source| source.path != "src/main.rs").collect();
+    let product: Vec<Source> = product()
+        .into_iter()
+        .filter(|source| source.path != "src/main.rs")
+        .collect();
     let edges = edges(&product);
     let imports: usize = edges.values().map(BTreeSet::len).sum();
     assert!(imports > 1_000, "only {imports} imports were found");
@@ -214,7 +244,10 @@ fn no_file_leads_back_to_itself() {
 
 #[test]
 fn a_circle_is_found_through_a_module_and_by_its_name() {
-    let file = |path: &str, text: &str| Source { path: path.into(), text: text.into() };
+    let file = |path: &str, text: &str| Source {
+        path: path.into(),
+        text: text.into(),
+    };
     let sources = [
         file("src/a/mod.rs", "mod one; pub use one::One;"),
         file("src/a/one.rs", "use crate::b; pub struct One; fn f() { b::two() }"),

@@ -16,7 +16,10 @@ struct Crate {
 }
 
 fn table(path: &str) -> Table {
-    std::fs::read_to_string(root().join(path)).unwrap().parse().unwrap()
+    std::fs::read_to_string(root().join(path))
+        .unwrap()
+        .parse()
+        .unwrap()
 }
 
 fn policy() -> Table {
@@ -26,8 +29,14 @@ fn policy() -> Table {
 /// The texts at `section.key`, or the members `crate` of the tables there.
 fn listed(policy: &Table, section: &str, key: &str) -> BTreeSet<String> {
     let entries = policy[section][key].as_array().unwrap();
-    let text =
-        |entry: &toml::Value| entry.get("crate").unwrap_or(entry).as_str().unwrap().to_owned();
+    let text = |entry: &toml::Value| {
+        entry
+            .get("crate")
+            .unwrap_or(entry)
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
     entries.iter().map(text).collect()
 }
 
@@ -37,11 +46,24 @@ fn listed(policy: &Table, section: &str, key: &str) -> BTreeSet<String> {
 fn graph(policy: &Table) -> Vec<Crate> {
     let platform = policy["graph"]["targets"][0].as_str().unwrap();
     let mut command = Command::new(env!("CARGO"));
-    command.args(["tree", "--locked", "--target", platform, "--edges=normal,build"]);
-    let features = listed(policy, "graph", "features").into_iter().collect::<Vec<_>>().join(",");
+    command.args([
+        "tree",
+        "--locked",
+        "--target",
+        platform,
+        "--edges=normal,build",
+    ]);
+    let features = listed(policy, "graph", "features")
+        .into_iter()
+        .collect::<Vec<_>>()
+        .join(",");
     command.arg(format!("--features={features}"));
     command.args(["--prefix=none", "--no-dedupe", "--format={p};{l}"]);
-    let output = command.current_dir(root()).stdin(Stdio::null()).output().unwrap();
+    let output = command
+        .current_dir(root())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: BTreeSet<&str> = text.lines().filter(|line| !line.is_empty()).collect();
@@ -50,7 +72,11 @@ fn graph(policy: &Table) -> Vec<Crate> {
         let mut words = package.split(' ');
         let (name, version) = (words.next().unwrap(), words.next().unwrap());
         let version = version.strip_prefix('v').unwrap();
-        Crate { name: name.into(), version: version.into(), licence: licence.into() }
+        Crate {
+            name: name.into(),
+            version: version.into(),
+            licence: licence.into(),
+        }
     };
     lines.into_iter().map(of).collect()
 }
@@ -62,7 +88,12 @@ fn licences_are_allowed_ones() {
     let graph = graph(&policy);
     assert!(graph.len() > 100, "{}", graph.len());
     let mut refused = Vec::new();
-    for Crate { name, version, licence } in &graph {
+    for Crate {
+        name,
+        version,
+        licence,
+    } in &graph
+    {
         // Lax: `/` is an old spelling of OR.
         let expression = spdx::Expression::parse_mode(licence, spdx::ParseMode::LAX);
         let expression = expression.unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -86,7 +117,12 @@ fn wrapped(policy: &Table) -> BTreeMap<String, BTreeSet<String>> {
     let entries = policy["bans"]["deny"].as_array().unwrap();
     let text = |value: &toml::Value| value.as_str().unwrap().to_owned();
     let wrappers = |entry: &toml::Value| {
-        let by = entry.get("wrappers")?.as_array()?.iter().map(text).collect();
+        let by = entry
+            .get("wrappers")?
+            .as_array()?
+            .iter()
+            .map(text)
+            .collect();
         Some((text(&entry["crate"]), by))
     };
     entries.iter().filter_map(wrappers).collect()
@@ -129,10 +165,16 @@ fn older_versions_beside_newer_ones_are_known() {
     let excepted = listed(&policy, "bans", "skip");
     let mut versions: BTreeMap<String, BTreeSet<Vec<u32>>> = BTreeMap::new();
     let number = |version: &str| -> Vec<u32> {
-        version.split(['.', '-', '+']).map_while(|part| part.parse().ok()).collect()
+        version
+            .split(['.', '-', '+'])
+            .map_while(|part| part.parse().ok())
+            .collect()
     };
     for one in graph(&policy) {
-        versions.entry(one.name).or_default().insert(number(&one.version));
+        versions
+            .entry(one.name)
+            .or_default()
+            .insert(number(&one.version));
     }
     let spelled = |name: &str, version: &Vec<u32>| {
         let parts: Vec<String> = version.iter().map(u32::to_string).collect();
@@ -147,8 +189,9 @@ fn older_versions_beside_newer_ones_are_known() {
     let lock = table("Cargo.lock");
     let packages = lock["package"].as_array().unwrap().iter();
     let of = |package: &toml::Value, member: &str| package[member].as_str().unwrap().to_owned();
-    let locked: BTreeSet<String> =
-        packages.map(|one| format!("{}@{}", of(one, "name"), of(one, "version"))).collect();
+    let locked: BTreeSet<String> = packages
+        .map(|one| format!("{}@{}", of(one, "name"), of(one, "version")))
+        .collect();
     let gone: Vec<&String> = excepted.difference(&locked).collect();
     assert!(gone.is_empty(), "excepted in deny.toml and not there: {gone:?}");
 }

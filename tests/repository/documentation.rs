@@ -45,10 +45,16 @@ fn read(path: &str) -> String {
 
 /// Lines of the blocks of shell commands, comments and continued lines resolved.
 fn shell_lines(text: &str) -> Vec<String> {
-    let blocks = text.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let blocks = text
+        .split("```sh\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap());
     let joined: String = blocks.collect::<String>().replace("\\\n", " ");
     let joined = joined.replace("cargo run --release -- ", "bhav ");
-    joined.lines().map(|line| line.split(" #").next().unwrap().trim().to_owned()).collect()
+    joined
+        .lines()
+        .map(|line| line.split(" #").next().unwrap().trim().to_owned())
+        .collect()
 }
 
 /// The words of each `bhav` command of a line, after its environment variables.
@@ -61,7 +67,9 @@ fn commands(line: &str) -> Vec<Vec<String>> {
         });
         words.map(str::to_owned).collect::<Vec<_>>()
     });
-    words.filter(|words| words.first().is_some_and(|word| word == "bhav")).collect()
+    words
+        .filter(|words| words.first().is_some_and(|word| word == "bhav"))
+        .collect()
 }
 
 #[test]
@@ -88,14 +96,20 @@ fn commands_that_are_shown_can_be_typed() {
             assert!(known, "{page}: {span}");
         }
     }
-    for command in ["serve", "demo", "token", "status", "backup", "restore", "sim"] {
+    for command in [
+        "serve", "demo", "token", "status", "backup", "restore", "sim",
+    ] {
         assert!(seen.contains(command), "no page shows bhav {command}: {seen:?}");
     }
 }
 
 #[test]
 fn every_page_is_checked_here() {
-    let others = ["docs/broker-replies.md", "loadtest/RESULTS.md", "fuzz/README.md"];
+    let others = [
+        "docs/broker-replies.md",
+        "loadtest/RESULTS.md",
+        "fuzz/README.md",
+    ];
     let is_page = |path: &str| {
         path.ends_with(".md") && !others.contains(&path) && !path.starts_with("tests/fixtures/")
     };
@@ -107,12 +121,19 @@ fn every_page_is_checked_here() {
 /// The anchor of a heading, as usual renderers make it.
 fn anchor(heading: &str) -> String {
     let kept = |letter: &char| letter.is_alphanumeric() || " -_".contains(*letter);
-    heading.to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-")
+    heading
+        .to_lowercase()
+        .chars()
+        .filter(kept)
+        .collect::<String>()
+        .replace(' ', "-")
 }
 
 fn anchors(page: &str) -> BTreeSet<String> {
     let headings = page.lines().filter(|line| line.starts_with('#'));
-    headings.map(|line| anchor(line.trim_start_matches('#').trim_start())).collect()
+    headings
+        .map(|line| anchor(line.trim_start_matches('#').trim_start()))
+        .collect()
 }
 
 #[test]
@@ -121,12 +142,20 @@ fn links_lead_somewhere() {
     for page in PAGES {
         let text = read(page);
         let folder = root().join(page).parent().unwrap().to_owned();
-        for target in text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()) {
+        for target in text
+            .split("](")
+            .skip(1)
+            .map(|rest| rest.split(')').next().unwrap())
+        {
             if target.contains("://") {
                 continue;
             }
             let (file, heading) = target.split_once('#').unwrap_or((target, ""));
-            let file = if file.is_empty() { root().join(page) } else { folder.join(file) };
+            let file = if file.is_empty() {
+                root().join(page)
+            } else {
+                folder.join(file)
+            };
             assert!(file.exists(), "{page}: {target}");
             if !heading.is_empty() {
                 let text = fs::read_to_string(&file).unwrap();
@@ -174,8 +203,9 @@ fn missing_paths(page: &str, text: &str) -> Vec<String> {
     let src = root().join("src");
     let entries = fs::read_dir(&src).unwrap().map(|entry| entry.unwrap());
     let folders = entries.filter(|entry| entry.path().is_dir());
-    let modules: BTreeSet<String> =
-        folders.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    let modules: BTreeSet<String> = folders
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
     let beside = root().join(page).parent().unwrap().to_owned();
     let bases = [root().to_owned(), src.clone(), src.join("http"), beside];
     let exists = |word: &str| {
@@ -196,8 +226,10 @@ fn missing_paths(page: &str, text: &str) -> Vec<String> {
 
 #[test]
 fn files_that_are_named_exist() {
-    let missing: Vec<String> =
-        PAGES.iter().flat_map(|page| missing_paths(page, &read(page))).collect();
+    let missing: Vec<String> = PAGES
+        .iter()
+        .flat_map(|page| missing_paths(page, &read(page)))
+        .collect();
     expect_none(&missing);
     let bad =
         "See `src/none.rs`, `http/turn.rs`, (`warmers/quotes/poll`), tests/none and `GET /api/x`.";
@@ -213,7 +245,10 @@ fn codes(document: &Value, found: &mut BTreeSet<String>) {
     if let Some(members) = document.as_object() {
         for (name, member) in members.iter() {
             if name == "code" {
-                let listed = member["enum"].as_array().into_iter().flat_map(|codes| codes.iter());
+                let listed = member["enum"]
+                    .as_array()
+                    .into_iter()
+                    .flat_map(|codes| codes.iter());
                 let codes = listed.chain(member.get("const"));
                 // Those of JSON-RPC are numbers.
                 found.extend(codes.filter_map(|code| code.as_str().map(str::to_owned)));
@@ -221,7 +256,11 @@ fn codes(document: &Value, found: &mut BTreeSet<String>) {
             codes(member, found);
         }
     }
-    for member in document.as_array().into_iter().flat_map(|members| members.iter()) {
+    for member in document
+        .as_array()
+        .into_iter()
+        .flat_map(|members| members.iter())
+    {
         codes(member, found);
     }
 }
@@ -235,7 +274,13 @@ fn the_page_on_the_api_explains_every_error_code() {
     // This code is described once for all paths.
     given.insert("method_not_allowed".to_owned());
     let page = read("docs/api.md");
-    let section = page.split("\n## Errors\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let section = page
+        .split("\n## Errors\n")
+        .nth(1)
+        .unwrap()
+        .split("\n## ")
+        .next()
+        .unwrap();
     let rows = section.lines().filter_map(|line| line.split('|').nth(2));
     let explained = rows.flat_map(|cell| cell.split('`').skip(1).step_by(2).map(str::to_owned));
     assert_eq!(explained.collect::<BTreeSet<_>>(), given);
@@ -244,8 +289,13 @@ fn the_page_on_the_api_explains_every_error_code() {
 #[test]
 fn settings_that_are_named_exist() {
     // Variables of the environment and of the tests.
-    let others =
-        ["BHAV_ENV_FILE", "BHAV_BLESS", "BHAV_CHAOS_S", "BHAV_CHAOS_SEED", "BHAV_DEMO_DAYS"];
+    let others = [
+        "BHAV_ENV_FILE",
+        "BHAV_BLESS",
+        "BHAV_CHAOS_S",
+        "BHAV_CHAOS_SEED",
+        "BHAV_DEMO_DAYS",
+    ];
     for page in PAGES {
         let text = read(page);
         let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
@@ -275,10 +325,17 @@ fn settings_that_are_named_exist() {
 /// The cells of the row of `section` that begins with `keys`, trimmed.
 fn row(results: &str, section: &str, keys: &[&str]) -> Vec<String> {
     let heading = format!("# {section}");
-    let from = results.split(&heading).nth(1).unwrap_or_else(|| panic!("no section {section}"));
+    let from = results
+        .split(&heading)
+        .nth(1)
+        .unwrap_or_else(|| panic!("no section {section}"));
     let rows = from.lines().take_while(|line| !line.starts_with('#'));
-    let cells =
-        |line: &str| line.split('|').skip(1).map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+    let cells = |line: &str| {
+        line.split('|')
+            .skip(1)
+            .map(|cell| cell.trim().to_owned())
+            .collect::<Vec<_>>()
+    };
     rows.map(cells)
         .find(|cells| {
             cells.len() > keys.len() && keys.iter().zip(cells).all(|(key, cell)| key == cell)
@@ -289,7 +346,12 @@ fn row(results: &str, section: &str, keys: &[&str]) -> Vec<String> {
 /// The number before `unit` in a text.
 fn number_before(text: &str, unit: &str) -> f64 {
     let before = text.split(unit).next().unwrap().trim_end();
-    before.split([' ', '\n']).next_back().unwrap().parse().unwrap()
+    before
+        .split([' ', '\n'])
+        .next_back()
+        .unwrap()
+        .parse()
+        .unwrap()
 }
 
 /// Rounds to three digits: `131363` is `131,000`.
@@ -307,12 +369,14 @@ fn figures_for_operators_are_those_of_the_load_test() {
     let page = read("docs/operating.md");
     let saturated =
         |connections| rounded(&row(&results, "Snapshot at saturation", &["bhav", connections])[2]);
-    let cpu: f64 =
-        row(&results, "Snapshot at 10000 req/s, open loop", &["bhav", "64"])[2].parse().unwrap();
+    let cpu: f64 = row(&results, "Snapshot at 10000 req/s, open loop", &["bhav", "64"])[2]
+        .parse()
+        .unwrap();
     let idle = row(&results, "10000 idle keep-alive connections", &["bhav"]);
     let (per_connection, start): (f64, f64) = (idle[1].parse().unwrap(), idle[3].parse().unwrap());
-    let crowd: f64 =
-        row(&results, "100000 users next to 100", &["100000", "kept"])[6].parse().unwrap();
+    let crowd: f64 = row(&results, "100000 users next to 100", &["100000", "kept"])[6]
+        .parse()
+        .unwrap();
     let logins: f64 =
         row(&results, "Snapshot at 10000 req/s on 64 connections, under", &["default"])[10]
             .parse()
@@ -336,13 +400,22 @@ fn figures_for_operators_are_those_of_the_load_test() {
         format!("{writes} acknowledged a second"),
         format!("syncs 4 KiB in {disk:.0} µs"),
     ];
-    let missing: Vec<&String> = phrases.iter().filter(|&phrase| !page.contains(phrase)).collect();
+    let missing: Vec<&String> = phrases
+        .iter()
+        .filter(|&phrase| !page.contains(phrase))
+        .collect();
     assert!(missing.is_empty(), "docs/operating.md does not say: {missing:#?}");
 }
 
 #[test]
 fn figures_of_limits_that_nobody_sets_are_those_of_the_program() {
-    let Config { http, auth, store, cache, .. } = Config::default();
+    let Config {
+        http,
+        auth,
+        store,
+        cache,
+        ..
+    } = Config::default();
     let unread_s = http.unread_output_timeout_ms / 1_000;
     let records = rounded(&cache.l2_records_max.to_string());
     let phrases = [
@@ -369,10 +442,21 @@ fn seconds(ms: u64) -> String {
 
 /// The rows of the table of limits in `docs/api.md`.
 fn figures_of_api(config: &Config) -> [String; 8] {
-    let Config { http, auth, upstream, store, .. } = config;
+    let Config {
+        http,
+        auth,
+        upstream,
+        store,
+        ..
+    } = config;
     let head = kib(http.head_bytes_max);
     let body = kib(http.body_bytes_max);
-    let waits = [http.head_timeout_ms, http.body_timeout_ms, http.idle_timeout_ms].map(seconds);
+    let waits = [
+        http.head_timeout_ms,
+        http.body_timeout_ms,
+        http.idle_timeout_ms,
+    ]
+    .map(seconds);
     let all = rounded(&http.connections_max.to_string());
     let each = rounded(&http.connections_per_address_max.to_string());
     let per_minute = |attempts: u32| format!("| {attempts} a minute |");
@@ -386,7 +470,10 @@ fn figures_of_api(config: &Config) -> [String; 8] {
             "| password attempts, by account and by address {}",
             per_minute(auth.login_attempts_per_minute)
         ),
-        format!("| new accounts, by address {}", per_minute(auth.registration_attempts_per_minute)),
+        format!(
+            "| new accounts, by address {}",
+            per_minute(auth.registration_attempts_per_minute)
+        ),
         format!(
             "| syncs of a user, both brokers together {}",
             per_minute(upstream.sync_attempts_per_minute)
@@ -399,7 +486,12 @@ fn figures_of_api(config: &Config) -> [String; 8] {
 
 /// Phrases of `docs/feeds.md`.
 fn figures_of_feeds(config: &Config) -> [String; 4] {
-    let Config { upstream, broker_a, public, .. } = config;
+    let Config {
+        upstream,
+        broker_a,
+        public,
+        ..
+    } = config;
     let breaker = format!(
         "opens after {} failures in a row, for {} at first, doubling up\nto {}.",
         ["no", "one", "two", "three"][upstream.breaker_failures as usize],
@@ -424,8 +516,11 @@ fn figures_of_limits_are_the_defaults() {
     let feeds = figures_of_feeds(&config);
     let waits = seconds(config.cache.miss_wait_ms);
     let life = [format!("`BHAV_CACHE_MISS_WAIT_MS` ({waits} by default)")];
-    let pages: [(&str, &[String]); 3] =
-        [("docs/api.md", &api), ("docs/feeds.md", &feeds), ("docs/life-of-a-request.md", &life)];
+    let pages: [(&str, &[String]); 3] = [
+        ("docs/api.md", &api),
+        ("docs/feeds.md", &feeds),
+        ("docs/life-of-a-request.md", &life),
+    ];
     for (page, phrases) in pages {
         // Line breaks do not matter.
         let text = read(page).replace('\n', " ");

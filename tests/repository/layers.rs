@@ -10,7 +10,10 @@ use crate::support::source::{Source, expect_none, root, rust, without_comments, 
 /// of one layer do not use each other.
 static LAYERS: LazyLock<Vec<(String, Vec<String>)>> = LazyLock::new(|| {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
-    let section = text.split("\n## ").find(|section| section.starts_with("Layers\n")).unwrap();
+    let section = text
+        .split("\n## ")
+        .find(|section| section.starts_with("Layers\n"))
+        .unwrap();
     let mut layers: Vec<_> = section.lines().filter_map(layer).collect();
     layers.reverse();
     layers
@@ -20,17 +23,27 @@ static LAYERS: LazyLock<Vec<(String, Vec<String>)>> = LazyLock::new(|| {
 fn layer(line: &str) -> Option<(String, Vec<String>)> {
     let mut cells = line.strip_prefix("| **")?.split(" | ");
     let name = cells.next()?.trim_end_matches('*').to_owned();
-    let modules = cells.next()?.split('`').skip(1).step_by(2).map(str::to_owned);
+    let modules = cells
+        .next()?
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .map(str::to_owned);
     Some((name, modules.collect()))
 }
 
 fn row(module: &str) -> Option<usize> {
-    LAYERS.iter().position(|(_, modules)| modules.iter().any(|other| other == module))
+    LAYERS
+        .iter()
+        .position(|(_, modules)| modules.iter().any(|other| other == module))
 }
 
 /// `src/http/server/listener.rs` is `http`, three levels below the root of the crate.
 fn place(path: &str) -> (&str, usize) {
-    let inner = path.strip_prefix("src/").unwrap_or(path).trim_end_matches(".rs");
+    let inner = path
+        .strip_prefix("src/")
+        .unwrap_or(path)
+        .trim_end_matches(".rs");
     let inner = inner.strip_suffix("/mod").unwrap_or(inner);
     (inner.split('/').next().unwrap_or(inner), inner.split('/').count())
 }
@@ -43,7 +56,9 @@ fn named_modules(text: &str, depth: usize) -> Vec<(usize, String)> {
         let whole_word = !code[..offset].ends_with(|c: char| c.is_alphanumeric() || c == '_');
         if whole_word {
             let after = &code[offset + "crate::".len()..];
-            let names = heads(after).into_iter().map(|name| (line_of(&code, offset), name));
+            let names = heads(after)
+                .into_iter()
+                .map(|name| (line_of(&code, offset), name));
             found.extend(names);
         }
     }
@@ -63,7 +78,9 @@ fn line_of(code: &str, offset: usize) -> usize {
 
 /// The first segment of a path, or of each path in a group `{a::b, c}`.
 fn heads(path: &str) -> Vec<String> {
-    let Some(group) = path.strip_prefix('{') else { return vec![word(path).to_owned()] };
+    let Some(group) = path.strip_prefix('{') else {
+        return vec![word(path).to_owned()];
+    };
     let mut depth = 1;
     let mut at_start = true;
     let mut names = Vec::new();
@@ -91,7 +108,10 @@ fn complaints(source: &Source) -> Vec<String> {
         return Vec::new();
     }
     let Some(own) = row(module) else {
-        return vec![format!("{}: {module} is in no layer of ARCHITECTURE.md", source.path)];
+        return vec![format!(
+            "{}: {module} is in no layer of ARCHITECTURE.md",
+            source.path
+        )];
     };
     named_modules(&source.text, depth)
         .into_iter()
@@ -125,7 +145,10 @@ fn offenders_are_found_with_their_line() {
                use super::super::warmers::stats;\n\
                use crate::store;\n\
                use crate::nowhere;\n";
-    let source = Source { path: "src/brokers/wire.rs".into(), text: bad.into() };
+    let source = Source {
+        path: "src/brokers/wire.rs".into(),
+        text: bad.into(),
+    };
     let found = complaints(&source);
     let expected = [
         "src/brokers/wire.rs:2: adapters may not use api (service)",
@@ -135,7 +158,10 @@ fn offenders_are_found_with_their_line() {
         "src/brokers/wire.rs:5: adapters may not use warmers (service)",
     ];
     assert_eq!(found, expected);
-    let stray = Source { path: "src/extra.rs".into(), text: String::new() };
+    let stray = Source {
+        path: "src/extra.rs".into(),
+        text: String::new(),
+    };
     assert_eq!(complaints(&stray).len(), 1);
 }
 
@@ -152,8 +178,14 @@ fn the_second_runtime_stays_with_its_client() {
         !there && names.iter().any(|name| error.contains(name))
     };
     let sources = rust(&["src"]);
-    let found: Vec<_> = sources.iter().filter(offends).map(|source| source.path.clone()).collect();
+    let found: Vec<_> = sources
+        .iter()
+        .filter(offends)
+        .map(|source| source.path.clone())
+        .collect();
     expect_none(&found);
-    let client = sources.iter().filter(|source| source.text.contains("tokio_postgres"));
+    let client = sources
+        .iter()
+        .filter(|source| source.text.contains("tokio_postgres"));
     assert!(client.count() > 3, "the check looks for another name");
 }

@@ -11,7 +11,10 @@ use crate::support::source::{below, root};
 const MADE: &str = "target/package/";
 
 fn manifest() -> Table {
-    fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap()
+    fs::read_to_string(root().join("Cargo.toml"))
+        .unwrap()
+        .parse()
+        .unwrap()
 }
 
 fn read(path: &str) -> String {
@@ -21,7 +24,9 @@ fn read(path: &str) -> String {
 /// Source, destination and mode of each file.
 fn assets() -> Vec<[String; 3]> {
     let manifest = manifest();
-    let listed = manifest["package"]["metadata"]["deb"]["assets"].as_array().unwrap();
+    let listed = manifest["package"]["metadata"]["deb"]["assets"]
+        .as_array()
+        .unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let row = |row: &Value| {
         let row: Vec<String> = row.as_array().unwrap().iter().map(text).collect();
@@ -55,10 +60,17 @@ fn every_file_of_the_package_is_there_or_made() {
 #[test]
 fn everything_an_operator_needs_is_in_the_package() {
     let packaged: Vec<String> = assets().into_iter().map(|[source, ..]| source).collect();
-    let ours: Vec<_> = ["systemd", "monitoring", "docs"].into_iter().flat_map(below).collect();
+    let ours: Vec<_> = ["systemd", "monitoring", "docs"]
+        .into_iter()
+        .flat_map(below)
+        .collect();
     assert!(ours.len() >= 18);
     // The screen, and the programs that make the pictures, are only for the repository's own pages.
-    let not_packaged = ["docs/images/make", "docs/images/status.svg", "docs/images/terminal"];
+    let not_packaged = [
+        "docs/images/make",
+        "docs/images/status.svg",
+        "docs/images/terminal",
+    ];
     for file in ours {
         let tests_alerts = file.path.ends_with(".test.yml");
         let wanted = !tests_alerts && !not_packaged.contains(&file.path.as_str());
@@ -80,12 +92,18 @@ fn settings_are_private_and_the_rest_is_readable() {
 
 #[test]
 fn the_changelog_begins_with_this_version() {
-    let version = manifest()["package"]["version"].as_str().unwrap().to_owned();
+    let version = manifest()["package"]["version"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let changelog = read("packaging/changelog");
     assert!(changelog.starts_with(&format!("bhav ({version}-")), "{changelog}");
     // What packaging/release asks for.
     let dated = format!("\n## [{version}] - 2");
-    assert!(read("CHANGELOG.md").contains(&dated), "CHANGELOG.md has no dated heading {version}");
+    assert!(
+        read("CHANGELOG.md").contains(&dated),
+        "CHANGELOG.md has no dated heading {version}"
+    );
 }
 
 #[test]
@@ -111,9 +129,15 @@ fn scripts_are_sound_shell() {
 #[test]
 fn the_backup_unit_leaves_names_and_removal_to_the_program() {
     let unit = read("systemd/bhav-backup.service");
-    let run: Vec<&str> = unit.lines().filter(|line| line.starts_with("Exec")).collect();
+    let run: Vec<&str> = unit
+        .lines()
+        .filter(|line| line.starts_with("Exec"))
+        .collect();
     let [run] = run[..] else { panic!("{run:?}") };
-    let line = run.strip_prefix("ExecStart=/usr/bin/").unwrap().split_whitespace();
+    let line = run
+        .strip_prefix("ExecStart=/usr/bin/")
+        .unwrap()
+        .split_whitespace();
     let matches = bhav::cli::command().try_get_matches_from(line).unwrap();
     let (name, given) = matches.subcommand().unwrap();
     assert_eq!(name, "backup");

@@ -49,8 +49,17 @@ const MACHINE_PATHS: &[(&str, &str, &str)] = &[
 /// Names given by a trait of another crate.
 const FOREIGN: [&str; 1] = ["get_db"];
 
-const DEFINING: [&str; 9] =
-    ["fn ", "struct ", "enum ", "trait ", "mod ", "const ", "static ", "type ", "macro_rules! "];
+const DEFINING: [&str; 9] = [
+    "fn ",
+    "struct ",
+    "enum ",
+    "trait ",
+    "mod ",
+    "const ",
+    "static ",
+    "type ",
+    "macro_rules! ",
+];
 
 fn lengths(source: &Source) -> Vec<String> {
     let mut found = Vec::new();
@@ -87,7 +96,9 @@ fn long_functions(source: &Source) -> Vec<String> {
     for (start, line) in lines.iter().enumerate() {
         let code = line.trim_start();
         let indent = &line[..line.len() - code.len()];
-        let Some(name) = defined(code, "fn ") else { continue };
+        let Some(name) = defined(code, "fn ") else {
+            continue;
+        };
         let close = format!("{indent}}}");
         let end = (start..lines.len())
             .find(|at| lines[*at] == close || (*at == start && is_one_line(lines[*at])));
@@ -117,8 +128,19 @@ fn is_one_line(line: &str) -> bool {
 fn defined<'a>(code: &'a str, keyword: &str) -> Option<&'a str> {
     let offset = code.find(keyword)?;
     let prefix = &code[..offset];
-    let prefix_words = ["pub", "pub(crate)", "pub(crate)", "const", "async", "unsafe", "extern"];
-    if !prefix.split_whitespace().all(|word| prefix_words.contains(&word)) {
+    let prefix_words = [
+        "pub",
+        "pub(crate)",
+        "pub(crate)",
+        "const",
+        "async",
+        "unsafe",
+        "extern",
+    ];
+    if !prefix
+        .split_whitespace()
+        .all(|word| prefix_words.contains(&word))
+    {
         return None;
     }
     let name = word(&code[offset + keyword.len()..]);
@@ -132,20 +154,33 @@ fn code_in_mod(source: &Source) -> Vec<String> {
     }
     let is_code = |line: &str| {
         let line = line.trim_end();
-        let keywords = ["fn ", "struct ", "enum ", "trait ", "const ", "static ", "type "];
-        keywords.iter().any(|keyword| defined(line, keyword).is_some())
+        let keywords = [
+            "fn ", "struct ", "enum ", "trait ", "const ", "static ", "type ",
+        ];
+        keywords
+            .iter()
+            .any(|keyword| defined(line, keyword).is_some())
             || line.starts_with("impl")
             || line.starts_with("use ")
     };
-    let lines = source.text.lines().enumerate().filter(|(_, line)| is_code(line));
-    lines.map(|(at, _)| format!("{}:{}: give it a file", source.path, at + 1)).collect()
+    let lines = source
+        .text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| is_code(line));
+    lines
+        .map(|(at, _)| format!("{}:{}: give it a file", source.path, at + 1))
+        .collect()
 }
 
 fn opening(source: &Source) -> Vec<String> {
     if source.text.starts_with("//!") || source.text.starts_with("#!") {
         return Vec::new();
     }
-    vec![format!("{}: open with //! and what the file owns", source.path)]
+    vec![format!(
+        "{}: open with //! and what the file owns",
+        source.path
+    )]
 }
 
 fn names(source: &Source) -> Vec<String> {
@@ -159,7 +194,11 @@ fn names(source: &Source) -> Vec<String> {
         let code = line.trim_start();
         for name in DEFINING.iter().filter_map(|keyword| defined(code, keyword)) {
             let at = format!("{}:{}: {name}", source.path, number + 1);
-            found.extend(bad_words(name).into_iter().map(|why| format!("{at}: {why}")));
+            found.extend(
+                bad_words(name)
+                    .into_iter()
+                    .map(|why| format!("{at}: {why}")),
+            );
             if code.contains("fn ") && name.starts_with("get_") && !FOREIGN.contains(&name) {
                 found.push(format!("{at}: drop get_"));
             }
@@ -269,7 +308,11 @@ fn banned_spellings_are_absent() {
     // scheduler to use instead.
     let paced = ["loadtest/", "examples/"];
     let ours = |source: &&Source| !paced.iter().any(|folder| source.path.starts_with(folder));
-    let found: Vec<_> = rust_sources().iter().filter(ours).flat_map(banned_code).collect();
+    let found: Vec<_> = rust_sources()
+        .iter()
+        .filter(ours)
+        .flat_map(banned_code)
+        .collect();
     expect_none(&found);
 }
 
@@ -296,7 +339,10 @@ fn exceptions_name_what_exists() {
 
 #[test]
 fn each_sql_file_is_compiled_in() {
-    let code: String = rust(&["src"]).into_iter().map(|source| source.text).collect();
+    let code: String = rust(&["src"])
+        .into_iter()
+        .map(|source| source.text)
+        .collect();
     let missing: Vec<String> = below("sql")
         .into_iter()
         .filter(|source| source.path.ends_with(".sql") && !code.contains(&source.path))
@@ -307,7 +353,10 @@ fn each_sql_file_is_compiled_in() {
 
 #[test]
 fn each_check_finds_a_bad_sample() {
-    let sample = |path: &str, text: String| Source { path: path.into(), text };
+    let sample = |path: &str, text: String| Source {
+        path: path.into(),
+        text,
+    };
     let code = "x();\n".repeat(CODE_LINES_MAX);
     let tests = format!("//! x\n{code}\n#[cfg(test)]\nmod tests {{\n    x();\n}}\n");
     assert_eq!(lengths(&sample("src/a.rs", tests.clone())).len(), 0);

@@ -24,7 +24,11 @@ const FOLDERS: &[(&str, &[&str])] = &[
 fn modules() -> Vec<Source> {
     let sources: Vec<Source> = below("web")
         .into_iter()
-        .filter(|source| Path::new(&source.path).extension().is_some_and(|end| end == "js"))
+        .filter(|source| {
+            Path::new(&source.path)
+                .extension()
+                .is_some_and(|end| end == "js")
+        })
         .collect();
     assert!(sources.len() > 60, "the walk found only {}", sources.len());
     sources
@@ -79,7 +83,11 @@ fn beginning(line: &str) -> &str {
 fn long_functions(source: &Source) -> Vec<String> {
     let lines: Vec<&str> = source.text.lines().collect();
     let mut found = Vec::new();
-    for (start, line) in lines.iter().enumerate().filter(|(_, line)| begins_function(line)) {
+    for (start, line) in lines
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| begins_function(line))
+    {
         let key = format!("{}:{}", source.path, beginning(line));
         let length = end_of(&lines, start) - start + 1;
         let allowed = LONG_FUNCTIONS.iter().find(|(function, _)| *function == key);
@@ -104,9 +112,13 @@ fn folder(path: &str) -> &str {
 
 /// Imports of a module, later ones too, as paths below `web`.
 fn imports(path: &str, text: &str) -> Vec<String> {
-    let code = text.lines().filter(|line| !line.trim_start().starts_with(['*', '/']));
+    let code = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with(['*', '/']));
     let quoted = code.flat_map(|line| {
-        let named = line.split_once(" from '").or_else(|| line.split_once("import('"));
+        let named = line
+            .split_once(" from '")
+            .or_else(|| line.split_once("import('"));
         named.and_then(|(_, rest)| rest.split('\'').next())
     });
     let own = folder(path);
@@ -138,8 +150,13 @@ fn judge(check: fn(&Source) -> Vec<String>) {
 }
 
 /// Of these enums the status page shows every state.
-const SHOWN_STATES: [&str; 5] =
-    ["FeedState", "TickerState", "StoreState", "WarmerState", "CacheBackend"];
+const SHOWN_STATES: [&str; 5] = [
+    "FeedState",
+    "TickerState",
+    "StoreState",
+    "WarmerState",
+    "CacheBackend",
+];
 /// The page shows it as another state.
 const SHOWN_OTHERWISE: &str = "speaking";
 
@@ -148,16 +165,31 @@ fn each_state_has_its_word_on_the_status_page() {
     let read = |path: &str| std::fs::read_to_string(path).unwrap();
     let states = read("src/views/states.rs");
     let page = read("web/text/status.js");
-    let words = page.split_once("words: {").unwrap().1.split_once("},").unwrap().0;
+    let words = page
+        .split_once("words: {")
+        .unwrap()
+        .1
+        .split_once("},")
+        .unwrap()
+        .0;
     let mut missing = Vec::new();
     for name in SHOWN_STATES {
         let variants = states.split_once(&format!("enum {name} ")).unwrap().1;
         let variants = variants.split_once("\n    }").unwrap().0;
-        let found = variants.lines().filter_map(|line| line.trim().split_once(" = \""));
-        let found: Vec<&str> = found.map(|(_, rest)| rest.trim_end_matches("\",")).collect();
+        let found = variants
+            .lines()
+            .filter_map(|line| line.trim().split_once(" = \""));
+        let found: Vec<&str> = found
+            .map(|(_, rest)| rest.trim_end_matches("\","))
+            .collect();
         assert!(found.len() >= 4, "{name}: {found:?}");
         let lacks = |state: &&str| !words.contains(&format!("\n    {state}: '"));
-        missing.extend(found.into_iter().filter(|state| *state != SHOWN_OTHERWISE).filter(lacks));
+        missing.extend(
+            found
+                .into_iter()
+                .filter(|state| *state != SHOWN_OTHERWISE)
+                .filter(lacks),
+        );
     }
     assert_eq!(missing, [""; 0], "in `words` of web/text/status.js");
 }
@@ -197,7 +229,10 @@ fn exceptions_name_what_exists() {
 
 #[test]
 fn each_check_finds_a_bad_sample() {
-    let sample = |path: &str, text: String| Source { path: path.into(), text };
+    let sample = |path: &str, text: String| Source {
+        path: path.into(),
+        text,
+    };
     let body = |indent: &str, lines: usize| format!("{indent}x();\n").repeat(lines);
     let most = FUNCTION_LINES_MAX;
     for (open, close) in [

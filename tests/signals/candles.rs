@@ -39,13 +39,22 @@ impl Bench {
         let calendar = Arc::new(MarketCalendar::embedded());
         let trading = Arc::clone(&calendar);
         let sessions = Sessions::new(move |date| trading.is_trading_date(date));
-        let settings = SimSettings { sessions, ..SimSettings::default() };
+        let settings = SimSettings {
+            sessions,
+            ..SimSettings::default()
+        };
         let sim = sim::start(settings, clock.clone()).unwrap();
         let token = Arc::new(SharedToken::default());
         token.set("simtokena".into(), "simkeya".into(), clock.now());
         let upstream = UpstreamSettings::default();
-        let a = BrokerASettings { url: sim.broker_a_url(), ..BrokerASettings::default() };
-        let p = PublicSettings { url: sim.public_url(), ..PublicSettings::default() };
+        let a = BrokerASettings {
+            url: sim.broker_a_url(),
+            ..BrokerASettings::default()
+        };
+        let p = PublicSettings {
+            url: sim.public_url(),
+            ..PublicSettings::default()
+        };
         let rows = embedded_instruments().into_iter();
         Self {
             broker_a: BrokerA::new(&a, &upstream, clock.clone(), token).unwrap(),
@@ -65,7 +74,8 @@ impl Bench {
 
     fn public(&self, symbol: &str, from: Date) -> Result<Option<DailyCandles>, BrokerError> {
         self.clock.advance_ms(15_000);
-        self.public.daily_candles(&Symbol::parse(symbol).unwrap(), from, FRIDAY)
+        self.public
+            .daily_candles(&Symbol::parse(symbol).unwrap(), from, FRIDAY)
     }
 
     fn trades_on(&self) -> impl Fn(Date) -> bool + '_ {
@@ -76,7 +86,15 @@ impl Bench {
     fn judged(&self, candles: &[Candle], from: Date) -> Checked {
         let closed = self.calendar.official_close(FRIDAY).unwrap() <= self.clock.now();
         let to = if closed { FRIDAY } else { THURSDAY };
-        check(candles, Window { from, to, untraded: false }, &self.trades_on())
+        check(
+            candles,
+            Window {
+                from,
+                to,
+                untraded: false,
+            },
+            &self.trades_on(),
+        )
     }
 
     fn control(&self, path: &str, body: &str) {
@@ -126,8 +144,10 @@ fn both_sources_bring_years_that_agree() {
 
 #[test]
 fn a_running_day_is_refused_until_its_official_close() {
-    for (now, stays) in [("2026-11-20T15:34:30+05:30", false), ("2026-11-20T15:35:00+05:30", true)]
-    {
+    for (now, stays) in [
+        ("2026-11-20T15:34:30+05:30", false),
+        ("2026-11-20T15:35:00+05:30", true),
+    ] {
         let bench = Bench::at(now);
         let a = bench.broker_a(INFY, FROM).unwrap();
         assert_eq!(a.candles.last().unwrap().date, FRIDAY);
@@ -195,7 +215,9 @@ fn a_candle_that_is_late_is_missing_and_joins_when_it_comes() {
 #[test]
 fn a_split_is_seen_whether_the_vendor_has_rewritten_history_or_not() {
     let bench = Bench::at(EVENING);
-    let stored = bench.judged(&bench.broker_a(INFY, FROM).unwrap().candles, FROM).candles;
+    let stored = bench
+        .judged(&bench.broker_a(INFY, FROM).unwrap().candles, FROM)
+        .candles;
     bench.control("split", r#"{"symbol":"NSE:INFY","new":2,"old":1,"adjusted":false}"#);
     let raw = bench.judged(&bench.broker_a(INFY, FROM).unwrap().candles, FROM);
     assert_eq!(raw.suspected.len(), 1, "{:?}", raw.suspected);
@@ -210,7 +232,12 @@ fn a_split_is_seen_whether_the_vendor_has_rewritten_history_or_not() {
     assert!((new.close_e4 * 2 - old.close_e4).abs() < 1_000, "{old:?} {new:?}");
     assert_eq!(new.volume, old.volume * 2);
     let conflict = merge(&stored[..upto], &fresh.candles[upto - 5..], &bench.trades_on());
-    assert_eq!(conflict, Err(Conflict::Rewritten { date: stored[upto - 5].date }));
+    assert_eq!(
+        conflict,
+        Err(Conflict::Rewritten {
+            date: stored[upto - 5].date
+        })
+    );
     let other = bench.judged(&bench.broker_a("NSE:TCS", FROM).unwrap().candles, FROM);
     assert!(other.is_clean());
 }

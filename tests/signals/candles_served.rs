@@ -75,17 +75,29 @@ fn candles_of_indices_and_of_what_is_held_follow_those_of_signals() {
     let code = stage.scene.request_token();
     let keys = r#""api_key":"simkeya-1","api_secret":"simsecreta""#;
     let body = format!(r#"{{{keys},"request_token":"{code}"}}"#);
-    service.post("/api/portfolio/sync", &auth, &body).with_status(200);
-    for query in ["NSE:NIFTY%2050", "NSE:NIFTY%20BANK", "BSE:SENSEX", "NSE:NIFTY%20IT"] {
+    service
+        .post("/api/portfolio/sync", &auth, &body)
+        .with_status(200);
+    for query in [
+        "NSE:NIFTY%2050",
+        "NSE:NIFTY%20BANK",
+        "BSE:SENSEX",
+        "NSE:NIFTY%20IT",
+    ] {
         let answer = await_candles(&stage, &service, &format!("symbol={query}"), ON_FRIDAY);
         assert_eq!(answer.json()["count"].as_u64(), Some(250), "{query}");
         assert_eq!(answer.json()["candles"][0]["volume"].as_u64(), Some(0), "{query}");
     }
     assert_eq!(service.health()["signals"]["symbols"].as_u64(), Some(5), "of the universe");
-    let holdings = service.client().request("GET", "/api/portfolio/holdings", &auth).json();
+    let holdings = service
+        .client()
+        .request("GET", "/api/portfolio/holdings", &auth)
+        .json();
     let rows = holdings["holdings"].as_array().unwrap().iter();
     let names = rows.map(|row| format!("NSE:{}", row["tradingsymbol"].as_str().unwrap()));
-    let mut beyond: Vec<String> = names.filter(|name| !FIVE.contains(&name.as_str())).collect();
+    let mut beyond: Vec<String> = names
+        .filter(|name| !FIVE.contains(&name.as_str()))
+        .collect();
     beyond.sort();
     // It was held when the signals were made.
     await_candles(&stage, &service, &format!("symbol={}", beyond[0]), ON_FRIDAY);
@@ -123,7 +135,10 @@ fn candles_that_must_be_fetched_again_are_marked() {
     }
     service.stop();
     let symbol = Symbol::parse("NSE:INFY").unwrap();
-    stage.store().want_refetch(Epoch::ALONE, &symbol, None).unwrap();
+    stage
+        .store()
+        .want_refetch(Epoch::ALONE, &symbol, None)
+        .unwrap();
     stage.scene.refuse_all();
     let service = stage.start();
     let marked = service.get(&format!("{CANDLES}?symbol=NSE:INFY"));
@@ -136,7 +151,9 @@ fn candles_that_must_be_fetched_again_are_marked() {
 #[test]
 fn shares_whose_histories_have_nine_bad_candles_are_counted_until_they_have_candles() {
     let stage = Stage::on(ON_FRIDAY);
-    stage.scene.fault("broker_a.historical", r#"{"kind":"nan_candles"}"#);
+    stage
+        .scene
+        .fault("broker_a.historical", r#"{"kind":"nan_candles"}"#);
     let service = stage.start();
     let target = format!("{CANDLES}?symbol=NSE:INFY");
     stage.health_where("the refused ones to be counted", &service, |json| {
@@ -188,7 +205,9 @@ fn candles_that_end_sessions_ago_are_marked() {
         ("2026-11-25T18:00:00+05:30", true),
     ] {
         let at: jiff::Timestamp = now.parse().unwrap();
-        stage.scene.advance_ms(at.as_millisecond() - stage.scene.clock.now_ms());
+        stage
+            .scene
+            .advance_ms(at.as_millisecond() - stage.scene.clock.now_ms());
         let service = stage.start();
         let answer = service.get(&format!("{CANDLES}?symbol=NSE:INFY"));
         assert_eq!(answer.text().contains(r#""suspect":true"#), is_marked, "{now}");
@@ -297,7 +316,12 @@ fn a_list_and_candles_that_are_not_there_say_why() {
     let service = stage.start();
     let list =
         stage.step_until("a list that cannot be made", || is(service.get(SIGNALS), "unreachable"));
-    assert!(list["detail"].as_str().unwrap().contains("the public provider does not answer"));
+    assert!(
+        list["detail"]
+            .as_str()
+            .unwrap()
+            .contains("the public provider does not answer")
+    );
     let infy = is(of(&service, "NSE:INFY"), "unreachable").unwrap();
     assert!(infy["source"].is_null() && infy["candles"].as_array().unwrap().is_empty());
     assert!(is(of(&service, "NSE:SBIN"), "none").is_some());

@@ -199,7 +199,11 @@ fn suspected_splits_and_gaps_are_told_and_silence_their_symbol() {
     let folder = copy();
     let path = |name: &str| folder.path().join(name);
     let rows = |name: &str| -> Vec<String> {
-        fs::read_to_string(fixture().join(name)).unwrap().lines().map(str::to_owned).collect()
+        fs::read_to_string(fixture().join(name))
+            .unwrap()
+            .lines()
+            .map(str::to_owned)
+            .collect()
     };
     let alpha = rows("ALPHA.csv");
     let halved = |(at, row): (usize, &String)| -> String {

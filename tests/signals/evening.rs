@@ -26,13 +26,18 @@ fn what_is_shown_is_what_the_candles_say() {
     assert_eq!(rows(&list["signals"]), expected);
     assert_eq!(list["count"].as_u64(), Some(expected.len() as u64));
     let snapshot = service.snapshot_where("signals", |json| {
-        json["signals"].as_array().is_some_and(|signals| !signals.is_empty())
+        json["signals"]
+            .as_array()
+            .is_some_and(|signals| !signals.is_empty())
     });
     let top = snapshot.json()["signals"].clone();
     let of = |row: &str, at: usize| row.split(' ').nth(at).unwrap().to_owned();
     let both = |symbol: &str| {
         let rows = expected.iter().filter(|row| of(row, 0) == symbol);
-        rows.map(|row| of(row, 2)).collect::<std::collections::BTreeSet<_>>().len() > 1
+        rows.map(|row| of(row, 2))
+            .collect::<std::collections::BTreeSet<_>>()
+            .len()
+            > 1
     };
     let mut seen = Vec::new();
     let best = expected.iter().filter(|row| {
@@ -84,7 +89,11 @@ fn the_routes_are_cached_filtered_and_say_what_they_are() {
     for route in [SIGNALS, RECORD] {
         let whole = service.get(route);
         assert_eq!(whole.header("cache-control"), Some("public, no-cache"), "{route}");
-        for said in ["not investment advice", "the market's own drift", "five sessions later"] {
+        for said in [
+            "not investment advice",
+            "the market's own drift",
+            "five sessions later",
+        ] {
             assert!(whole.text().contains(said), "{route}: {said}");
         }
         let tag = whole.header("etag").unwrap().to_owned();
@@ -105,8 +114,10 @@ fn the_routes_are_cached_filtered_and_say_what_they_are() {
     let (up, down) = (count("direction=bullish"), count("direction=bearish"));
     assert_eq!(up.len() + down.len(), all.len());
     assert!(up.iter().all(|row| row.contains("\"bullish\"")));
-    let by_symbol: usize =
-        FIVE.iter().map(|name| count(&format!("symbol={}", name.replace('&', "%26"))).len()).sum();
+    let by_symbol: usize = FIVE
+        .iter()
+        .map(|name| count(&format!("symbol={}", name.replace('&', "%26"))).len())
+        .sum();
     assert_eq!(by_symbol, all.len());
     assert_eq!(count("min_samples=0"), all);
     assert_eq!(count("min_samples=100000"), [""; 0]);
@@ -125,7 +136,9 @@ fn the_routes_are_cached_filtered_and_say_what_they_are() {
 fn a_bad_answer_is_asked_for_again_and_leaves_no_trace() {
     at_once(["nan_candle", "half_history", "wrong_types", "truncate"], |fault| {
         let stage = Stage::on(ON_FRIDAY);
-        stage.scene.fault(HISTORICAL, &format!(r#"{{"kind":"{fault}","count":2}}"#));
+        stage
+            .scene
+            .fault(HISTORICAL, &format!(r#"{{"kind":"{fault}","count":2}}"#));
         let service = stage.start();
         let list = stage.await_signals(&service, ON_FRIDAY).json();
         assert_eq!(stage.calls(), 7, "{fault}: five symbols, two of them twice");
@@ -139,7 +152,9 @@ fn a_candle_that_is_late_is_waited_for() {
     let stage = Stage::on(ON_THURSDAY);
     stage.publish(ON_THURSDAY);
     stage.go_to(FRIDAY);
-    stage.scene.fault(HISTORICAL, r#"{"kind":"late_candle","count":5}"#);
+    stage
+        .scene
+        .fault(HISTORICAL, r#"{"kind":"late_candle","count":5}"#);
     let service = stage.start();
     let published = |stage: &Stage| stage.store().signal_dates().unwrap().unwrap().1;
     stage.step_until("every symbol asked", || (stage.calls() >= 10).then_some(()));
@@ -160,14 +175,21 @@ fn a_split_silences_its_symbol_until_history_is_rewritten() {
         stage.split(2, false);
         let service = stage.start();
         let list = stage.await_signals(&service, ON_FRIDAY).json();
-        assert!(rows(&list["signals"]).iter().all(|row| !row.contains("INFY")));
+        assert!(
+            rows(&list["signals"])
+                .iter()
+                .all(|row| !row.contains("INFY"))
+        );
         stage.health_where("one silenced", &service, |json| {
             json["signals"]["silenced"].as_u64() == Some(1)
         });
         service.stop();
         let infy = |stage: &Stage| {
             let histories = stage.store().candle_histories().unwrap();
-            histories.into_iter().find(|held| held.symbol == symbol("NSE:INFY")).unwrap()
+            histories
+                .into_iter()
+                .find(|held| held.symbol == symbol("NSE:INFY"))
+                .unwrap()
         };
         assert_eq!(infy(&stage).suspicions.len(), 1);
         if rewritten {
@@ -175,7 +197,11 @@ fn a_split_silences_its_symbol_until_history_is_rewritten() {
         }
         stage.go_to(ON_MONDAY.parse().unwrap());
         stage.publish(ON_MONDAY);
-        let confirmed: Vec<bool> = infy(&stage).suspicions.iter().map(|s| s.confirmed).collect();
+        let confirmed: Vec<bool> = infy(&stage)
+            .suspicions
+            .iter()
+            .map(|s| s.confirmed)
+            .collect();
         assert_eq!(confirmed, if rewritten { vec![] } else { vec![false] });
         let monday = ON_MONDAY.parse().unwrap();
         let expected = stage.candles("NSE:INFY", monday);
@@ -199,7 +225,13 @@ fn a_split_that_the_vendor_knows_at_once_costs_nothing_but_a_fetch() {
 
 #[test]
 fn symbols_that_are_gone_do_not_hide_the_others() {
-    let universe = ["NSE:INFY", "NSE:TCS", "NSE:TATAMOTORS", "NSE:NOSUCH", "NSE:RELIANCE"];
+    let universe = [
+        "NSE:INFY",
+        "NSE:TCS",
+        "NSE:TATAMOTORS",
+        "NSE:NOSUCH",
+        "NSE:RELIANCE",
+    ];
     let stage = Stage::with(ON_FRIDAY, &universe, 1);
     let service = stage.start();
     stage.await_signals(&service, ON_FRIDAY);
@@ -239,7 +271,11 @@ fn without_broker_a_the_public_provider_brings_the_candles() {
     let service = stage.scene.start_with(&config);
     let list = stage.await_signals(&service, ON_FRIDAY).json();
     assert_eq!(stage.calls(), 0);
-    assert!(list["signals"].as_array().is_some_and(|signals| !signals.is_empty()));
+    assert!(
+        list["signals"]
+            .as_array()
+            .is_some_and(|signals| !signals.is_empty())
+    );
     service.stop();
     let histories = stage.store().candle_histories().unwrap();
     assert!(histories.len() == 5 && histories.iter().all(|held| held.simulated));

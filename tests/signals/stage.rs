@@ -19,7 +19,13 @@ use bhav::store::{FILE_NAME, LedgerEntry, Store};
 use jiff::civil::Date;
 use sonic_rs::{JsonContainerTrait, JsonValueTrait, Value};
 
-pub const FIVE: [&str; 5] = ["NSE:INFY", "NSE:TCS", "NSE:RELIANCE", "NSE:HDFCBANK", "NSE:M&M"];
+pub const FIVE: [&str; 5] = [
+    "NSE:INFY",
+    "NSE:TCS",
+    "NSE:RELIANCE",
+    "NSE:HDFCBANK",
+    "NSE:M&M",
+];
 pub const NINE: [&str; 9] = [
     "NSE:INFY",
     "NSE:TCS",
@@ -65,9 +71,17 @@ impl Stage {
 
     pub fn with(date: &str, universe: &[&'static str], seed: u64) -> Self {
         let clock = Clock::manual(evening(date.parse().unwrap()));
-        let settings = SimSettings { rate_limits: false, seed, ..SimSettings::default() };
+        let settings = SimSettings {
+            rate_limits: false,
+            seed,
+            ..SimSettings::default()
+        };
         let (scene, health) = (Scene::by_hand(clock, settings), RefCell::default());
-        Self { scene, universe: universe.to_vec(), health }
+        Self {
+            scene,
+            universe: universe.to_vec(),
+            health,
+        }
     }
 
     /// Advances the clock to the evening of `date` and logs in at broker A, as each day needs.
@@ -97,7 +111,8 @@ impl Stage {
 
     pub fn started(&self, config: &Config) -> Service {
         let service = self.scene.start_with(config);
-        self.health.replace(Arc::clone(&service.0.server().shared().service.state().health));
+        self.health
+            .replace(Arc::clone(&service.0.server().shared().service.state().health));
         service
     }
 
@@ -148,7 +163,9 @@ impl Stage {
         let json: Value = sonic_rs::from_slice(report.body()).unwrap();
         let lanes = json["lanes"].as_array().unwrap();
         let signals = lanes.iter().find(|lane| lane["name"] == "signals").unwrap();
-        [&signals["depth"], &signals["running"]].iter().any(|jobs| jobs.as_u64() != Some(0))
+        [&signals["depth"], &signals["running"]]
+            .iter()
+            .any(|jobs| jobs.as_u64() != Some(0))
     }
 
     /// Starts a service, waits for the signals of `date`, and stops it.
@@ -170,7 +187,9 @@ impl Stage {
 
     /// Number of calls for candles at broker A.
     pub fn calls(&self) -> i64 {
-        self.scene.stats()["requests"]["broker_a.historical"].as_i64().unwrap_or(0)
+        self.scene.stats()["requests"]["broker_a.historical"]
+            .as_i64()
+            .unwrap_or(0)
     }
 
     pub fn split(&self, new: i64, adjusted: bool) {
@@ -181,7 +200,10 @@ impl Stage {
     /// The simulator's candles of `symbol` up to `to`.
     pub fn candles(&self, symbol: &str, to: Date) -> Vec<Candle> {
         let rows = embedded_instruments();
-        let row = rows.iter().find(|row| row.symbol.as_str() == symbol).unwrap();
+        let row = rows
+            .iter()
+            .find(|row| row.symbol.as_str() == symbol)
+            .unwrap();
         let token = row.broker_a_token.unwrap();
         let from = first_session(to);
         let answer = self.scene.upstream().ask(format!(
@@ -231,7 +253,14 @@ pub fn rows(signals: &Value) -> Vec<String> {
     let rows = signals.as_array().unwrap().iter();
     let of = |row: &Value, name: &str| row[name].to_string();
     rows.map(|row| {
-        let names = ["symbol", "pattern", "direction", "confidence", "samples", "hit_rate"];
+        let names = [
+            "symbol",
+            "pattern",
+            "direction",
+            "confidence",
+            "samples",
+            "hit_rate",
+        ];
         let cells = names.iter().chain(&["base_rate"]).map(|name| of(row, name));
         cells.collect::<Vec<_>>().join(" ")
     })

@@ -33,10 +33,15 @@ fn assert_judged(ledger: &[LedgerEntry], histories: &HashMap<String, Vec<Candle>
     let mut judged = 0;
     for entry in ledger {
         let candles = &histories[entry.signal.symbol.as_str()];
-        let at = candles.iter().position(|candle| candle.date == entry.on).unwrap();
+        let at = candles
+            .iter()
+            .position(|candle| candle.date == entry.on)
+            .unwrap();
         let later = candles.get(at + 5);
         assert_eq!(entry.outcome.is_some(), later.is_some(), "{entry:?}");
-        let (Some(outcome), Some(later)) = (entry.outcome, later) else { continue };
+        let (Some(outcome), Some(later)) = (entry.outcome, later) else {
+            continue;
+        };
         judged += 1;
         assert_eq!(outcome.judged_on, later.date);
         let direction = Key::from_name(&entry.signal.pattern).unwrap().direction();
@@ -56,8 +61,10 @@ fn two_weeks_of_evenings_with_a_holiday_and_an_evening_session() {
     let calendar = calendar();
     let mut ledger = stage.publish("2026-11-05");
     let mut trading = 1;
-    let days =
-        FIRST.series(Span::new().days(1)).skip(1).take_while(|day| *day <= date(2026, 11, 18));
+    let days = FIRST
+        .series(Span::new().days(1))
+        .skip(1)
+        .take_while(|day| *day <= date(2026, 11, 18));
     for day in days {
         stage.go_to(day);
         let due = if calendar.is_trading_date(day) {
@@ -89,7 +96,10 @@ fn two_weeks_of_evenings_with_a_holiday_and_an_evening_session() {
     assert!(!published.contains(&date(2026, 11, 10)), "the holiday");
     assert!(trading == 10 && published.len() <= trading, "{published:?}");
     let (histories, _) = stage.evaluated(date(2026, 11, 18));
-    let histories = histories.into_iter().map(|h| (h.symbol, h.candles)).collect();
+    let histories = histories
+        .into_iter()
+        .map(|h| (h.symbol, h.candles))
+        .collect();
     let judged = assert_judged(&ledger, &histories);
     assert!(judged > 0 && judged < ledger.len(), "{judged} of {}", ledger.len());
 }
@@ -123,7 +133,8 @@ fn the_books_of_two_weeks_add_up() {
         assert_eq!(count("pending"), count("due") + count("never"), "{day}");
         let unjudged = |of: bool| {
             let open = ledger.iter().filter(|entry| entry.outcome.is_none());
-            open.filter(|e| (e.signal.symbol.as_str() == gone) == of).count() as u64
+            open.filter(|e| (e.signal.symbol.as_str() == gone) == of)
+                .count() as u64
         };
         let never = if day >= LEFT { unjudged(true) } else { 0 };
         assert_eq!(count("never"), never, "{day}");
@@ -152,7 +163,10 @@ fn a_restart_in_the_middle_goes_on_with_what_is_missing() {
     });
     service.stop();
     let (stored, calls) = (stage.store().candle_histories().unwrap().len(), stage.calls());
-    assert!(stored < FIVE.len() && stage.ledger().is_empty(), "stopped too late to show anything");
+    assert!(
+        stored < FIVE.len() && stage.ledger().is_empty(),
+        "stopped too late to show anything"
+    );
     let service = stage.start();
     stage.await_signals(&service, "2026-11-20");
     service.stop();

@@ -60,8 +60,12 @@ fn after_a_clean_stop_the_one_file_is_all_of_it() {
 fn after_a_migration_the_one_file_is_all_of_it() {
     let scene = Scene::at(TRADING);
     let connection = rusqlite::Connection::open(file(&scene, "")).unwrap();
-    connection.execute_batch(include_str!("../../sql/store/0001_accounts.sql")).unwrap();
-    connection.pragma_update(None, "application_id", 0x6268_6176).unwrap();
+    connection
+        .execute_batch(include_str!("../../sql/store/0001_accounts.sql"))
+        .unwrap();
+    connection
+        .pragma_update(None, "application_id", 0x6268_6176)
+        .unwrap();
     connection.pragma_update(None, "user_version", 1).unwrap();
     drop(connection);
     let mut program = start(&scene);
@@ -72,7 +76,12 @@ fn after_a_migration_the_one_file_is_all_of_it() {
     fs::copy(file(&scene, ""), &copy).unwrap();
     let connection = rusqlite::Connection::open(&copy).unwrap();
     let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'journal'";
-    assert_eq!(connection.query_row(tables, [], |row| row.get::<_, i64>(0)).unwrap(), 1);
+    assert_eq!(
+        connection
+            .query_row(tables, [], |row| row.get::<_, i64>(0))
+            .unwrap(),
+        1
+    );
 }
 
 /// Data from before and after the log's loss survives a crash.
@@ -161,7 +170,9 @@ fn header_page() -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("new.sqlite");
     let connection = rusqlite::Connection::open(&path).unwrap();
-    connection.pragma_update(None, "journal_mode", "wal").unwrap();
+    connection
+        .pragma_update(None, "journal_mode", "wal")
+        .unwrap();
     drop(connection);
     let bytes = fs::read(&path).unwrap();
     assert_eq!(bytes.len(), 4_096);
@@ -241,7 +252,12 @@ fn a_database_that_is_cut_to_nothing_under_a_service_is_told() {
     let program = start(&scene);
     let mut client = program.client();
     assert_eq!(account(&mut client, "register", "asha@example.com").status, 201);
-    OpenOptions::new().write(true).open(file(&scene, "")).unwrap().set_len(0).unwrap();
+    OpenOptions::new()
+        .write(true)
+        .open(file(&scene, ""))
+        .unwrap()
+        .set_len(0)
+        .unwrap();
     account(&mut client, "register", "ravi@example.com").expect_problem(503, "store_unavailable");
     await_database(&mut client, "corrupt");
 }

@@ -16,13 +16,25 @@ const PASSWORD: &str = "nine green parrots";
 
 /// The id of the account, from the token's middle part.
 pub fn id_in(token: &str) -> String {
-    let claims = BASE64_URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
+    let claims = BASE64_URL_SAFE_NO_PAD
+        .decode(token.split('.').nth(1).unwrap())
+        .unwrap();
     let claims = String::from_utf8(claims).unwrap();
-    claims.split("\"sub\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+    claims
+        .split("\"sub\":\"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap()
+        .to_owned()
 }
 
 pub fn status(service: &Service, token: &str) -> u16 {
-    service.client().request("GET", "/api/journal", &bearer(token)).status
+    service
+        .client()
+        .request("GET", "/api/journal", &bearer(token))
+        .status
 }
 
 fn copy_folder(from: &Path, to: &Path) {
@@ -167,11 +179,17 @@ fn by_a_way_that_nobody_can_see_others_accounts_stay_closed_and_a_command_ends_t
             status(&service, &first) == 401 && status(&service, &bob) == 401
         });
     });
-    let again = service.account("login", "bob@example.com", PASSWORD).field("access_token");
+    let again = service
+        .account("login", "bob@example.com", PASSWORD)
+        .field("access_token");
     assert_eq!(status(&service, &again), 200);
     service.stop();
     let service = scene.start();
-    assert_eq!((status(&service, &again), status(&service, &bob)), (200, 401), "a start keeps it");
+    assert_eq!(
+        (status(&service, &again), status(&service, &bob)),
+        (200, 401),
+        "a start keeps it"
+    );
 }
 
 const LOST: &str = "the log beside the database";
@@ -186,7 +204,10 @@ fn said_after_a_kill(spoil: impl Fn(&Path)) -> (String, bool) {
     };
     let account = |program: &Program, action: &str| {
         let body = format!(r#"{{"email":"a@example.com","password":"{PASSWORD}"}}"#);
-        program.client().send_json("POST", &format!("/api/auth/{action}"), "", &body).status
+        program
+            .client()
+            .send_json("POST", &format!("/api/auth/{action}"), "", &body)
+            .status
     };
     let mut program = start();
     assert_eq!(account(&program, "register"), 201);

@@ -15,9 +15,14 @@ const PASSWORD: &str = "nine green parrots";
 /// The files below `folder` that are somebody else's.
 fn strangers(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+    for path in fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+    {
         // A file that was removed meanwhile is nobody's.
-        let Ok(about) = fs::symlink_metadata(&path) else { continue };
+        let Ok(about) = fs::symlink_metadata(&path) else {
+            continue;
+        };
         if about.is_dir() {
             found.extend(strangers(&path));
         }
@@ -42,7 +47,9 @@ fn what_root_makes_in_a_folder_belongs_to_the_folders_owner() {
     chown(state, Some(OWNER), Some(OWNER)).unwrap();
     let mut program = Program::of(&mut serve(&scene, state));
     let mut client = program.client();
-    client.account("register", "asha@example.com", PASSWORD).with_status(201);
+    client
+        .account("register", "asha@example.com", PASSWORD)
+        .with_status(201);
     until("the second level", || state.join("l2.sqlite").exists().then_some(()));
     assert_eq!(strangers(state), Vec::<PathBuf>::new(), "of a service");
     run(&mut bhav(&["user", "disable", "asha@example.com", &state_flag(state)])).with_code(0);
@@ -52,13 +59,25 @@ fn what_root_makes_in_a_folder_belongs_to_the_folders_owner() {
     run(&mut bhav(&["backup", backup, &state_flag(state)])).with_code(0);
     program.ends();
     assert_eq!(strangers(state), Vec::<PathBuf>::new(), "of commands beside it");
-    let restore = ["restore", backup, "--yes", "--rotate-key", &state_flag(state)];
+    let restore = [
+        "restore",
+        backup,
+        "--yes",
+        "--rotate-key",
+        &state_flag(state),
+    ];
     run(&mut bhav(&restore)).with_code(0);
     let socket = state.join("bhav.sock");
     let listen = format!("--listen=unix:{}", socket.display());
     let mut on_socket = bhav(&["serve", &listen]);
-    on_socket.args(scene.flags(state)).env("BHAV_ADMIN_LISTEN", "off");
-    let mut on_socket = on_socket.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    on_socket
+        .args(scene.flags(state))
+        .env("BHAV_ADMIN_LISTEN", "off");
+    let mut on_socket = on_socket
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     until("the socket", || socket.exists().then_some(()));
     until("its owner", || strangers(state).is_empty().then_some(()));
     on_socket.kill().unwrap();
@@ -70,8 +89,12 @@ fn what_root_makes_in_a_folder_belongs_to_the_folders_owner() {
     }
     let program = Program::of(serve(&scene, state).uid(OWNER).gid(OWNER));
     let mut client = Client::connect(&program.address);
-    client.account("login", "asha@example.com", PASSWORD).with_status(200);
-    client.account("register", "ravi@example.com", PASSWORD).with_status(201);
+    client
+        .account("login", "asha@example.com", PASSWORD)
+        .with_status(200);
+    client
+        .account("register", "ravi@example.com", PASSWORD)
+        .with_status(201);
 }
 
 #[test]
@@ -82,7 +105,12 @@ fn the_folder_of_a_public_demo_and_a_backup_elsewhere_keep_their_owners() {
     let scene = Scene::at(TRADING);
     let state = scene.state.path();
     chown(state, Some(OWNER), Some(OWNER)).unwrap();
-    let mut demo = bhav(&["demo", "--public", "--listen=127.0.0.1:0", &state_flag(state)]);
+    let mut demo = bhav(&[
+        "demo",
+        "--public",
+        "--listen=127.0.0.1:0",
+        &state_flag(state),
+    ]);
     demo.env("BHAV_ADMIN_LISTEN", "off").stderr(Stdio::null());
     let program = Program::of(&mut demo);
     assert_eq!(strangers(state), Vec::<PathBuf>::new());

@@ -27,7 +27,10 @@ const PROGRAMS: [(&str, &str); 12] = [
         "python3 -c 'import shutil, sys; shutil.copytree(*sys.argv[1:], dirs_exist_ok=True)' \
          \"$C\" \"$S\"",
     ),
-    ("perl", "perl -MFile::Copy -e 'copy($_, $ENV{S}) or die for glob(\"$ENV{C}/*\")'"),
+    (
+        "perl",
+        "perl -MFile::Copy -e 'copy($_, $ENV{S}) or die for glob(\"$ENV{C}/*\")'",
+    ),
     ("rsync", "rsync -a \"$C\"/ \"$S\"/"),
     ("rsync", "rsync -a --inplace --delete \"$C\"/ \"$S\"/"),
     ("install", "install -p -m 600 \"$C\"/* \"$S\"/"),
@@ -42,7 +45,10 @@ const PROGRAMS: [(&str, &str); 12] = [
 
 fn shell(script: &str, state: &Path, copy: &Path) -> bool {
     let mut command = Command::new("sh");
-    command.args(["-e", "-c", script]).env("S", state).env("C", copy);
+    command
+        .args(["-e", "-c", script])
+        .env("S", state)
+        .env("C", copy);
     command.status().unwrap().success()
 }
 
@@ -63,7 +69,9 @@ struct Access {
 
 impl Access {
     fn of(service: &Service, action: &str) -> Self {
-        let token = service.account(action, EMAIL, PASSWORD).field("access_token");
+        let token = service
+            .account(action, EMAIL, PASSWORD)
+            .field("access_token");
         let (_, key) = made(service, &bearer(&token), r#""journal:read""#, "");
         Self { token, key }
     }
@@ -75,7 +83,9 @@ impl Access {
     fn end(&self, service: &Service) {
         let mut client = service.client();
         let body = r#"{"everywhere":true,"keys":true}"#;
-        client.send_json("POST", "/api/auth/logout", &bearer(&self.token), body).with_status(200);
+        client
+            .send_json("POST", "/api/auth/logout", &bearer(&self.token), body)
+            .with_status(200);
         assert_eq!(self.statuses(service), [401, 401]);
     }
 }
@@ -152,10 +162,14 @@ fn a_live_copy_is_told_right_after_a_kill() {
         let copy = aside.path().join("copy");
         let mut program = Program::of(&mut serve(&scene, scene.state.path()));
         let mut client = program.client();
-        let token = client.account("register", EMAIL, PASSWORD).field("access_token");
+        let token = client
+            .account("register", EMAIL, PASSWORD)
+            .field("access_token");
         copied(&scene, &copy);
         let bearer = bearer(&token);
-        client.request("POST", "/api/auth/logout", &bearer).with_status(200);
+        client
+            .request("POST", "/api/auth/logout", &bearer)
+            .with_status(200);
         program.kill();
         assert!(shell(back, scene.state.path(), &copy), "{back}");
         let program = Program::of(&mut serve(&scene, scene.state.path()));
@@ -176,7 +190,13 @@ fn a_copy_of_before_a_command_is_told() {
     run(&mut bhav(&["user", "logout", EMAIL, &state_flag(state)])).with_code(0);
     assert!(shell("cp -a \"$C\"/. \"$S\"/", state, &copy));
     // A command does not make the copy pass for the present state.
-    run(&mut bhav(&["user", "add", "ravi@example.com", "--password-file=-", &state_flag(state)]));
+    run(&mut bhav(&[
+        "user",
+        "add",
+        "ravi@example.com",
+        "--password-file=-",
+        &state_flag(state),
+    ]));
     run(&mut bhav(&["user", "disable", EMAIL, &state_flag(state)])).with_code(0);
     run(&mut bhav(&["user", "enable", EMAIL, &state_flag(state)])).with_code(0);
     let service = scene.start();
@@ -196,7 +216,10 @@ fn what_changes_no_content_ends_no_login() {
     let each: [(&str, &dyn Fn()); 6] = [
         ("a restart", &|| {}),
         ("owners and modes", &|| {
-            for entry in fs::read_dir(state).unwrap().map(|entry| entry.unwrap().path()) {
+            for entry in fs::read_dir(state)
+                .unwrap()
+                .map(|entry| entry.unwrap().path())
+            {
                 use std::os::unix::fs::MetadataExt;
                 chown(&entry, Some(about(&entry).uid()), Some(about(&entry).gid())).unwrap();
                 fs::set_permissions(&entry, fs::Permissions::from_mode(0o600)).unwrap();
@@ -223,7 +246,9 @@ fn what_changes_no_content_ends_no_login() {
     }
     // A kill, with the log left beside the database.
     let mut program = Program::of(&mut serve(&scene, state));
-    let asked = program.client().request("GET", "/api/journal", &bearer(&access.token));
+    let asked = program
+        .client()
+        .request("GET", "/api/journal", &bearer(&access.token));
     assert_eq!(asked.status, 200);
     program.kill();
     let service = scene.start();
@@ -247,7 +272,11 @@ fn a_database_that_is_missing_is_damage_and_the_operator_says_what_to_do() {
         let away = state.join("away");
         fs::rename(&database, &away).unwrap();
         let ran = run(serve(&scene, state).stderr(std::process::Stdio::piped())).with_code(64);
-        for part in ["is missing, where a database stood", "bhav restore", "bhav.sqlite.mark"] {
+        for part in [
+            "is missing, where a database stood",
+            "bhav restore",
+            "bhav.sqlite.mark",
+        ] {
             assert!(ran.err.contains(part), "{part} is not in {}", ran.err);
         }
         assert!(!database.exists(), "no new one is made");
@@ -257,8 +286,13 @@ fn a_database_that_is_missing_is_damage_and_the_operator_says_what_to_do() {
         service.stop();
     }
     fs::remove_file(&database).unwrap();
-    run(&mut bhav(&["restore", backup.to_str().unwrap(), "--yes", &state_flag(state)]))
-        .with_code(0);
+    run(&mut bhav(&[
+        "restore",
+        backup.to_str().unwrap(),
+        "--yes",
+        &state_flag(state),
+    ]))
+    .with_code(0);
     let service = scene.start();
     service.account("login", EMAIL, PASSWORD).with_status(200);
     service.stop();
@@ -267,5 +301,7 @@ fn a_database_that_is_missing_is_damage_and_the_operator_says_what_to_do() {
     fs::remove_file(database.with_extension("sqlite.mark")).unwrap();
     let service = scene.start();
     service.account("login", EMAIL, PASSWORD).with_status(401);
-    service.account("register", EMAIL, PASSWORD).with_status(201);
+    service
+        .account("register", EMAIL, PASSWORD)
+        .with_status(201);
 }

@@ -35,7 +35,11 @@ fn command(url: &str, state: &Path, args: &[&str]) -> Ran {
 }
 
 fn holdings(service: &Service, auth: &str) -> String {
-    service.client().request("GET", "/api/portfolio/holdings", auth).text().to_owned()
+    service
+        .client()
+        .request("GET", "/api/portfolio/holdings", auth)
+        .text()
+        .to_owned()
 }
 
 fn sync(scene: &Scene, service: &Service, auth: &str) {
@@ -43,7 +47,9 @@ fn sync(scene: &Scene, service: &Service, auth: &str) {
         r#"{{"api_key":"simkeya","api_secret":"simsecreta","request_token":"{}"}}"#,
         scene.request_token()
     );
-    service.post("/api/portfolio/sync", auth, &body).with_status(200);
+    service
+        .post("/api/portfolio/sync", auth, &body)
+        .with_status(200);
 }
 
 #[test]
@@ -70,10 +76,21 @@ fn accounts_portfolios_and_journals_outlive_the_service_on_a_server() {
     assert_eq!(holdings(&service, &auth), before);
     let journal = service.client().request("GET", "/api/journal", &auth);
     assert!(journal.text().contains("kept \u{20b9}"), "{}", journal.text());
-    assert_eq!(service.client().request("GET", "/api/journal", &left).status, 401, "logged out");
+    assert_eq!(
+        service
+            .client()
+            .request("GET", "/api/journal", &left)
+            .status,
+        401,
+        "logged out"
+    );
     command(&url, scene.state.path(), &["user", "disable", "asha@example.com"]).with_code(0);
     until("the operator's change", || {
-        service.client().request("GET", "/api/journal", &auth).status == 401
+        service
+            .client()
+            .request("GET", "/api/journal", &auth)
+            .status
+            == 401
     });
 }
 
@@ -122,12 +139,19 @@ fn writes_that_a_lost_synchronous_standby_holds_up_are_told() {
     until("the state", || state("ok"));
     let status = || {
         let url = format!("--url=http://{}", service.0.address());
-        let args = ["status", &url, &state_flag(scene.state.path()), &format!("--now={TRADING}")];
+        let args = [
+            "status",
+            &url,
+            &state_flag(scene.state.path()),
+            &format!("--now={TRADING}"),
+        ];
         run(&mut bhav(&args))
     };
     // Waits for a standby that is gone.
     set(&own, "ALTER SYSTEM SET synchronous_standby_names = '*'");
-    until("a write that is held up", || service.post("/api/journal", &auth, ENTRY).status == 503);
+    until("a write that is held up", || {
+        service.post("/api/journal", &auth, ENTRY).status == 503
+    });
     let failed_ms = Clock::system();
     until("its word", || service.health()["database"] == "stuck");
     assert!(failed_ms.monotonic_ms() < 30_000);
@@ -182,7 +206,9 @@ fn a_lock_that_holds_up_registrations_alone_is_told() {
 /// Runs `bhav config check --connect` with the addresses of a database and a cache.
 fn checked(store: &str, cache: &str, password: &str) -> Ran {
     let mut command = bhav(&["config", "check", "--connect"]);
-    command.env("BHAV_STORE_URL", store).env("BHAV_CACHE_URL", cache);
+    command
+        .env("BHAV_STORE_URL", store)
+        .env("BHAV_CACHE_URL", cache);
     command.env("BHAV_CACHE_PASSWORD", password);
     command.env("JWT_SECRET", "a key that all the nodes know, as they must");
     run(&mut command)
@@ -212,8 +238,12 @@ fn expect_unusable_databases_refused(server: &Server, role: &str, cache: &str) {
         )
         .unwrap();
     refused(&good, cache, "sesame", &["needs a program that knows 1000"]);
-    server.execute(role, "UPDATE schema SET least_program = 1").unwrap();
-    server.execute(role, "REVOKE INSERT ON users FROM CURRENT_USER").unwrap();
+    server
+        .execute(role, "UPDATE schema SET least_program = 1")
+        .unwrap();
+    server
+        .execute(role, "REVOKE INSERT ON users FROM CURRENT_USER")
+        .unwrap();
     refused(&good, cache, "sesame", &["BHAV_STORE_URL: ", "may not use the tables"][1..]);
     server
         .execute("bhav", &format!("ALTER ROLE {role} SET default_transaction_read_only = on"))
@@ -225,11 +255,23 @@ fn expect_unusable_databases_refused(server: &Server, role: &str, cache: &str) {
 fn config_check_connects_where_it_is_asked_to_and_says_what_is_refused() {
     let Some(server) = server() else { return };
     let name = "config_check_connects_where_it_is_asked_to";
-    let rules = ["--user", "bhav", "on", ">sesame", "~bhav:*", "&bhav:*", "+@all", "-@admin"];
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let rules = [
+        "--user", "bhav", "on", ">sesame", "~bhav:*", "&bhav:*", "+@all", "-@admin",
+    ];
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
     let port = port.to_string();
-    let rules = [&rules[..], &["-@dangerous", "--requirepass", "other", "--port", &port]].concat();
-    let Some(_shared) = SharedServer::with(name, &rules) else { return };
+    let rules = [
+        &rules[..],
+        &["-@dangerous", "--requirepass", "other", "--port", &port],
+    ]
+    .concat();
+    let Some(_shared) = SharedServer::with(name, &rules) else {
+        return;
+    };
     let cache = format!("redis://bhav@127.0.0.1:{port}");
     let role = server.fresh_role();
     let good = server.url(&role);
@@ -245,14 +287,26 @@ fn config_check_connects_where_it_is_asked_to_and_says_what_is_refused() {
     refused(&no_role, &cache, "sesame", &["bhav: BHAV_STORE_URL: ", denied]);
     let nowhere = good.replace("host=/", "host=/nowhere/");
     refused(&nowhere, &cache, "sesame", &["bhav: BHAV_STORE_URL: ", denied]);
-    assert_eq!(server.execute(&role, "SELECT to_regclass('users')").unwrap().trim(), "", "made");
+    assert_eq!(
+        server
+            .execute(&role, "SELECT to_regclass('users')")
+            .unwrap()
+            .trim(),
+        "",
+        "made"
+    );
 
     let mut client = redis_client(&port);
     client("AUTH other");
     client("ACL SETUSER bhav +info");
     let ran = checked(&good, &cache, "sesame").with_code(0);
     for name in ["BHAV_STORE_URL", "BHAV_CACHE_URL"] {
-        assert!(ran.out.contains(&format!("# {name}: the server can be used\n")), "{}", ran.out);
+        assert!(
+            ran.out
+                .contains(&format!("# {name}: the server can be used\n")),
+            "{}",
+            ran.out
+        );
     }
     expect_unusable_databases_refused(server, &role, &cache);
 }
@@ -278,7 +332,9 @@ fn connections_are_called_after_the_node() {
     let role = url.rsplit('=').next().unwrap().to_owned();
     let asked =
         format!("SELECT DISTINCT application_name FROM pg_stat_activity WHERE usename = '{role}'");
-    until("its connections", || server.execute("bhav", &asked).unwrap() == "bhav/nodeone\n");
+    until("its connections", || {
+        server.execute("bhav", &asked).unwrap() == "bhav/nodeone\n"
+    });
 }
 
 #[test]
@@ -298,13 +354,20 @@ fn a_file_moves_to_a_server_with_one_command() {
     let refused = migrate("postgres://asha:secret@db/bhav").with_code(64);
     assert!(!refused.err.contains("secret"), "{}", refused.err);
     let ran = migrate(&url).with_code(0);
-    assert!(ran.out.contains("1  journal\n") && ran.out.contains("cell by cell"), "{}", ran.out);
+    assert!(
+        ran.out.contains("1  journal\n") && ran.out.contains("cell by cell"),
+        "{}",
+        ran.out
+    );
     let again = migrate(&url).with_code(64);
     assert!(again.err.contains("is not empty"), "{}", again.err);
 
     let service = scene.start_with(&config);
     assert_eq!(
-        service.client().request("GET", "/api/journal", &auth).status,
+        service
+            .client()
+            .request("GET", "/api/journal", &auth)
+            .status,
         401,
         "a token of before"
     );
@@ -322,9 +385,15 @@ fn a_file_moves_to_a_server_with_one_command() {
         std::fs::read_to_string(log.path()).unwrap()
     };
     let text = said(state);
-    assert!(text.contains("this database was copied to a server") && text.contains(&url), "{text}");
+    assert!(
+        text.contains("this database was copied to a server") && text.contains(&url),
+        "{text}"
+    );
     let (elsewhere, copy) = (tempfile::tempdir().unwrap(), scene.state.path().join("copy"));
-    let backup = bhav(&["backup", copy.to_str().unwrap()]).arg(state_flag(state)).output().unwrap();
+    let backup = bhav(&["backup", copy.to_str().unwrap()])
+        .arg(state_flag(state))
+        .output()
+        .unwrap();
     assert!(backup.status.success());
     std::fs::copy(&copy, elsewhere.path().join(bhav::store::FILE_NAME)).unwrap();
     assert!(
@@ -362,7 +431,9 @@ fn a_password_in_the_url_or_a_fallback_to_clear_text_ends_the_start_with_64() {
     }
     // In its own variable the password is accepted, and not shown.
     let mut check = bhav(&["config", "check"]);
-    check.env("BHAV_STORE_URL", "postgres://bhav@db/bhav").env("BHAV_STORE_PASSWORD", "hunter2");
+    check
+        .env("BHAV_STORE_URL", "postgres://bhav@db/bhav")
+        .env("BHAV_STORE_PASSWORD", "hunter2");
     check.env("JWT_SECRET", "a key that all the nodes know, as they must");
     let added = run(&mut check);
     assert_eq!(added.code, Some(0), "{}{}", added.out, added.err);

@@ -144,11 +144,14 @@ fn a_file_of_every_schema_version_is_opened_with_everything_in_it() {
             number("SELECT count(*) FROM signal_ledger WHERE published_on = '2025-11-18'"),
             i64::from(version >= 5)
         );
-        let whole: String = file.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        let whole: String = file
+            .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+            .unwrap();
         assert_eq!(whole, "ok", "{version}");
         assert_eq!(
             version < known,
-            path.with_extension(format!("sqlite.before-upgrade-v{version}")).exists()
+            path.with_extension(format!("sqlite.before-upgrade-v{version}"))
+                .exists()
         );
     }
     assert_eq!(seen, known, "the newest schema has no file yet: BHAV_BLESS=1 makes it");
@@ -157,5 +160,7 @@ fn a_file_of_every_schema_version_is_opened_with_everything_in_it() {
 pub fn known_version() -> i64 {
     let state = tempfile::tempdir().unwrap();
     drop(open(state.path()));
-    bhav::store::maintenance::inspect(&state.path().join(FILE_NAME)).unwrap().known
+    bhav::store::maintenance::inspect(&state.path().join(FILE_NAME))
+        .unwrap()
+        .known
 }

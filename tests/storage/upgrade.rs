@@ -31,10 +31,13 @@ fn rows(path: &Path) -> Rows {
     let mut found = Rows::new();
     for table in list(tables, 0) {
         let columns = list(&format!("PRAGMA table_info({table})"), 1);
-        let columns: Vec<_> =
-            columns.into_iter().filter(|column| !IDENTITY.contains(&column.as_str())).collect();
-        let mut statement =
-            file.prepare(&format!("SELECT {} FROM {table}", columns.join(", "))).unwrap();
+        let columns: Vec<_> = columns
+            .into_iter()
+            .filter(|column| !IDENTITY.contains(&column.as_str()))
+            .collect();
+        let mut statement = file
+            .prepare(&format!("SELECT {} FROM {table}", columns.join(", ")))
+            .unwrap();
         let cells = statement.query_map([], |row| {
             let cells = (0..columns.len()).map(|at| row.get::<_, Value>(at).unwrap());
             Ok(format!("{:?}", cells.collect::<Vec<_>>()))
@@ -43,7 +46,9 @@ fn rows(path: &Path) -> Rows {
         rows.sort();
         found.insert(table, rows);
     }
-    let version: i64 = file.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    let version: i64 = file
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .unwrap();
     found.insert("schema version".into(), vec![version.to_string()]);
     found
 }
@@ -61,9 +66,17 @@ fn started_and_stopped(scene: &Scene) -> String {
 
 /// The words of the command that the log gives for going back.
 fn way_back(log: &str) -> Vec<String> {
-    let line =
-        log.lines().find(|line| line.contains("go_back=")).unwrap_or_else(|| panic!("{log}"));
-    let command = line.split("go_back=\"").nth(1).unwrap().split('"').next().unwrap();
+    let line = log
+        .lines()
+        .find(|line| line.contains("go_back="))
+        .unwrap_or_else(|| panic!("{log}"));
+    let command = line
+        .split("go_back=\"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap();
     command.split(' ').map(str::to_owned).collect()
 }
 
@@ -78,7 +91,10 @@ fn from_each_schema_of_before_a_start_goes_up_and_the_logged_command_goes_back()
         assert!(before["users"].len() >= 2, "{version}");
         let log = started_and_stopped(&scene);
         assert_eq!(rows(&path)["schema version"], [known.to_string()], "{version}");
-        let copy = scene.state.path().join(format!("{FILE_NAME}.before-upgrade-v{version}"));
+        let copy = scene
+            .state
+            .path()
+            .join(format!("{FILE_NAME}.before-upgrade-v{version}"));
         assert_eq!(rows(&copy), before, "{version}: the copy");
 
         let command = way_back(&log);
@@ -121,15 +137,22 @@ fn a_kill_in_the_middle_of_a_migration_leaves_the_old_schema_and_the_next_start_
 
     let log = path.with_extension("sqlite-wal");
     let mut process = crate::support::Process::start(
-        serve(&scene, scene.state.path()).stdout(Stdio::null()).stderr(Stdio::null()),
+        serve(&scene, scene.state.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null()),
     );
     until("the middle of the migration", || {
-        fs::metadata(&log).is_ok_and(|about| about.len() > LOG_BYTES).then_some(())
+        fs::metadata(&log)
+            .is_ok_and(|about| about.len() > LOG_BYTES)
+            .then_some(())
     });
     process.kill();
     // What was written is in the log and belongs to no transaction that ended.
     assert_eq!(rows(&path), before, "the old schema, whole");
-    let copy = scene.state.path().join(format!("{FILE_NAME}.before-upgrade-v{VERSION}"));
+    let copy = scene
+        .state
+        .path()
+        .join(format!("{FILE_NAME}.before-upgrade-v{VERSION}"));
     assert_eq!(rows(&copy), before, "the copy was made first");
 
     started_and_stopped(&scene);
@@ -142,7 +165,9 @@ fn a_kill_in_the_middle_of_a_migration_leaves_the_old_schema_and_the_next_start_
 /// Every file of the folder with its bytes, but SQLite's shared memory and an empty log, which hold
 /// no data: a command that only reads leaves them.
 fn bytes(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let files = files.map(|path| (path.clone(), fs::read(&path).unwrap()));
     let is_empty_log = |name: &str, bytes: &[u8]| name.ends_with("-wal") && bytes.is_empty();
     files
@@ -162,7 +187,9 @@ fn an_older_program_on_a_newer_database_says_so_and_touches_nothing() {
         started_and_stopped(&scene);
         // As a program of a later schema leaves it, that was killed or was stopped.
         let newer = Connection::open(&path).unwrap();
-        newer.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, with_log).unwrap();
+        newer
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, with_log)
+            .unwrap();
         newer.pragma_update(None, "user_version", 99).unwrap();
         drop(newer);
         let log = path.with_extension("sqlite-wal");
@@ -173,9 +200,13 @@ fn an_older_program_on_a_newer_database_says_so_and_touches_nothing() {
         let (code, said) = refused(&["--listen=127.0.0.1:0", &state]);
         assert_eq!(code, Some(64), "{said}");
         let copy = format!("{FILE_NAME}.before-upgrade-v{}", known_version() - 1);
-        for part in
-            ["version 99", "nothing was changed", "run the newer program", "bhav restore ", &copy]
-        {
+        for part in [
+            "version 99",
+            "nothing was changed",
+            "run the newer program",
+            "bhav restore ",
+            &copy,
+        ] {
             assert!(said.contains(part), "{part} is not in {said}");
         }
         run(&mut bhav(&["user", "list", &state])).with_code(64);

@@ -21,8 +21,16 @@ enum Gives {
 /// request that names it, by the scene's clock.
 fn source(scene: &Scene, is_public: bool, symbol: &str, gives: Gives) -> (Upstream, Times) {
     let name = symbol.strip_prefix("NSE:").unwrap();
-    let named = if is_public { format!("{name}.NS") } else { symbol.to_owned() };
-    let base = if is_public { scene.sim.public_url() } else { scene.sim.broker_a_url() };
+    let named = if is_public {
+        format!("{name}.NS")
+    } else {
+        symbol.to_owned()
+    };
+    let base = if is_public {
+        scene.sim.public_url()
+    } else {
+        scene.sim.broker_a_url()
+    };
     let path = base.split_once("://").unwrap().1;
     let path = path.find('/').map_or("", |at| &path[at..]).to_owned();
     let address = scene.sim.addr().to_string();
@@ -46,17 +54,29 @@ fn source(scene: &Scene, is_public: bool, symbol: &str, gives: Gives) -> (Upstre
             edit(&mut json, &named, gives);
             json.to_string()
         });
-        let content_type = answer.header("content-type").unwrap_or("text/csv").to_owned();
-        Said { status: answer.status, content_type, ..Said::json(body) }
+        let content_type = answer
+            .header("content-type")
+            .unwrap_or("text/csv")
+            .to_owned();
+        Said {
+            status: answer.status,
+            content_type,
+            ..Said::json(body)
+        }
     });
     (upstream, times)
 }
 
 fn edit(json: &mut Value, named: &str, gives: Gives) {
-    if let Some(results) = json.pointer_mut("/spark/result").and_then(Value::as_array_mut) {
+    if let Some(results) = json
+        .pointer_mut("/spark/result")
+        .and_then(Value::as_array_mut)
+    {
         results.retain(|result| result["symbol"] != named);
     }
-    let Some(data) = json.get_mut("data").and_then(Value::as_object_mut) else { return };
+    let Some(data) = json.get_mut("data").and_then(Value::as_object_mut) else {
+        return;
+    };
     match gives {
         Gives::Nothing => drop(data.remove(named)),
         Gives::Zero => {
@@ -83,7 +103,9 @@ impl Times {
             }
             before = Some(at);
         }
-        let [first, second, third, ..] = firsts[..] else { return None };
+        let [first, second, third, ..] = firsts[..] else {
+            return None;
+        };
         Some([second - first, third - second])
     }
 }
@@ -116,7 +138,10 @@ fn a_symbol_without_a_quote_is_asked_for_again_as_the_page_says() {
         let repeats_ms = if is_long { 60_000 } else { 0 };
         until("the lists and prices", || {
             scene.advance_ms(step_ms as i64);
-            let is_fresh = service.get("/api/index/snapshot").text().contains("\"stale\":false");
+            let is_fresh = service
+                .get("/api/index/snapshot")
+                .text()
+                .contains("\"stale\":false");
             (is_fresh && (is_public || service.has_instruments())).then_some(())
         });
         let mut reader =
@@ -126,11 +151,16 @@ fn a_symbol_without_a_quote_is_asked_for_again_as_the_page_says() {
             reader.look();
             // Once it is told as unavailable, long steps do.
             while let Some(event) = reader.ready() {
-                if event.data.contains(&format!("\"unavailable\":[\"{symbol}\"]")) {
+                if event
+                    .data
+                    .contains(&format!("\"unavailable\":[\"{symbol}\"]"))
+                {
                     step_ms = step_ms.max(seconds * 1_000 / 60);
                 }
             }
-            times.between(repeats_ms).ok_or_else(|| format!("{:?}", times.0.lock()))
+            times
+                .between(repeats_ms)
+                .ok_or_else(|| format!("{:?}", times.0.lock()))
         });
         let least_ms = seconds * 1_000;
         let lost_ms = if is_long { least_ms + repeats_ms } else { 0 };

@@ -34,13 +34,22 @@ fn a_server_that_stops_tells_each_client_when_to_come_back() {
     let stage = Stage::running(|config| config.http.drain_timeout_ms = PATIENCE_MS);
     stage.publish(0, 10);
     let mut readers: Vec<_> = (0..100)
-        .map(|number| stage.open(if number % 2 == 0 { "" } else { "Accept-Encoding: gzip\r\n" }))
+        .map(|number| {
+            stage.open(if number % 2 == 0 {
+                ""
+            } else {
+                "Accept-Encoding: gzip\r\n"
+            })
+        })
         .collect();
     for reader in &mut readers {
         reader.event_named("snapshot");
     }
     stage.await_open(100);
-    let Stage { service, scene: _scene } = stage;
+    let Stage {
+        service,
+        scene: _scene,
+    } = stage;
     let clock = Clock::system();
     let stopping = threads::spawn("stopping", move || service.stop()).unwrap();
     let mut retries = Vec::new();
@@ -55,7 +64,10 @@ fn a_server_that_stops_tells_each_client_when_to_come_back() {
     assert!(retries[0] >= 500 && retries[99] <= 5_000, "{retries:?}");
     // In every half second some clients return, and never a crowd.
     for from in (500..5_000).step_by(500) {
-        let count = retries.iter().filter(|retry| (from..from + 500).contains(*retry)).count();
+        let count = retries
+            .iter()
+            .filter(|retry| (from..from + 500).contains(*retry))
+            .count();
         assert!((5..=20).contains(&count), "{from}: {count} of {retries:?}");
     }
 }

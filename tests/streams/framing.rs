@@ -10,7 +10,12 @@ use crate::support::{EventReader, SNAPSHOT, STREAM, Scene};
 
 /// Names of the headers, in order.
 fn names(reader: &EventReader) -> Vec<String> {
-    reader.head.headers.iter().map(|(name, _)| name.to_lowercase()).collect()
+    reader
+        .head
+        .headers
+        .iter()
+        .map(|(name, _)| name.to_lowercase())
+        .collect()
 }
 
 #[test]
@@ -40,7 +45,10 @@ fn the_head_is_as_described_and_bytes_come_at_once() {
         reader.look();
         reader.text() == "retry: 3000\n: bhav\n"
     });
-    assert_eq!((reader.parser.retry, reader.parser.comments, reader.chunks), (Some(3_000), 1, 1));
+    assert_eq!(
+        (reader.parser.retry, reader.parser.comments, reader.chunks),
+        (Some(3_000), 1, 1)
+    );
     let json = stage.publish(1, 10);
     assert_eq!(reader.event_named("snapshot").data, json);
 }
@@ -133,8 +141,10 @@ fn every_framing_and_coding_gives_the_same_events() {
     }
     for number in 1..20 {
         let json = stage.publish(number, 7 * number * number);
-        let events: Vec<_> =
-            readers.iter_mut().map(|reader| reader.event_named("snapshot")).collect();
+        let events: Vec<_> = readers
+            .iter_mut()
+            .map(|reader| reader.event_named("snapshot"))
+            .collect();
         assert!(events.iter().all(|event| *event == events[0]), "{number}: {events:?}");
         assert_eq!(events[0].data, json);
     }
@@ -170,9 +180,10 @@ fn a_page_of_an_allowed_origin_may_read_and_another_not() {
     let stage = Stage::running(|config| {
         config.http.allowed_origins = vec!["https://app.example".into()];
     });
-    for (origin, allowed) in
-        [("https://app.example", Some("https://app.example")), ("https://evil.example", None)]
-    {
+    for (origin, allowed) in [
+        ("https://app.example", Some("https://app.example")),
+        ("https://evil.example", None),
+    ] {
         let reader = stage.open(&format!("Origin: {origin}\r\n"));
         assert_eq!(reader.head.header("access-control-allow-origin"), allowed);
         let mut vary = reader.head.headers("vary");
@@ -186,7 +197,10 @@ fn any_query_and_id_gets_a_stream_or_a_refusal() {
     let stage = Stage::running(|_| {});
     let json = stage.publish(1, 10);
     let tried = AtomicUsize::new(0);
-    let mut runner = TestRunner::new(Config { cases: 100, ..Config::default() });
+    let mut runner = TestRunner::new(Config {
+        cases: 100,
+        ..Config::default()
+    });
     let query = "[!-\"$-~]{0,40}";
     let id = "[ -~\\x80-\\xff]{0,40}";
     let outcome = runner.run(&(query, id), |(query, id)| {

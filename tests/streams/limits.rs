@@ -29,9 +29,15 @@ fn one_more_than_the_limit_is_refused_and_others_are_unhurt() {
     readers.push(stage.open(""));
     // A reload lowers the limit. Open streams stay.
     let shared = stage.service.0.server().shared();
-    let settings = HttpSettings { streams_max: 1, ..(*shared.settings()).clone() };
+    let settings = HttpSettings {
+        streams_max: 1,
+        ..(*shared.settings()).clone()
+    };
     shared.change_settings(&settings);
-    stage.service.get(STREAM).expect_problem(503, "streams_full");
+    stage
+        .service
+        .get(STREAM)
+        .expect_problem(503, "streams_full");
     let json = stage.publish(2, 10);
     for reader in &mut readers {
         until("the change", || {
@@ -49,7 +55,10 @@ fn streams_leave_a_tenth_of_the_connections_to_requests() {
         config.http.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
     });
     let readers: Vec<_> = (0..9).map(|_| stage.open("")).collect();
-    stage.service.get(STREAM).expect_problem(503, "streams_full");
+    stage
+        .service
+        .get(STREAM)
+        .expect_problem(503, "streams_full");
     assert_eq!((readers.len(), stage.streams().open()), (9, 9));
 }
 

@@ -14,7 +14,11 @@ fn parsed(bytes: &[u8]) -> EventParser {
 }
 
 fn data(bytes: &[u8]) -> Vec<String> {
-    parsed(bytes).events.into_iter().map(|event| event.data).collect()
+    parsed(bytes)
+        .events
+        .into_iter()
+        .map(|event| event.data)
+        .collect()
 }
 
 #[test]

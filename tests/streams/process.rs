@@ -35,14 +35,20 @@ fn tokens_cookies_and_ids_of_readers_are_not_logged() {
         assert_eq!(head.status, 200);
     }
     // Refused requests, each for another reason.
-    for (target, method) in [(format!("{STREAM}?symbols=bad"), "GET"), (STREAM.into(), "POST")] {
+    for (target, method) in [
+        (format!("{STREAM}?symbols=bad"), "GET"),
+        (STREAM.into(), "POST"),
+    ] {
         let answer = Client::connect(&program.address).request(method, &target, secret);
         assert!((400..500).contains(&answer.status), "{}", answer.status);
         assert!(!answer.text().contains("CANARY"));
     }
     // What is said in debugging alone comes once a price has told the time.
     until("a line of debugging", || {
-        std::fs::read_to_string(&path).unwrap().contains("level=debug").then_some(())
+        std::fs::read_to_string(&path)
+            .unwrap()
+            .contains("level=debug")
+            .then_some(())
     });
     program.ends();
     let log = std::fs::read_to_string(path).unwrap();
@@ -52,7 +58,11 @@ fn tokens_cookies_and_ids_of_readers_are_not_logged() {
 
 fn as_of(event: &Event) -> jiff::Timestamp {
     let json: sonic_rs::Value = sonic_rs::from_str(&event.data).unwrap();
-    json["market"]["as_of_ist"].as_str().unwrap().parse().unwrap()
+    json["market"]["as_of_ist"]
+        .as_str()
+        .unwrap()
+        .parse()
+        .unwrap()
 }
 
 #[test]
@@ -61,17 +71,23 @@ fn after_the_program_stood_still_readers_get_the_newest_and_nothing_of_the_time_
     const STANDS_MS: u64 = 4_000;
     let scene = Scene::at(TRADING);
     let mut command = serve(&scene, scene.state.path());
-    command.env("BROKERA_API_KEY", "simkeya").env("BROKERA_ACCESS_TOKEN", "simtokena");
+    command
+        .env("BROKERA_API_KEY", "simkeya")
+        .env("BROKERA_ACCESS_TOKEN", "simtokena");
     let program = Program::of(&mut command);
     let mut readers: Vec<_> = (0..READERS).map(|_| read(&program, STREAM, "")).collect();
-    readers.iter_mut().for_each(|reader| drop(reader.event_named("snapshot")));
+    readers
+        .iter_mut()
+        .for_each(|reader| drop(reader.event_named("snapshot")));
     program.signal(Signal::STOP);
     let stopped_ms = scene.clock.monotonic_ms();
     until("some seconds", || scene.clock.monotonic_ms() > stopped_ms + STANDS_MS);
     // Events received until then.
     let old = readers.iter_mut().map(|reader| {
         reader.look();
-        std::iter::from_fn(|| reader.ready()).last().map(|event| event.id)
+        std::iter::from_fn(|| reader.ready())
+            .last()
+            .map(|event| event.id)
     });
     let old: Vec<_> = old.collect();
     let went_on = scene.clock.now();
@@ -81,7 +97,11 @@ fn after_the_program_stood_still_readers_get_the_newest_and_nothing_of_the_time_
         while seen.last().is_none_or(|event| as_of(event) < went_on) {
             seen.extend(reader.event().filter(|event| event.name == "snapshot"));
         }
-        let mut ids: Vec<_> = seen.iter().map(|event| event.id.clone()).chain(old).collect();
+        let mut ids: Vec<_> = seen
+            .iter()
+            .map(|event| event.id.clone())
+            .chain(old)
+            .collect();
         let times: Vec<_> = seen.iter().map(as_of).collect();
         assert!(times.is_sorted(), "{times:?}");
         // The event that prices are stale, and perhaps the answer in progress.

@@ -13,8 +13,10 @@ use crate::support::{Client, EventReader, Process, STREAM, until};
 /// One process, which uses its default HTTP/1.0 to the service.
 fn config(dir: &str, address: &str) -> String {
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
-    let paths: String =
-        temporary.iter().map(|kind| format!("{kind}_temp_path {dir}/{kind};\n")).collect();
+    let paths: String = temporary
+        .iter()
+        .map(|kind| format!("{kind}_temp_path {dir}/{kind};\n"))
+        .collect();
     format!(
         "daemon off; master_process off; pid {dir}/pid; error_log {dir}/error.log;\n\
          events {{}}\n\
@@ -30,7 +32,11 @@ fn nginx(dir: &Path, address: &str) -> Option<(Process, String)> {
     let file = dir.join("nginx.conf");
     std::fs::write(&file, config(&shown, address)).unwrap();
     let mut command = Command::new("nginx");
-    command.arg("-e").arg(dir.join("error.log")).arg("-c").arg(file);
+    command
+        .arg("-e")
+        .arg(dir.join("error.log"))
+        .arg("-c")
+        .arg(file);
     let child = match command.stdin(Stdio::null()).stderr(Stdio::null()).spawn() {
         Err(error) if error.kind() == ErrorKind::NotFound => return None,
         child => child.unwrap(),
@@ -67,7 +73,10 @@ fn each_event_passes_nginx_at_once_and_the_end_too() {
             assert_eq!(reader.event_named("snapshot").data, json);
         }
     }
-    let Stage { service, scene: _scene } = stage;
+    let Stage {
+        service,
+        scene: _scene,
+    } = stage;
     let stopping = threads::spawn("stopping", move || service.stop()).unwrap();
     for reader in &mut readers {
         assert_eq!(reader.event(), None);

@@ -42,7 +42,12 @@ impl Told {
     }
 
     fn names(&self, member: &str) -> Vec<&str> {
-        self.0[member].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect()
+        self.0[member]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|name| name.as_str().unwrap())
+            .collect()
     }
 
     fn unavailable(&self) -> Vec<&str> {
@@ -75,7 +80,11 @@ fn all_come_at_once_and_then_only_those_that_have_changed() {
     let first = Told::of(&event);
     assert_eq!(
         first.quotes(),
-        [("NSE:BB", 101, false), ("BSE:AA", 102, false), ("NSE:AA", 100, false)]
+        [
+            ("NSE:BB", 101, false),
+            ("BSE:AA", 102, false),
+            ("NSE:AA", 100, false)
+        ]
     );
     assert_eq!((first.unavailable(), first.pending()), (vec![], vec![]));
     assert_eq!(event.id, "", "quotes have no id");
@@ -99,13 +108,19 @@ fn all_come_at_once_and_then_only_those_that_have_changed() {
 fn symbols_are_read_as_live_prices_reads_them() {
     let stage = Stage::running(|_| {});
     let fifty: Vec<String> = (0..50).map(|at| format!("NSE:S{at}")).collect();
-    fifty.iter().for_each(|symbol| stage.quote(symbol, 1, 1, EVER_MS));
+    fifty
+        .iter()
+        .for_each(|symbol| stage.quote(symbol, 1, 1, EVER_MS));
     stage.quote("NSE:M&M", 1, 1, EVER_MS);
     stage.quote("NSE:NIFTY X", 1, 1, EVER_MS);
     let mut reader =
         stage.open_with("NSE:M%26M,NSE:S1,NSE%3aM%26M&a=b&symbols=NSE:S1,NSE:NIFTY%20X", "");
     let told = Told::next(&mut reader);
-    let names: Vec<_> = told.quotes().into_iter().map(|(symbol, ..)| symbol).collect();
+    let names: Vec<_> = told
+        .quotes()
+        .into_iter()
+        .map(|(symbol, ..)| symbol)
+        .collect();
     assert_eq!(names, ["NSE:M&M", "NSE:S1", "NSE:NIFTY X"]);
     let told = Told::next(&mut stage.open_with(&fifty.join(","), ""));
     assert_eq!(told.quotes().len(), 50);
@@ -119,14 +134,23 @@ fn symbols_are_read_as_live_prices_reads_them() {
         ("symbols=NSE:M%2".into(), "symbol_malformed"),
     ] {
         let answer = stage.service.get(&format!("{STREAM}?{query}"));
-        assert!(answer.expect_problem(400, code).to_string().contains("symbols"), "{query}");
+        assert!(
+            answer
+                .expect_problem(400, code)
+                .to_string()
+                .contains("symbols"),
+            "{query}"
+        );
     }
 }
 
 #[test]
 fn any_symbols_get_the_refusal_of_live_prices_or_a_stream() {
     let stage = Stage::running(|config| config.cache.miss_wait_ms = 1);
-    let mut runner = TestRunner::new(Config { cases: 200, ..Config::default() });
+    let mut runner = TestRunner::new(Config {
+        cases: 200,
+        ..Config::default()
+    });
     let symbols = "((NSE|BSE|X)?:?[A-Z&%,+=*-]{0,12},?){0,4}";
     let outcome = runner.run(&symbols, |symbols| {
         let mut client = stage.service.client();
@@ -165,7 +189,9 @@ fn a_quote_that_becomes_stale_is_an_event_and_stays_so() {
         readers.iter_mut().for_each(EventReader::look);
         (stage.streams().stats.heartbeats.value() == 2).then_some(())
     });
-    readers.iter_mut().for_each(|reader| drop(reader.event_named("beat")));
+    readers
+        .iter_mut()
+        .for_each(|reader| drop(reader.event_named("beat")));
     stage.quote("NSE:AA", 101, 2, EVER_MS);
     for reader in &mut readers {
         let event = stage.advance_until("the fresh one", 0, || {
@@ -223,7 +249,9 @@ fn a_snapshot_and_quotes_that_are_due_together_come_together() {
 fn every_framing_and_coding_gives_the_same_quotes() {
     let stage = Stage::running(|_| {});
     let symbols: Vec<String> = (0..50).map(|at| format!("NSE:S{at}")).collect();
-    symbols.iter().for_each(|symbol| stage.quote(symbol, 1, 1, EVER_MS));
+    symbols
+        .iter()
+        .for_each(|symbol| stage.quote(symbol, 1, 1, EVER_MS));
     let target = format!("{STREAM}?symbols={}", symbols.join(","));
     let mut readers = Vec::new();
     for version in ["1.0", "1.1"] {
@@ -234,13 +262,17 @@ fn every_framing_and_coding_gives_the_same_quotes() {
             readers.push(EventReader::ask(stage.service.client(), &request));
         }
     }
-    readers.iter_mut().for_each(|reader| assert_eq!(Told::next(reader).quotes().len(), 50));
+    readers
+        .iter_mut()
+        .for_each(|reader| assert_eq!(Told::next(reader).quotes().len(), 50));
     for number in 1..20 {
         let changed = number * 7 % 50;
         // If the service runs in between, these may be two events.
         stage.quote(&symbols[changed], number, 1 + number as i64, EVER_MS);
-        let events: Vec<_> =
-            readers.iter_mut().map(|reader| reader.event_named("quotes")).collect();
+        let events: Vec<_> = readers
+            .iter_mut()
+            .map(|reader| reader.event_named("quotes"))
+            .collect();
         assert!(events.iter().all(|event| *event == events[0]), "{number}: {events:?}");
         let symbol = symbols[changed].as_str();
         assert_eq!(Told::of(&events[0]).quotes(), [(symbol, number as u64, false)]);
@@ -253,7 +285,13 @@ fn who_comes_back_gets_all_quotes_and_no_snapshot_that_it_has() {
     let stage = Stage::running(|_| {});
     stage.publish(1, 10);
     stage.quote("NSE:AA", 1, 1, EVER_MS);
-    let tag = stage.service.get(SNAPSHOT).header("etag").unwrap().trim_matches('"').to_owned();
+    let tag = stage
+        .service
+        .get(SNAPSHOT)
+        .header("etag")
+        .unwrap()
+        .trim_matches('"')
+        .to_owned();
     let mut reader = stage.open_with("NSE:AA", &format!("Last-Event-ID: {tag}\r\n"));
     let event = reader.event_named("quotes");
     assert_eq!(Told::of(&event).quotes(), [("NSE:AA", 1, false)]);
@@ -270,7 +308,11 @@ fn missing_symbols_are_pending_until_their_quote_comes() {
     let mut reader = EventReader::open(&service, &target, "");
     let first = told_where(&mut reader, "the first", |_| true);
     let all = vec!["NSE:INFY", "NSE:NOSUCH", "NSE:TCS"];
-    assert_eq!((first.quotes(), first.pending()), (vec![], all), "what no list has is tried too");
+    assert_eq!(
+        (first.quotes(), first.pending()),
+        (vec![], all),
+        "what no list has is tried too"
+    );
     assert_eq!(scene.control("DELETE", "faults", "").status, 200);
     let mut quoted: Vec<String> = Vec::new();
     let mut unavailable: Vec<String> = Vec::new();
@@ -278,8 +320,16 @@ fn missing_symbols_are_pending_until_their_quote_comes() {
         reader.look();
         for event in std::iter::from_fn(|| reader.ready()).filter(|event| event.name == "quotes") {
             let told = Told::of(&event);
-            quoted.extend(told.quotes().iter().map(|(symbol, ..)| (*symbol).to_owned()));
-            unavailable = told.unavailable().iter().map(|symbol| (*symbol).to_owned()).collect();
+            quoted.extend(
+                told.quotes()
+                    .iter()
+                    .map(|(symbol, ..)| (*symbol).to_owned()),
+            );
+            unavailable = told
+                .unavailable()
+                .iter()
+                .map(|symbol| (*symbol).to_owned())
+                .collect();
         }
         let both = quoted.contains(&"NSE:INFY".into()) && quoted.contains(&"NSE:TCS".into());
         (both && unavailable == ["NSE:NOSUCH"]).then_some(())
@@ -375,7 +425,11 @@ fn a_price_of_another_source_is_an_event() {
     let mut reader = EventReader::open(&service, &format!("{STREAM}?symbols=NSE:INFY"), "");
     let is_of = |source: &'static str| {
         move |told: &Told| {
-            told.0["quotes"].as_array().unwrap().iter().any(|q| q["source"] == source)
+            told.0["quotes"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|q| q["source"] == source)
         }
     };
     told_where(&mut reader, "the public provider's", is_of("public"));
@@ -399,7 +453,9 @@ fn a_reader_that_stops_gets_the_rest_of_one_write_and_then_all_quotes_as_they_ar
     let symbols: Vec<String> = (0..50).map(|at| format!("NSE:S{at}")).collect();
     let tell = |number: usize| {
         stage.publish(number, 40_000);
-        symbols.iter().for_each(|symbol| stage.quote(symbol, number, number as i64, EVER_MS));
+        symbols
+            .iter()
+            .for_each(|symbol| stage.quote(symbol, number, number as i64, EVER_MS));
     };
     tell(1);
     let client = narrow(&stage, &symbols.join(","));
@@ -424,7 +480,12 @@ fn a_reader_that_stops_gets_the_rest_of_one_write_and_then_all_quotes_as_they_ar
             events
                 .iter()
                 .filter(|event| event.name == "quotes")
-                .any(|event| Told::of(event).quotes().iter().any(|quote| quote.1 == number as u64))
+                .any(|event| {
+                    Told::of(event)
+                        .quotes()
+                        .iter()
+                        .any(|quote| quote.1 == number as u64)
+                })
         });
     }
     assert!(stage.streams().stats.frames.value() > frames);
@@ -483,9 +544,16 @@ fn choices_of_symbols_are_bounded_and_end_with_their_last_stream() {
     ];
     assert_eq!(stage.choices().count(), 2, "the order is part of it, repetition is not");
     let other = format!("{STREAM}?symbols=NSE:CC");
-    stage.service.get(&other).expect_problem(503, "streams_full");
+    stage
+        .service
+        .get(&other)
+        .expect_problem(503, "streams_full");
     assert_eq!((stage.choices().refused.value(), stage.streams().stats.refused.value()), (1, 1));
-    assert_eq!((stage.streams().open(), stage.streams().taken()), (3, 6), "none for the refused");
+    assert_eq!(
+        (stage.streams().open(), stage.streams().taken()),
+        (3, 6),
+        "none for the refused"
+    );
     // Existing choices can be shared, and the snapshot alone needs none.
     readers.push(stage.open_with("NSE:BB,NSE:AA", ""));
     let _snapshot = stage.open("");
@@ -566,8 +634,13 @@ fn a_server_that_stops_ends_streams_with_quotes_too() {
     let stage = Stage::running(|config| config.http.drain_timeout_ms = PATIENCE_MS);
     stage.quote("NSE:AA", 1, 1, EVER_MS);
     let mut readers: Vec<_> = (0..10).map(|_| stage.open_with("NSE:AA", "")).collect();
-    readers.iter_mut().for_each(|reader| drop(Told::next(reader)));
-    let Stage { service, scene: _scene } = stage;
+    readers
+        .iter_mut()
+        .for_each(|reader| drop(Told::next(reader)));
+    let Stage {
+        service,
+        scene: _scene,
+    } = stage;
     let stopping = bhav::rt::threads::spawn("stopping", move || service.stop()).unwrap();
     for reader in &mut readers {
         assert_eq!(reader.event(), None);

@@ -11,7 +11,9 @@ fn many_changes_in_an_interval_are_two_frames_and_the_last_is_right() {
     assert_eq!(number_of(&reader.event_named("snapshot").data), 0);
     (1..=100).for_each(|number| drop(stage.publish(number, 10)));
     // On a busy machine frames are made later than they are published, and each advances the clock.
-    until("the last frame to be made", || number_of(stage.service.get(SNAPSHOT).text()) == 100);
+    until("the last frame to be made", || {
+        number_of(stage.service.get(SNAPSHOT).text()) == 100
+    });
     let mut seen = Vec::new();
     stage.advance_until("the last change", 1_000, || {
         reader.look();
@@ -104,7 +106,9 @@ fn a_change_of_the_source_is_an_event() {
         let mark = format!("\"source\":\"{source}\"");
         until(source, || {
             reader.look();
-            reader.ready().is_some_and(|event| event.data.contains(&mark))
+            reader
+                .ready()
+                .is_some_and(|event| event.data.contains(&mark))
         });
     };
     from("public");
@@ -119,7 +123,9 @@ fn prices_that_become_stale_are_an_event_although_none_moved() {
     let mut reader = EventReader::open(&service, STREAM, "");
     until("fresh prices", || {
         reader.look();
-        reader.ready().is_some_and(|event| event.data.contains("\"stale\":false"))
+        reader
+            .ready()
+            .is_some_and(|event| event.data.contains("\"stale\":false"))
     });
     scene.refuse_all();
     let mut last = String::new();

@@ -103,7 +103,11 @@ fn a_reader_slower_than_the_changes_gets_whole_frames_and_ends_with_the_newest()
     let last = format!("{{\"number\":{number},");
     until("the newest", || {
         parser.feed(&sip(&client, FRAME));
-        parser.events.last().is_some_and(|event| event.data.starts_with(&last)).then_some(())
+        parser
+            .events
+            .last()
+            .is_some_and(|event| event.data.starts_with(&last))
+            .then_some(())
     });
     let mut seen = Vec::new();
     for event in &parser.events {
@@ -145,7 +149,12 @@ fn a_client_that_goes_away_frees_its_place() {
         |client| client.socket.shutdown(Shutdown::Write).unwrap(),
         |client| client.socket.shutdown(Shutdown::Both).unwrap(),
         // Closes with a reset.
-        |client| client.socket.set_linger(Some(std::time::Duration::ZERO)).unwrap(),
+        |client| {
+            client
+                .socket
+                .set_linger(Some(std::time::Duration::ZERO))
+                .unwrap();
+        },
     ];
     for (leave, resets) in ways.into_iter().zip([false, false, true]) {
         let readers: Vec<_> = (0..20).map(|_| stage.open("")).collect();
@@ -167,7 +176,10 @@ fn a_client_that_goes_away_in_the_midst_of_a_frame_frees_everything() {
     let ways: [fn(Client); 3] = [
         |client| client.socket.shutdown(Shutdown::Both).unwrap(),
         |client| {
-            client.socket.set_linger(Some(std::time::Duration::ZERO)).unwrap();
+            client
+                .socket
+                .set_linger(Some(std::time::Duration::ZERO))
+                .unwrap();
             drop(client);
         },
         // Unread data makes this close a reset as well.
@@ -223,7 +235,9 @@ fn a_second_request_is_dropped_and_too_much_input_ends_the_stream() {
     let mut reader = EventReader::over(client);
     reader.event_named("snapshot");
     let left = 4 * 1024 - ASK.len();
-    (&reader.client.socket).write_all(&vec![b'x'; left]).unwrap();
+    (&reader.client.socket)
+        .write_all(&vec![b'x'; left])
+        .unwrap();
     for number in 1..4 {
         let json = stage.publish(number, 10);
         assert_eq!(reader.event_named("snapshot").data, json);

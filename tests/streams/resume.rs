@@ -8,7 +8,10 @@ const HAS: &str = "Last-Event-ID: ";
 /// The snapshot and its tag, as polled.
 fn polled(stage: &Stage) -> (String, String) {
     let answer = stage.service.get(SNAPSHOT);
-    (answer.text().to_owned(), answer.header("etag").unwrap().trim_matches('"').to_owned())
+    (
+        answer.text().to_owned(),
+        answer.header("etag").unwrap().trim_matches('"').to_owned(),
+    )
 }
 
 #[test]
@@ -157,7 +160,9 @@ fn a_client_that_is_cut_anywhere_ends_in_the_polled_state() {
         }
         assert_eq!(id == tag, state == current);
         if number % 10 == 9 && id != tag {
-            let event = stage.open(&format!("{HAS}{id}\r\n")).event_named("snapshot");
+            let event = stage
+                .open(&format!("{HAS}{id}\r\n"))
+                .event_named("snapshot");
             (state, id) = (event.data, event.id);
             assert_eq!((&state, &id), (&current, &tag));
         }

@@ -26,14 +26,20 @@ impl Stage {
     /// A stage on a clock that stands still.
     pub fn by_hand(change: impl FnOnce(&mut Config)) -> Self {
         let clock = Clock::manual(TRADING.parse().unwrap());
-        let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+        let settings = SimSettings {
+            rate_limits: false,
+            ..SimSettings::default()
+        };
         Self::of(Scene::by_hand(clock, settings), change)
     }
 
     /// Same as [`by_hand`](Self::by_hand), with upstreams that never answer.
     pub fn by_hand_hanging(change: impl FnOnce(&mut Config)) -> Self {
         let clock = Clock::manual(TRADING.parse().unwrap());
-        let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+        let settings = SimSettings {
+            rate_limits: false,
+            ..SimSettings::default()
+        };
         let scene = Scene::by_hand(clock, settings);
         scene.fault("*", r#"{"kind":"delay","delay_ms":600000}"#);
         Self::started(scene, change)
@@ -53,9 +59,18 @@ impl Stage {
 
     /// Publishes a snapshot of about `bytes` with its number, and returns its text.
     pub fn publish(&self, number: usize, bytes: usize) -> String {
-        let filler: String = (0..bytes).map(|at| char::from(b'a' + (at % 26) as u8)).collect();
+        let filler: String = (0..bytes)
+            .map(|at| char::from(b'a' + (at % 26) as u8))
+            .collect();
         let json = format!("{{\"number\":{number},\"filler\":\"{filler}\"}}");
-        self.service.0.server().shared().service.state().snapshot.publish(json.clone().into());
+        self.service
+            .0
+            .server()
+            .shared()
+            .service
+            .state()
+            .snapshot
+            .publish(json.clone().into());
         json
     }
 
@@ -72,7 +87,10 @@ impl Stage {
             simulated: true,
             ..samples::quote(symbol, &price.to_string(), as_of)
         };
-        let vouched = Vouched { mono_ms: now_mono_ms as i64 + fresh_ms, calls: 1 };
+        let vouched = Vouched {
+            mono_ms: now_mono_ms as i64 + fresh_ms,
+            calls: 1,
+        };
         assert_eq!(state.l1.insert(quote, vouched, now_mono_ms), Kept::Taken);
     }
 
@@ -86,7 +104,15 @@ impl Stage {
     }
 
     pub fn choices(&self) -> &Choices {
-        &self.service.0.server().shared().service.state().event_streams.choices
+        &self
+            .service
+            .0
+            .server()
+            .shared()
+            .service
+            .state()
+            .event_streams
+            .choices
     }
 
     pub fn streams(&self) -> &Streams {
@@ -98,7 +124,11 @@ impl Stage {
     pub fn await_open(&self, count: usize) {
         until("streams to open or end", || {
             let open = self.streams().open();
-            if open == count { Ok(()) } else { Err(format!("{open} open")) }
+            if open == count {
+                Ok(())
+            } else {
+                Err(format!("{open} open"))
+            }
         });
     }
 

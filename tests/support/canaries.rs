@@ -42,7 +42,10 @@ impl Canaries {
     pub fn new() -> Self {
         let number = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 1);
         let mark = format!("~{:07x}", number & 0xfff_ffff);
-        Self { mark, made: Mutex::default() }
+        Self {
+            mark,
+            made: Mutex::default(),
+        }
     }
 
     /// A new value of this kind, for this path.
@@ -54,20 +57,34 @@ impl Canaries {
     }
 
     pub fn made_of(&self, kind: &str) -> usize {
-        self.made.lock().iter().filter(|(made, _)| *made == kind).count()
+        self.made
+            .lock()
+            .iter()
+            .filter(|(made, _)| *made == kind)
+            .count()
     }
 
     /// Copies of canaries of this kind.
     pub fn copies_of(&self, kind: &str, found: &Found) -> usize {
         let made = self.made.lock();
-        found.counts.iter().filter(|(number, _)| made[**number].0 == kind).map(|(_, n)| n).sum()
+        found
+            .counts
+            .iter()
+            .filter(|(number, _)| made[**number].0 == kind)
+            .map(|(_, n)| n)
+            .sum()
     }
 
     /// Each canary of this kind that was found, with its path and its surroundings.
     pub fn told(&self, kind: &str, found: &Found) -> Vec<String> {
         let made = self.made.lock();
-        let of_kind = found.places.iter().filter(|(number, _)| made[*number].0 == kind);
-        of_kind.map(|(number, place)| format!("{}: {place}", made[*number].1)).collect()
+        let of_kind = found
+            .places
+            .iter()
+            .filter(|(number, _)| made[*number].0 == kind);
+        of_kind
+            .map(|(number, place)| format!("{}: {place}", made[*number].1))
+            .collect()
     }
 
     /// Searches `bytes`; `place` names where they are.
@@ -76,7 +93,10 @@ impl Canaries {
         self.look_for(self.mark.as_bytes(), bytes, place, found, &plain);
         let escaped = |text: &[u8]| {
             let text = std::str::from_utf8(text.get(..DIGITS * 6)?).ok()?;
-            let digits = text.split("\\u00").skip(1).map(|hex| u8::from_str_radix(hex, 16));
+            let digits = text
+                .split("\\u00")
+                .skip(1)
+                .map(|hex| u8::from_str_radix(hex, 16));
             let digits: Option<Vec<u8>> = digits.map(Result::ok).collect();
             Some((String::from_utf8(digits?).ok()?, 6))
         };
@@ -94,7 +114,9 @@ impl Canaries {
         let count = self.made.lock().len();
         let mut last = None;
         for at in memmem::find_iter(bytes, mark) {
-            let Some((digits, scale)) = number(&bytes[at + mark.len()..]) else { continue };
+            let Some((digits, scale)) = number(&bytes[at + mark.len()..]) else {
+                continue;
+            };
             let Some(number) = digits.parse().ok().filter(|number| *number < count) else {
                 continue;
             };
@@ -107,7 +129,9 @@ impl Canaries {
             *found.counts.entry(number).or_default() += 1;
             let from = at.saturating_sub(AROUND_BYTES);
             let around = &bytes[from..bytes.len().min(at + 2 * AROUND_BYTES)];
-            found.places.push((number, format!("{place}: {}", around.escape_ascii())));
+            found
+                .places
+                .push((number, format!("{place}: {}", around.escape_ascii())));
         }
     }
 
@@ -151,7 +175,11 @@ impl Canaries {
         let mut open = vec![folder.to_path_buf()];
         while let Some(at) = open.pop() {
             if at.is_dir() {
-                open.extend(fs::read_dir(&at).unwrap().map(|entry| entry.unwrap().path()));
+                open.extend(
+                    fs::read_dir(&at)
+                        .unwrap()
+                        .map(|entry| entry.unwrap().path()),
+                );
             } else if at.is_file() {
                 self.look(&fs::read(&at).unwrap(), &at.display().to_string(), found);
                 files += 1;
@@ -179,7 +207,9 @@ impl Canaries {
 
 /// Compared by the system's own routine: most of a process's memory is empty.
 fn empty(bytes: &[u8]) -> bool {
-    bytes.chunks(PAGE_BYTES).all(|page| *page == [0; PAGE_BYTES][..page.len()])
+    bytes
+        .chunks(PAGE_BYTES)
+        .all(|page| *page == [0; PAGE_BYTES][..page.len()])
 }
 
 /// Every character as a JSON escape.
@@ -196,7 +226,12 @@ fn whole_and_broken_and_escaped_ones_are_found() {
     let text = format!("..{value}..{}..{}..", &value[13..], escaped(&value));
     canaries.look(text.as_bytes(), "text", &mut found);
     assert_eq!(canaries.copies_of("word", &found), 3, "{:?}", found.places);
-    assert!(canaries.told("word", &found).iter().all(|told| told.starts_with("here")));
+    assert!(
+        canaries
+            .told("word", &found)
+            .iter()
+            .all(|told| told.starts_with("here"))
+    );
     canaries.look(other.as_bytes(), "text", &mut found);
     assert_eq!(canaries.copies_of("word", &found), 4);
     assert_eq!(canaries.made_of("word"), 2);

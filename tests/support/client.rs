@@ -59,13 +59,19 @@ impl Answer {
 
     /// The values of all headers of this name, in any case.
     pub fn headers(&self, name: &str) -> Vec<&str> {
-        let named = self.headers.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
+        let named = self
+            .headers
+            .iter()
+            .filter(|(key, _)| key.eq_ignore_ascii_case(name));
         named.map(|(_, value)| value.as_str()).collect()
     }
 
     /// Status line and headers, as lines.
     pub fn head(&self) -> String {
-        let lines = self.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
+        let lines = self
+            .headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}\r\n"));
         format!("{} {}\r\n{}", self.version, self.status, lines.collect::<String>())
     }
 
@@ -82,7 +88,9 @@ impl Answer {
             None => text.clone_from(&self.body),
             Some("br") => brotli::BrotliDecompress(&mut &self.body[..], &mut text).unwrap(),
             Some("gzip") => {
-                _ = flate2::read::GzDecoder::new(&self.body[..]).read_to_end(&mut text).unwrap();
+                _ = flate2::read::GzDecoder::new(&self.body[..])
+                    .read_to_end(&mut text)
+                    .unwrap();
             }
             Some(other) => panic!("coded as {other}"),
         }
@@ -101,25 +109,35 @@ impl Answer {
     #[track_caller]
     pub fn field(&self, name: &str) -> String {
         let json = self.json();
-        json.get(name).as_str().unwrap_or_else(|| panic!("{name} missing in {json:?}")).to_owned()
+        json.get(name)
+            .as_str()
+            .unwrap_or_else(|| panic!("{name} missing in {json:?}"))
+            .to_owned()
     }
 
     /// Whether the server announced that it closes.
     pub fn says_close(&self) -> bool {
-        self.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
+        self.header("connection")
+            .is_some_and(|value| value.eq_ignore_ascii_case("close"))
     }
 
     /// The symbols of its quotes, in order.
     pub fn quoted(&self) -> Vec<String> {
         let json = self.json();
         let quotes = json["quotes"].as_array().unwrap();
-        quotes.iter().map(|quote| quote["symbol"].as_str().unwrap().to_owned()).collect()
+        quotes
+            .iter()
+            .map(|quote| quote["symbol"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     pub fn unavailable(&self) -> Vec<String> {
         let json = self.json();
         let symbols = json["unavailable"].as_array().unwrap();
-        symbols.iter().map(|symbol| symbol.as_str().unwrap().to_owned()).collect()
+        symbols
+            .iter()
+            .map(|symbol| symbol.as_str().unwrap().to_owned())
+            .collect()
     }
 
     /// Checks that it is a problem document with this status and code.
@@ -165,7 +183,12 @@ impl Client {
     pub fn over(socket: Socket) -> io::Result<Self> {
         socket.set_read_timeout(Some(PATIENCE))?;
         socket.set_write_timeout(Some(PATIENCE))?;
-        Ok(Self { socket, sent: Vec::new(), got: Vec::new(), taken: 0 })
+        Ok(Self {
+            socket,
+            sent: Vec::new(),
+            got: Vec::new(),
+            taken: 0,
+        })
     }
 
     /// Connects. Uses no further descriptor.
@@ -184,7 +207,11 @@ impl Client {
     #[track_caller]
     pub fn request(&mut self, method: &str, target: &str, headers: &str) -> Answer {
         self.write(format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n"));
-        let answer = if method == "HEAD" { self.head() } else { self.answer() };
+        let answer = if method == "HEAD" {
+            self.head()
+        } else {
+            self.answer()
+        };
         expect_listed(method, target, answer.status, &answer.body);
         answer
     }
@@ -258,7 +285,8 @@ impl Client {
     /// The next answer, whose length is in its Content-Length.
     #[track_caller]
     pub fn answer(&mut self) -> Answer {
-        self.try_answer().unwrap_or_else(|lost| self.fail(&format!("no answer: {lost:?}")))
+        self.try_answer()
+            .unwrap_or_else(|lost| self.fail(&format!("no answer: {lost:?}")))
     }
 
     /// Same as [`answer`](Self::answer), from a server that may be gone.
@@ -267,11 +295,16 @@ impl Client {
         let mut answer = self.try_head()?;
         let length = match answer.header("content-length") {
             _ if answer.status < 200 || matches!(answer.status, 204 | 304) => 0,
-            Some(length) => length.parse().unwrap_or_else(|_| self.fail("Content-Length")),
+            Some(length) => length
+                .parse()
+                .unwrap_or_else(|_| self.fail("Content-Length")),
             None => self.fail("no Content-Length"),
         };
         while self.pending() < length {
-            self.arrive().map_err(|lost| Lost { begun: true, ..lost })?;
+            self.arrive().map_err(|lost| Lost {
+                begun: true,
+                ..lost
+            })?;
         }
         answer.body = self.got[self.taken..self.taken + length].to_vec();
         self.taken += length;
@@ -281,7 +314,8 @@ impl Client {
     /// The next answer to a HEAD request: no body follows.
     #[track_caller]
     pub fn head(&mut self) -> Answer {
-        self.try_head().unwrap_or_else(|lost| self.fail(&format!("no head: {lost:?}")))
+        self.try_head()
+            .unwrap_or_else(|lost| self.fail(&format!("no head: {lost:?}")))
     }
 
     #[track_caller]
@@ -352,9 +386,15 @@ impl Client {
     fn arrive(&mut self) -> Result<(), Lost> {
         let begun = self.pending() > 0;
         match self.receive() {
-            Ok(0) => Err(Lost { kind: ErrorKind::UnexpectedEof, begun }),
+            Ok(0) => Err(Lost {
+                kind: ErrorKind::UnexpectedEof,
+                begun,
+            }),
             Ok(_) => Ok(()),
-            Err(error) => Err(Lost { kind: error.kind(), begun }),
+            Err(error) => Err(Lost {
+                kind: error.kind(),
+                begun,
+            }),
         }
     }
 
@@ -411,7 +451,12 @@ fn split(bytes: &[u8]) -> Option<Answer> {
             (!line.contains(['\r', '\n'])).then(|| (name.to_owned(), value.to_owned()))
         })
         .collect::<Option<Vec<_>>>()?;
-    Some(Answer { status, version, headers, body: Vec::new() })
+    Some(Answer {
+        status,
+        version,
+        headers,
+        body: Vec::new(),
+    })
 }
 
 /// The header line that carries a token.
@@ -421,5 +466,10 @@ pub fn bearer(token: &str) -> String {
 
 /// The names of an object's members, in order.
 pub fn members(object: &Value) -> Vec<String> {
-    object.as_object().unwrap().iter().map(|(name, _)| name.to_owned()).collect()
+    object
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(name, _)| name.to_owned())
+        .collect()
 }

@@ -71,7 +71,11 @@ impl EventParser {
     fn take(&mut self, line: &[u8]) {
         let text = String::from_utf8_lossy(line);
         let first = !std::mem::replace(&mut self.begun, true);
-        let line = if first { text.strip_prefix('\u{feff}').unwrap_or(&text) } else { &text };
+        let line = if first {
+            text.strip_prefix('\u{feff}').unwrap_or(&text)
+        } else {
+            &text
+        };
         if line.is_empty() {
             return self.dispatch();
         }
@@ -103,8 +107,16 @@ impl EventParser {
         if data.pop().is_none() {
             return;
         }
-        let name = if name.is_empty() { "message".into() } else { name };
-        self.events.push(Event { name, data, id: self.last_id.clone() });
+        let name = if name.is_empty() {
+            "message".into()
+        } else {
+            name
+        };
+        self.events.push(Event {
+            name,
+            data,
+            id: self.last_id.clone(),
+        });
     }
 }
 
@@ -191,7 +203,9 @@ impl EventReader {
     /// The next event, which must have this name.
     #[track_caller]
     pub fn event_named(&mut self, name: &str) -> Event {
-        let event = self.event().unwrap_or_else(|| panic!("it ended: {:?}", self.text));
+        let event = self
+            .event()
+            .unwrap_or_else(|| panic!("it ended: {:?}", self.text));
         assert_eq!(event.name, name, "{event:?}");
         event
     }
@@ -257,7 +271,8 @@ impl EventReader {
         let (mut rest, mut plain) = (&payload[header..], Vec::with_capacity(64 * 1024));
         loop {
             let (before_in, before) = (gzip.total_in(), plain.len());
-            gzip.decompress_vec(rest, &mut plain, FlushDecompress::Sync).unwrap();
+            gzip.decompress_vec(rest, &mut plain, FlushDecompress::Sync)
+                .unwrap();
             rest = &rest[usize::try_from(gzip.total_in() - before_in).unwrap()..];
             let is_full = plain.len() == plain.capacity();
             if rest.is_empty() && !is_full {

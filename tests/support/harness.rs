@@ -33,7 +33,10 @@ pub fn small() -> HttpSettings {
 
 /// The product's own settings on a free port, with long deadlines for a busy machine.
 pub fn settings() -> HttpSettings {
-    HttpSettings { listen: "127.0.0.1:0".into(), ..HttpSettings::default() }
+    HttpSettings {
+        listen: "127.0.0.1:0".into(),
+        ..HttpSettings::default()
+    }
 }
 
 impl Harness {
@@ -59,7 +62,11 @@ impl Harness {
         let clock = Clock::system();
         let (service, probe) = Probe::new(&clock);
         let server = Server::start(listeners, settings, &clock, service).unwrap();
-        Self { address: server.address().to_owned(), server: Some(server), probe }
+        Self {
+            address: server.address().to_owned(),
+            server: Some(server),
+            probe,
+        }
     }
 
     pub fn connect(&self) -> Client {

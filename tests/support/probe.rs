@@ -61,7 +61,11 @@ const LANE_DEADLINE_MS: u64 = 20_000;
 
 impl Probe {
     pub fn new(clock: &Clock) -> (Self, Handle) {
-        let spec = LaneSpec { name: "probe", threads: 4, queue_max: 64 };
+        let spec = LaneSpec {
+            name: "probe",
+            threads: 4,
+            queue_max: 64,
+        };
         let (release, gate) = unbounded();
         let (arrived, waiting) = unbounded();
         let served = Arc::new(AtomicUsize::new(0));
@@ -106,14 +110,35 @@ impl Serve for Probe {
         self.asked_for_limits.fetch_add(1, Ordering::SeqCst);
         let usual = settings.body_limits();
         match head.path() {
-            b"/narrow" => BodyLimits { bytes_max: 1024, ..usual },
-            b"/odd" => BodyLimits { bytes_max: 1000, ..usual },
-            b"/wide" => BodyLimits { bytes_max: 1024 * 1024, ..usual },
-            b"/none" => BodyLimits { bytes_max: 0, ..usual },
-            b"/hasty" => BodyLimits { timeout_ms: 300, ..usual },
-            b"/patient" => BodyLimits { timeout_ms: PATIENCE_MS, ..usual },
+            b"/narrow" => BodyLimits {
+                bytes_max: 1024,
+                ..usual
+            },
+            b"/odd" => BodyLimits {
+                bytes_max: 1000,
+                ..usual
+            },
+            b"/wide" => BodyLimits {
+                bytes_max: 1024 * 1024,
+                ..usual
+            },
+            b"/none" => BodyLimits {
+                bytes_max: 0,
+                ..usual
+            },
+            b"/hasty" => BodyLimits {
+                timeout_ms: 300,
+                ..usual
+            },
+            b"/patient" => BodyLimits {
+                timeout_ms: PATIENCE_MS,
+                ..usual
+            },
             b"/upload" | b"/upload-kept" => settings.upload_limits(),
-            b"/upload-hasty" => BodyLimits { timeout_ms: 300, ..settings.upload_limits() },
+            b"/upload-hasty" => BodyLimits {
+                timeout_ms: 300,
+                ..settings.upload_limits()
+            },
             _ => usual,
         }
     }
@@ -129,7 +154,10 @@ impl Serve for Probe {
         assert!(request.body.is_empty());
         let mut read = Vec::new();
         upload.read_to_end(&mut read).unwrap();
-        let sum: u64 = (1..).zip(&read).map(|(at, byte): (u64, _)| at * u64::from(*byte)).sum();
+        let sum: u64 = (1..)
+            .zip(&read)
+            .map(|(at, byte): (u64, _)| at * u64::from(*byte))
+            .sum();
         let told = format!("{{\"bytes\":{},\"sum\":{sum}}}", read.len());
         reply.body().extend_from_slice(told.as_bytes());
         reply.send(200, "application/json", &[]);
@@ -152,7 +180,9 @@ impl Serve for Probe {
                 reply.send_document(&self.prepared);
             }
             b"/unchanged" => {
-                reply.body().extend_from_slice(b"a body that must not be sent");
+                reply
+                    .body()
+                    .extend_from_slice(b"a body that must not be sent");
                 reply.send(304, "text/plain", &[]);
             }
             b"/prepared" if request.header("if-none-match") == Some(b"\"one\"") => {
@@ -190,7 +220,9 @@ impl Serve for Probe {
                     gate.recv().is_ok()
                 });
                 let outcome = ticket.map(bhav::rt::Ticket::wait);
-                reply.body().extend_from_slice(format!("{outcome:?}").as_bytes());
+                reply
+                    .body()
+                    .extend_from_slice(format!("{outcome:?}").as_bytes());
                 reply.send(200, "text/plain", &[]);
             }
             _ => echo(request, reply),
@@ -218,7 +250,10 @@ fn echo(request: &Request<'_>, reply: &mut Response<'_>) {
         query: text(request.query()),
         body: text(Some(request.body)),
         host: text(request.header("host")),
-        seen: request.headers("x-seen").map(|value| text(Some(value))).collect(),
+        seen: request
+            .headers("x-seen")
+            .map(|value| text(Some(value)))
+            .collect(),
         client: client.as_deref(),
     };
     sonic_rs::to_writer(reply.body(), &document).unwrap();

@@ -38,7 +38,10 @@ pub fn without_admin(args: &[&str]) -> Command {
 /// The program as `$0` of a shell script, which starts it with the arguments that follow.
 pub fn by_shell(script: &str) -> Command {
     let mut command = Command::new("sh");
-    command.env_clear().args(["-c", script, BHAV]).stdin(Stdio::null());
+    command
+        .env_clear()
+        .args(["-c", script, BHAV])
+        .stdin(Stdio::null());
     command
 }
 
@@ -73,7 +76,9 @@ pub struct Process {
 
 impl Process {
     pub fn start(command: &mut Command) -> Self {
-        Self { child: command.spawn().unwrap() }
+        Self {
+            child: command.spawn().unwrap(),
+        }
     }
 
     /// Kills it, as a crash would.
@@ -139,13 +144,24 @@ impl Program {
                 break address.trim().to_owned();
             }
         };
-        Self { process, printed, address, stdout: lines }
+        Self {
+            process,
+            printed,
+            address,
+            stdout: lines,
+        }
     }
 
     /// `bhav demo` in the middle of trading.
     pub fn demo(state: &Path) -> Self {
         let now = format!("--now={TRADING}");
-        Self::start(&["demo", "--listen=127.0.0.1:0", &state_flag(state), &now, &few_candles()])
+        Self::start(&[
+            "demo",
+            "--listen=127.0.0.1:0",
+            &state_flag(state),
+            &now,
+            &few_candles(),
+        ])
     }
 
     pub fn client(&self) -> Client {
@@ -196,9 +212,17 @@ pub fn run(command: &mut Command) -> Ran {
 
 /// Runs a command with `input` on standard input.
 pub fn run_with(command: &mut Command, input: &str) -> Ran {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
     ran(child.wait_with_output().unwrap())
 }
 
@@ -228,12 +252,19 @@ pub struct OnTerminal {
 impl OnTerminal {
     pub fn start(command: &mut Command) -> Self {
         let (master, slave) = terminal();
-        command.stdin(slave).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(slave)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let child = command.spawn().unwrap();
         // The command then has the only copy of its end of the terminal, so that reading ends with
         // it.
         command.stdin(Stdio::null());
-        Self { child, master, said: String::new() }
+        Self {
+            child,
+            master,
+            said: String::new(),
+        }
     }
 
     /// Waits for the `prompt`, then types `text` and Enter.
@@ -245,7 +276,9 @@ impl OnTerminal {
             assert_eq!(err.read(&mut byte).unwrap(), 1, "never asked {prompt}: {}", self.said);
             self.said.push(char::from(byte[0]));
         }
-        self.master.write_all(format!("{text}\n").as_bytes()).unwrap();
+        self.master
+            .write_all(format!("{text}\n").as_bytes())
+            .unwrap();
     }
 
     /// The command's result, and the echo that the terminal showed.

@@ -44,7 +44,9 @@ impl Scrape {
 
     /// The sample, if it exists.
     pub fn find(&self, series: &str) -> Option<f64> {
-        self.samples().find(|(name, _)| *name == series).map(|(_, value)| value)
+        self.samples()
+            .find(|(name, _)| *name == series)
+            .map(|(_, value)| value)
     }
 
     pub fn parse(text: &str) -> Self {
@@ -59,15 +61,24 @@ impl Scrape {
                 let kind = lines.next().and_then(|line| line.strip_prefix("# TYPE "));
                 let (typed, kind) = kind.and_then(|line| line.split_once(' ')).expect("no TYPE");
                 assert_eq!(typed, name, "TYPE of another family");
-                let family = Family { kind: kind.to_owned(), samples: BTreeMap::new() };
+                let family = Family {
+                    kind: kind.to_owned(),
+                    samples: BTreeMap::new(),
+                };
                 assert!(families.insert(name.to_owned(), family).is_none(), "{name} twice");
                 current = name.to_owned();
                 continue;
             }
             let (series, value) = line.rsplit_once(' ').expect("no value");
             let name = series.split('{').next().unwrap();
-            let family = families.get_mut(&current).expect("a sample before any family");
-            let suffixes = if family.kind == "histogram" { &PARTS[..] } else { &[""] };
+            let family = families
+                .get_mut(&current)
+                .expect("a sample before any family");
+            let suffixes = if family.kind == "histogram" {
+                &PARTS[..]
+            } else {
+                &[""]
+            };
             let own = |suffix: &&str| name.strip_suffix(*suffix) == Some(&*current);
             assert!(suffixes.iter().any(own), "{series} below {current}");
             let value = value.parse().unwrap_or_else(|_| panic!("{line}"));
@@ -78,7 +89,9 @@ impl Scrape {
 
     /// Every sample by its full name and labels.
     pub fn samples(&self) -> impl Iterator<Item = (&str, f64)> {
-        self.0.values().flat_map(|family| family.samples.iter().map(|(name, v)| (&**name, *v)))
+        self.0
+            .values()
+            .flat_map(|family| family.samples.iter().map(|(name, v)| (&**name, *v)))
     }
 
     #[track_caller]
@@ -101,8 +114,12 @@ impl Scrape {
 
 /// The labels of a series, in order.
 pub fn labels(series: &str) -> Vec<(String, String)> {
-    let Some((_, rest)) = series.split_once('{') else { return Vec::new() };
+    let Some((_, rest)) = series.split_once('{') else {
+        return Vec::new();
+    };
     let inner = rest.strip_suffix('}').expect("an open brace");
     let pairs = inner.split("\",").filter_map(|pair| pair.split_once("=\""));
-    pairs.map(|(name, value)| (name.to_owned(), value.trim_end_matches('"').to_owned())).collect()
+    pairs
+        .map(|(name, value)| (name.to_owned(), value.trim_end_matches('"').to_owned()))
+        .collect()
 }

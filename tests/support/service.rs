@@ -45,7 +45,13 @@ pub struct Scene {
 
 impl Scene {
     pub fn at(now: &str) -> Self {
-        Self::with(now, SimSettings { rate_limits: false, ..SimSettings::default() })
+        Self::with(
+            now,
+            SimSettings {
+                rate_limits: false,
+                ..SimSettings::default()
+            },
+        )
     }
 
     pub fn with(now: &str, settings: SimSettings) -> Self {
@@ -61,8 +67,20 @@ impl Scene {
         let calendar = Arc::new(calendar);
         let hours = Arc::clone(&calendar);
         let sessions = Sessions::new(move |date| calendar.is_trading_date(date)).at_hours_of(hours);
-        let sim = bhav::sim::start(SimSettings { sessions, ..settings }, clock.clone()).unwrap();
-        Self { sim, clock, by_hand: None, state: tempfile::tempdir().unwrap() }
+        let sim = bhav::sim::start(
+            SimSettings {
+                sessions,
+                ..settings
+            },
+            clock.clone(),
+        )
+        .unwrap();
+        Self {
+            sim,
+            clock,
+            by_hand: None,
+            state: tempfile::tempdir().unwrap(),
+        }
     }
 
     /// A scene in the middle of trading, and a service in it.
@@ -89,7 +107,10 @@ impl Scene {
     /// A scene on a clock that stands still until it is [advanced](Self::advance_ms).
     pub fn by_hand(clock: ManualClock, settings: SimSettings) -> Self {
         let scene = Self::on(clock.clone(), settings);
-        Self { by_hand: Some(clock), ..scene }
+        Self {
+            by_hand: Some(clock),
+            ..scene
+        }
     }
 
     /// Same as [`by_hand`](Self::by_hand), on an exchange whose hours an operator's file with this
@@ -104,12 +125,18 @@ impl Scene {
         std::fs::write(&file, calendar.unwrap_or_default()).unwrap();
         let calendar = MarketCalendar::load(Some(&file)).unwrap();
         let scene = Self::at_hours_of(clock.clone(), settings, calendar);
-        Self { by_hand: Some(clock), ..scene }
+        Self {
+            by_hand: Some(clock),
+            ..scene
+        }
     }
 
     /// Same as [`at`](Self::at), [by hand](Self::by_hand).
     pub fn still_at(now: &str) -> Self {
-        let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+        let settings = SimSettings {
+            rate_limits: false,
+            ..SimSettings::default()
+        };
         Self::by_hand(Clock::manual(now.parse().unwrap()), settings)
     }
 
@@ -125,7 +152,10 @@ impl Scene {
     /// Advances the clock of a scene [by hand](Self::by_hand).
     #[track_caller]
     pub fn advance_ms(&self, by_ms: i64) {
-        self.by_hand.as_ref().expect("the clock of this scene runs by itself").advance_ms(by_ms);
+        self.by_hand
+            .as_ref()
+            .expect("the clock of this scene runs by itself")
+            .advance_ms(by_ms);
     }
 
     /// Settings with both feeds at the simulator, short intervals, and a token that it accepts.
@@ -372,7 +402,9 @@ impl Service {
 
     /// A new user's token.
     pub fn register(&self, email: &str, password: &str) -> String {
-        self.account("register", email, password).with_status(201).field("access_token")
+        self.account("register", email, password)
+            .with_status(201)
+            .field("access_token")
     }
 
     /// Registers or logs in. See [`Client::account`].
@@ -420,9 +452,13 @@ fn store_url(state: &Path) -> Option<bhav::store::settings::StoreUrl> {
     use std::sync::{LazyLock, Mutex};
     static ROLES: LazyLock<Mutex<HashMap<PathBuf, String>>> = LazyLock::new(Mutex::default);
 
-    std::env::var(STORE).ok().filter(|engine| engine == "postgres")?;
+    std::env::var(STORE)
+        .ok()
+        .filter(|engine| engine == "postgres")?;
     let server = super::postgres::server().expect("a server was asked for");
     let mut roles = ROLES.lock().unwrap();
-    let role = roles.entry(state.to_owned()).or_insert_with(|| server.fresh_role());
+    let role = roles
+        .entry(state.to_owned())
+        .or_insert_with(|| server.fresh_role());
     Some(bhav::store::settings::StoreUrl::parse(&server.url(role)).unwrap())
 }

@@ -2,7 +2,10 @@
 
 use bhav::nodes::valkey::Address;
 
-#[allow(dead_code, reason = "options and a look into its memory are of those tests alone")]
+#[allow(
+    dead_code,
+    reason = "options and a look into its memory are of those tests alone"
+)]
 #[path = "../../src/nodes/valkey/test_server.rs"]
 mod test_server;
 

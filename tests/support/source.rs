@@ -3,7 +3,14 @@
 use std::path::{Path, PathBuf};
 
 /// Folders that are built or fetched, not written.
-const NOT_OURS: [&str; 6] = ["target", ".git", "corpus", "artifacts", "bhav-state", "node_modules"];
+const NOT_OURS: [&str; 6] = [
+    "target",
+    ".git",
+    "corpus",
+    "artifacts",
+    "bhav-state",
+    "node_modules",
+];
 
 /// One text file of the repository.
 #[derive(Debug)]
@@ -46,10 +53,22 @@ pub fn below(folder: &str) -> Vec<Source> {
     let mut found = Vec::new();
     let mut open: Vec<PathBuf> = vec![root().join(folder)];
     while let Some(at) = open.pop() {
-        let name = at.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let path = at.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
+        let name = at
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let path = at
+            .strip_prefix(root())
+            .unwrap()
+            .to_string_lossy()
+            .into_owned();
         if at.is_dir() && !NOT_OURS.contains(&&*name) && path != "loadtest/work" {
-            open.extend(std::fs::read_dir(&at).unwrap().map(|entry| entry.unwrap().path()));
+            open.extend(
+                std::fs::read_dir(&at)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
         } else if at.is_file()
             // In a linked worktree it is a file.
             && name != ".git"
@@ -74,7 +93,10 @@ pub fn rust(folders: &[&str]) -> Vec<Source> {
 
 /// `text` without its line comments. A `//` in a string, as in an address, is no comment.
 pub fn without_comments(text: &str) -> String {
-    text.lines().map(without_comment).collect::<Vec<_>>().join("\n")
+    text.lines()
+        .map(without_comment)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn without_comment(line: &str) -> &str {
@@ -100,7 +122,9 @@ fn an_address_in_a_string_is_no_comment() {
 
 /// The identifier at the start of `text`.
 pub fn word(text: &str) -> &str {
-    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !c.is_alphanumeric() && c != '_')
+        .unwrap_or(text.len());
     &text[..end]
 }
 

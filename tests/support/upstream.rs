@@ -32,7 +32,12 @@ impl Said {
     /// A success with this JSON.
     pub fn json(body: impl Into<String>) -> Self {
         let content_type = "application/json".into();
-        Self { status: 200, content_type, body: body.into(), location: None }
+        Self {
+            status: 200,
+            content_type,
+            body: body.into(),
+            location: None,
+        }
     }
 }
 
@@ -60,7 +65,11 @@ impl Upstream {
                 }
             });
         });
-        Self { address, over, thread: Some(thread.unwrap()) }
+        Self {
+            address,
+            over,
+            thread: Some(thread.unwrap()),
+        }
     }
 
     pub fn url(&self) -> String {
@@ -90,15 +99,27 @@ fn converse(stream: TcpStream, say: &(impl Fn(&Asked) -> Said + Sync)) -> Option
     }
     let length = head.lines().find_map(|line| {
         let (name, value) = line.split_once(": ")?;
-        name.eq_ignore_ascii_case("content-length").then(|| value.parse().ok())?
+        name.eq_ignore_ascii_case("content-length")
+            .then(|| value.parse().ok())?
     });
     let mut body = vec![0; length.unwrap_or(0)];
     stream.read_exact(&mut body).ok()?;
     let target = head.split(' ').nth(1)?.to_owned();
-    let asked = Asked { target, head, body: String::from_utf8(body).ok()? };
-    let Said { status, content_type, body, location } = say(&asked);
+    let asked = Asked {
+        target,
+        head,
+        body: String::from_utf8(body).ok()?,
+    };
+    let Said {
+        status,
+        content_type,
+        body,
+        location,
+    } = say(&asked);
     let length = body.len();
-    let location = location.map(|to| format!("Location: {to}\r\n")).unwrap_or_default();
+    let location = location
+        .map(|to| format!("Location: {to}\r\n"))
+        .unwrap_or_default();
     let answer = format!(
         "HTTP/1.1 {status} Word\r\nContent-Type: {content_type}\r\nConnection: close\r\n\
          {location}Content-Length: {length}\r\n\r\n{body}"

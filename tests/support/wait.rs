@@ -48,7 +48,10 @@ impl<T> Look for Result<T, String> {
 #[track_caller]
 pub fn until<L: Look>(what: &str, mut look: impl FnMut() -> L) -> L::Seen {
     let (clock, parker) = (Clock::system(), Parker::current());
-    let mut last = Last { what, seen: String::new() };
+    let mut last = Last {
+        what,
+        seen: String::new(),
+    };
     let mut after_ms = LOOK_AFTER_MS;
     loop {
         match look().seen() {

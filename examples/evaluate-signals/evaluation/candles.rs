@@ -36,7 +36,11 @@ impl Folder {
     pub fn read(path: &Path) -> Result<Self, String> {
         let mut folder = Self::default();
         for path in csv_files(path)? {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
             folder.files += 1;
             match folder.history(&path, &name) {
                 Ok(history) => folder.histories.push(history),
@@ -59,7 +63,9 @@ impl Folder {
         let ticker = ticker.ok_or("its name is no ticker")?;
         let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
+        let mut lines = (1..)
+            .zip(text.lines())
+            .filter(|(_, line)| !line.trim().is_empty());
         let places = places(lines.next().map_or("", |(_, line)| line))?;
         let mut candles = Vec::new();
         for (number, line) in lines {
@@ -74,14 +80,25 @@ impl Folder {
         if dates().next_back() < dates().next() {
             candles.reverse();
         }
-        let checked = check(&candles, Window { from, to, untraded: false }, &|_| true);
+        let checked = check(
+            &candles,
+            Window {
+                from,
+                to,
+                untraded: false,
+            },
+            &|_| true,
+        );
         for fault in checked.faults {
             self.leave_out(name, &fault.to_string());
         }
         if checked.candles.is_empty() {
             return Err("no usable row".to_owned());
         }
-        Ok(History { symbol: ticker.to_owned(), candles: checked.candles })
+        Ok(History {
+            symbol: ticker.to_owned(),
+            candles: checked.candles,
+        })
     }
 
     fn leave_out(&mut self, place: &str, why: &str) {
@@ -93,8 +110,9 @@ impl Folder {
 fn csv_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let entries = fs::read_dir(folder).map_err(|error| error.to_string())?;
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut files: Vec<PathBuf> =
-        paths.filter(|path| path.extension().is_some_and(|kind| kind == "csv")).collect();
+    let mut files: Vec<PathBuf> = paths
+        .filter(|path| path.extension().is_some_and(|kind| kind == "csv"))
+        .collect();
     files.sort();
     Ok(files)
 }
@@ -106,7 +124,9 @@ fn fields(line: &str) -> Vec<&str> {
         is_quoted ^= letter == '"';
         letter == ',' && !is_quoted
     });
-    parts.map(|part| part.trim().trim_matches('"').trim()).collect()
+    parts
+        .map(|part| part.trim().trim_matches('"').trim())
+        .collect()
 }
 
 /// Positions of the columns in the first line.
@@ -114,7 +134,9 @@ fn places(line: &str) -> Result<[usize; 6], String> {
     let names = fields(line);
     let mut places = [0; 6];
     for (place, column) in places.iter_mut().zip(COLUMNS) {
-        let mut found = (0..).zip(&names).filter(|(_, name)| name.eq_ignore_ascii_case(column));
+        let mut found = (0..)
+            .zip(&names)
+            .filter(|(_, name)| name.eq_ignore_ascii_case(column));
         match (found.next(), found.next()) {
             (Some((at, _)), None) => *place = at,
             _ => return Err(format!("line 1 must name the column `{column}` once")),
@@ -126,7 +148,11 @@ fn places(line: &str) -> Result<[usize; 6], String> {
 fn candle(fields: &[&str], places: [usize; 6]) -> Result<Candle, String> {
     let field = |at: usize| fields.get(places[at]).copied().unwrap_or_default();
     let fault = |at: usize, why: &str| {
-        let shown: String = field(at).chars().take(24).flat_map(char::escape_debug).collect();
+        let shown: String = field(at)
+            .chars()
+            .take(24)
+            .flat_map(char::escape_debug)
+            .collect();
         format!("{} `{shown}` {why}", COLUMNS[at])
     };
     let number = |at: usize| number(field(at)).ok_or_else(|| fault(at, "is not a number"));
@@ -145,7 +171,11 @@ fn candle(fields: &[&str], places: [usize; 6]) -> Result<Candle, String> {
 /// `2026-11-20`, or the exchange's form `20-Nov-2026`. The parsers also take other forms.
 fn date(text: &str) -> Option<Date> {
     let is_long = text.len() == 11;
-    let date = if is_long { Date::strptime("%d-%b-%Y", text) } else { text.parse() };
+    let date = if is_long {
+        Date::strptime("%d-%b-%Y", text)
+    } else {
+        text.parse()
+    };
     date.ok().filter(|_| is_long || text.len() == 10)
 }
 
@@ -162,5 +192,7 @@ fn number(text: &str) -> Option<Decimal> {
         [] => false,
     };
     let is_number = is_grouped && !fraction.contains(',');
-    is_number.then(|| parse_decimal(&text.replace(',', ""))).flatten()
+    is_number
+        .then(|| parse_decimal(&text.replace(',', "")))
+        .flatten()
 }

@@ -24,8 +24,11 @@ const LISTED_DATES_MIN: u32 = 30;
 /// Why nothing can be judged.
 pub fn report(folder: &Folder, prior_dates: u32) -> Result<Value, String> {
     let sessions = sessions(&folder.histories);
-    let silences: Vec<Silence> =
-        folder.histories.iter().map(|history| judge(history, &sessions)).collect();
+    let silences: Vec<Silence> = folder
+        .histories
+        .iter()
+        .map(|history| judge(history, &sessions))
+        .collect();
     let universe = Universe::examine_with(&folder.histories, &silences, prior_dates);
     let judged = universe.judged();
     if judged.is_empty() {
@@ -39,7 +42,10 @@ pub fn report(folder: &Folder, prior_dates: u32) -> Result<Value, String> {
         ));
     }
     let mut performance = Performance::default();
-    let places: Vec<Place> = judged.iter().map(|signal| performance.count(signal)).collect();
+    let places: Vec<Place> = judged
+        .iter()
+        .map(|signal| performance.count(signal))
+        .collect();
     let years = judged.chunk_by(|one, other| one.date.year() == other.date.year());
     Ok(json!({
         "meaning": MEANING,
@@ -91,7 +97,11 @@ fn read(folder: &Folder, universe: &Universe) -> Value {
 
 /// The symbols whose candles have gaps or days that look like a split.
 fn suspects(folder: &Folder, silences: &[Silence]) -> Vec<Value> {
-    let symbols = folder.histories.iter().map(|history| &history.symbol).zip(silences);
+    let symbols = folder
+        .histories
+        .iter()
+        .map(|history| &history.symbol)
+        .zip(silences);
     let suspect = |(symbol, silence): (&String, &Silence)| {
         let splits = silence.suspected.iter().map(|suspected| {
             let (new, old) = suspected.ratio.unzip();
@@ -104,7 +114,10 @@ fn suspects(folder: &Folder, silences: &[Silence]) -> Vec<Value> {
             "silent": silence.dates(),
         })
     };
-    symbols.filter(|(_, silence)| !silence.is_clean()).map(suspect).collect()
+    symbols
+        .filter(|(_, silence)| !silence.is_clean())
+        .map(suspect)
+        .collect()
 }
 
 fn judged_part(judged: &[Judged], all: &Cell) -> Value {
@@ -161,7 +174,15 @@ fn comparisons(performance: &Performance) -> Vec<Value> {
 }
 
 fn interval(estimate: Option<Estimate>) -> Value {
-    let Some(Estimate { value, standard_error, low, high }) = estimate else { return Value::Null };
+    let Some(Estimate {
+        value,
+        standard_error,
+        low,
+        high,
+    }) = estimate
+    else {
+        return Value::Null;
+    };
     json!({"value": value, "standard_error": standard_error, "low": low, "high": high})
 }
 
@@ -193,7 +214,10 @@ fn year(judged: &[Judged]) -> Value {
     for signal in judged {
         performance.count(signal);
     }
-    let brier = performance.all.is_scored().then(|| performance.confidence.brier());
+    let brier = performance
+        .all
+        .is_scored()
+        .then(|| performance.confidence.brier());
     let year = json!({"year": judged[0].date.year(), "brier": brier});
     counted(year, &performance.all)
 }
@@ -225,13 +249,17 @@ fn last_date(universe: &Universe) -> Value {
     let mut keys: Vec<Key> = Key::all().collect();
     // Sorted by function, bearish first.
     keys.sort_by_key(|key| (key.function_name(), key.direction() == Direction::Bullish));
-    let weights: Vec<(Key, Weight)> =
-        keys.into_iter().map(|key| (key, universe.weigh(key, last))).collect();
+    let weights: Vec<(Key, Weight)> = keys
+        .into_iter()
+        .map(|key| (key, universe.weigh(key, last)))
+        .collect();
     let base_rate = |direction: Direction| {
         let with = weights.iter().find(|(key, _)| key.direction() == direction);
         with.map_or(0.5, |(_, weight)| weight.base_rate)
     };
-    let listed = weights.iter().filter(|(_, weight)| weight.dates >= LISTED_DATES_MIN);
+    let listed = weights
+        .iter()
+        .filter(|(_, weight)| weight.dates >= LISTED_DATES_MIN);
     let found = universe.signals_on(last);
     let of_symbol = found.chunk_by(|one, other| one.symbol == other.symbol);
     json!({

@@ -105,9 +105,11 @@ impl Cli {
                 wait_for_end();
                 Ok(print_json(&connections.still_open())?)
             }
-            Mode::Readers { many, never_read, receive_buffer_bytes } => {
-                attend(many, never_read.then_some(receive_buffer_bytes))
-            }
+            Mode::Readers {
+                many,
+                never_read,
+                receive_buffer_bytes,
+            } => attend(many, never_read.then_some(receive_buffer_bytes)),
         }
     }
 }
@@ -122,7 +124,9 @@ impl Load {
         }
         let pace = match self.rate {
             Some(rate) => Pace::Open(Schedule::new(rate, self.duration_ms, requests.len())),
-            None => Pace::Closed { duration_ns: self.duration_ms * (NS_PER_S / 1_000) },
+            None => Pace::Closed {
+                duration_ns: self.duration_ms * (NS_PER_S / 1_000),
+            },
         };
         sys::tighten_timers();
         let mut engine = Engine::connect(self.target, &requests, self.status)?;
@@ -155,10 +159,18 @@ impl Load {
                 let texts: Vec<String> = serde_json::from_slice(&fs::read(file)?)?;
                 texts.into_iter().map(String::into_bytes).collect()
             }
-            None => vec![render_get(self.target, self.what.path.as_deref().unwrap_or("/"))],
+            None => vec![render_get(
+                self.target,
+                self.what.path.as_deref().unwrap_or("/"),
+            )],
         };
         let shared: Vec<Arc<[u8]>> = whole.into_iter().map(Arc::from).collect();
-        Ok(shared.iter().cycle().take(self.connections).cloned().collect())
+        Ok(shared
+            .iter()
+            .cycle()
+            .take(self.connections)
+            .cloned()
+            .collect())
     }
 }
 

@@ -275,7 +275,9 @@ impl Engine {
     fn give_up_on_the_rest(&mut self) {
         let now_ns = self.now_ns();
         let mut give_up = |since_ns| {
-            self.tally.latency.saturating_record(now_ns.saturating_sub(since_ns).max(1));
+            self.tally
+                .latency
+                .saturating_record(now_ns.saturating_sub(since_ns).max(1));
             self.tally.counts.errors += 1;
         };
         for (token, connection) in self.connections.iter().enumerate() {

@@ -63,7 +63,10 @@ impl Epoll {
             // The kernel's struct is packed, so that nothing of it can be referred to.
             Ok((events, _)) => ready.extend(events.iter().map(|&epoll::Event { flags, data }| {
                 let writable = flags.contains(epoll::EventFlags::OUT);
-                Ready { token: data.u64() as usize, writable }
+                Ready {
+                    token: data.u64() as usize,
+                    writable,
+                }
             })),
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),

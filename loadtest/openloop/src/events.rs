@@ -107,12 +107,16 @@ impl StreamParser {
     ) -> Result<Option<usize>, ScanError> {
         match self.expects {
             Expects::Head => {
-                let Some(taken) = head(bytes)? else { return Ok(None) };
+                let Some(taken) = head(bytes)? else {
+                    return Ok(None);
+                };
                 self.expects = Expects::ChunkLength;
                 Ok(Some(taken))
             }
             Expects::ChunkLength => {
-                let Some(end) = find(bytes, b"\r\n") else { return Ok(None) };
+                let Some(end) = find(bytes, b"\r\n") else {
+                    return Ok(None);
+                };
                 let digits = std::str::from_utf8(&bytes[..end]).map_err(|_| BAD_CHUNK)?;
                 let length = usize::from_str_radix(digits, 16).map_err(|_| BAD_CHUNK)?;
                 if length > PIECE_BYTES_MAX {
@@ -122,13 +126,19 @@ impl StreamParser {
                 Ok(Some(end + 2))
             }
             Expects::Chunk(length) => {
-                let Some(chunk) = bytes.get(..length + 2) else { return Ok(None) };
+                let Some(chunk) = bytes.get(..length + 2) else {
+                    return Ok(None);
+                };
                 let (payload, line_end) = chunk.split_at(length);
                 if line_end != b"\r\n" {
                     return Err(BAD_CHUNK);
                 }
                 self.take_text(payload, event);
-                self.expects = if length == 0 { Expects::Nothing } else { Expects::ChunkLength };
+                self.expects = if length == 0 {
+                    Expects::Nothing
+                } else {
+                    Expects::ChunkLength
+                };
                 Ok(Some(length + 2))
             }
             Expects::Nothing if bytes.is_empty() => Ok(None),
@@ -147,7 +157,12 @@ impl StreamParser {
     }
 
     fn take_event(&mut self, text: &[u8], event: &mut impl FnMut(Event<'_>)) {
-        let mut taken = Event { name: b"", id: b"", as_of: None, data: b"" };
+        let mut taken = Event {
+            name: b"",
+            id: b"",
+            as_of: None,
+            data: b"",
+        };
         let mut has_data = false;
         let mut rest = text;
         while !rest.is_empty() {

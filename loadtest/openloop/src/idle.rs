@@ -107,14 +107,18 @@ impl IdleConnections {
     pub fn open(many: &Many) -> io::Result<Self> {
         let (epoll, request) = (Epoll::new()?, render_get(many.target, &many.path));
         let (started, mut ready) = (Instant::now(), Vec::new());
-        let mut connections =
-            Self { held: Vec::with_capacity(many.connections), report: IdleReport::default() };
+        let mut connections = Self {
+            held: Vec::with_capacity(many.connections),
+            report: IdleReport::default(),
+        };
         // Before this index everything is settled or slow.
         let mut settled_to = 0;
         while started.elapsed() < many.deadline() {
             settled_to = connections.skip_settled(settled_to);
-            let opening =
-                connections.held[settled_to..].iter().filter(|held| held.is_opening()).count();
+            let opening = connections.held[settled_to..]
+                .iter()
+                .filter(|held| held.is_opening())
+                .count();
             let room = OPENING_MAX.saturating_sub(opening);
             let missing = many.connections - connections.held.len();
             for _ in 0..room.min(missing) {
@@ -133,7 +137,10 @@ impl IdleConnections {
 
     /// How many of the answered connections the server has still not closed.
     pub fn still_open(&self) -> usize {
-        self.held.iter().filter(|held| held.state == State::Answered && held.is_open()).count()
+        self.held
+            .iter()
+            .filter(|held| held.state == State::Answered && held.is_open())
+            .count()
     }
 
     fn skip_settled(&self, from: usize) -> usize {
@@ -144,7 +151,13 @@ impl IdleConnections {
     }
 
     fn is_settled(&self, wanted: usize) -> bool {
-        let IdleReport { attempted, answered, another_status, failed, .. } = self.report;
+        let IdleReport {
+            attempted,
+            answered,
+            another_status,
+            failed,
+            ..
+        } = self.report;
         attempted == wanted && answered + another_status + failed == wanted
     }
 
@@ -152,7 +165,12 @@ impl IdleConnections {
         let index = self.held.len();
         let (stream, refused) = many.begin(index, epoll, 0)?;
         let (scanner, opened) = (Scanner::default(), Instant::now());
-        self.held.push(Held { stream, scanner, state: State::Connecting, opened });
+        self.held.push(Held {
+            stream,
+            scanner,
+            state: State::Connecting,
+            opened,
+        });
         self.report.attempted += 1;
         if let Some(error) = refused {
             self.fail(index, &error);

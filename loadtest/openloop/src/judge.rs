@@ -60,7 +60,9 @@ impl Received {
             }
         }
         let is_judged = |after_ns: u64| after_ns >= window.start && after_ns + EDGE_NS < window.end;
-        let judged = publications.iter().filter(|p| p.after_ns.is_some_and(is_judged));
+        let judged = publications
+            .iter()
+            .filter(|p| p.after_ns.is_some_and(is_judged));
         report.publications = judged.count();
         let empty = || Histogram::new_with_bounds(1, DELAY_NS_MAX, 3).expect("constant bounds");
         let (mut delay, mut all_served) = (empty(), empty());
@@ -86,7 +88,9 @@ impl Received {
                 *latest = delay_ns.max(*latest);
             }
         }
-        latest.values().for_each(|delay_ns| all_served.saturating_record(*delay_ns));
+        latest
+            .values()
+            .for_each(|delay_ns| all_served.saturating_record(*delay_ns));
         report.delay = Percentiles::of(&delay);
         report.all_served = Percentiles::of(&all_served);
     }
@@ -99,8 +103,13 @@ fn follow(
     place: usize,
     report: &mut ReadersReport,
 ) {
-    let last = Last { place, opened_ns: reception.opened_ns };
-    let Some(before) = lasts.insert(reception.reader, last) else { return };
+    let last = Last {
+        place,
+        opened_ns: reception.opened_ns,
+    };
+    let Some(before) = lasts.insert(reception.reader, last) else {
+        return;
+    };
     if place > before.place {
         report.skipped += (place - before.place - 1) as u64;
     } else if place < before.place {
@@ -124,7 +133,10 @@ mod tests {
     /// One publication a second, "0" at second 0.
     fn publications(count: u64) -> Vec<Publication> {
         let id = |number: u64| number.to_string().into_bytes();
-        let at = |number| Publication { id: id(number), after_ns: Some(number * NS_PER_S) };
+        let at = |number| Publication {
+            id: id(number),
+            after_ns: Some(number * NS_PER_S),
+        };
         (0..count).map(at).collect()
     }
 
@@ -132,11 +144,17 @@ mod tests {
         let mut received = Received::default();
         for &(reader, id, at_ms, opened_ms) in receptions {
             let (at_ns, opened_ns) = (at_ms * MS, opened_ms * MS);
-            received.push(Reception { reader, id, at_ns, opened_ns });
+            received.push(Reception {
+                reader,
+                id,
+                at_ns,
+                opened_ns,
+            });
         }
         // Numbered as their texts say; 9 was never published.
-        let ids: HashMap<Vec<u8>, u32> =
-            (0..10_u32).map(|id| (id.to_string().into_bytes(), id)).collect();
+        let ids: HashMap<Vec<u8>, u32> = (0..10_u32)
+            .map(|id| (id.to_string().into_bytes(), id))
+            .collect();
         let mut report = ReadersReport::default();
         received.judge(&publications(5), &ids, 0..window_s * NS_PER_S, &mut report);
         report
@@ -144,7 +162,12 @@ mod tests {
 
     #[test]
     fn delays_count_from_the_publication_for_who_was_there() {
-        let of_ten = [(1, 1, 1_010, 0), (2, 1, 1_030, 0), (1, 2, 2_050, 0), (3, 2, 2_900, 2_500)];
+        let of_ten = [
+            (1, 1, 1_010, 0),
+            (2, 1, 1_030, 0),
+            (1, 2, 2_050, 0),
+            (3, 2, 2_900, 2_500),
+        ];
         let report = judged(&of_ten, 10);
         assert_eq!(report.publications, 5);
         assert_eq!((report.delay.max_us / 1e3).round(), 50.0);
@@ -159,7 +182,12 @@ mod tests {
 
     #[test]
     fn gaps_repetitions_and_snapshots_that_go_back_are_counted() {
-        let receptions = [(1, 0, 1, 0), (1, 3, 3_001, 0), (1, 3, 3_002, 0), (1, 2, 3_003, 0)];
+        let receptions = [
+            (1, 0, 1, 0),
+            (1, 3, 3_001, 0),
+            (1, 3, 3_002, 0),
+            (1, 2, 3_003, 0),
+        ];
         let report = judged(&receptions, 10);
         assert_eq!((report.skipped, report.repeated, report.went_back), (2, 1, 1));
         // Who has connected anew gets the current one, which it may have already.

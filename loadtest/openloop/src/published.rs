@@ -47,7 +47,10 @@ pub struct Watcher {
 impl Watcher {
     /// Watches `path` of a server. Times count from `started`.
     pub fn start(target: SocketAddr, path: &str, started: Instant) -> Self {
-        let watcher = Self { seen: Arc::default(), stop: Arc::default() };
+        let watcher = Self {
+            seen: Arc::default(),
+            stop: Arc::default(),
+        };
         let (seen, stop) = (Arc::clone(&watcher.seen), Arc::clone(&watcher.stop));
         let config = Agent::config_builder().timeout_global(Some(TIMEOUT));
         let agent: Agent = config.http_status_as_error(false).build().into();
@@ -66,7 +69,10 @@ impl Watcher {
                 if status == 200 && etag != tag {
                     let id = etag.replace('"', "").into_bytes();
                     let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-                    seen.push(Publication { id, after_ns: last_old_ns });
+                    seen.push(Publication {
+                        id,
+                        after_ns: last_old_ns,
+                    });
                     tag = etag;
                 }
                 last_old_ns = Some(sent_ns);
@@ -78,7 +84,10 @@ impl Watcher {
 
     /// Every state so far, in their order.
     pub fn seen(&self) -> Vec<Publication> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -92,6 +101,9 @@ impl Drop for Watcher {
 fn ask(agent: &Agent, url: &str, tag: &str) -> Result<(u16, String), ureq::Error> {
     let mut answer = agent.get(url).header(IF_NONE_MATCH, tag).call()?;
     answer.body_mut().read_to_vec()?;
-    let etag = answer.headers().get(ETAG).and_then(|etag| etag.to_str().ok());
+    let etag = answer
+        .headers()
+        .get(ETAG)
+        .and_then(|etag| etag.to_str().ok());
     Ok((answer.status().as_u16(), etag.unwrap_or_default().to_owned()))
 }

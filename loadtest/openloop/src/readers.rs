@@ -97,7 +97,9 @@ impl Readers {
             request: render_get(many.target, &many.path),
             epoll: Epoll::new()?,
             readers: (0..many.connections).map(|_| Reader::default()).collect(),
-            away: (0..many.connections).map(|index| Reverse((0, index))).collect(),
+            away: (0..many.connections)
+                .map(|index| Reverse((0, index)))
+                .collect(),
             started,
             began_ns: 0,
             opening: 0,
@@ -157,7 +159,8 @@ impl Readers {
         report.open = self.open_now();
         report.window_s = (now_ns - self.began_ns) as f64 / NS_PER_S as f64;
         let publications = self.watcher.seen();
-        self.received.judge(&publications, &self.ids, self.began_ns..now_ns, &mut report);
+        self.received
+            .judge(&publications, &self.ids, self.began_ns..now_ns, &mut report);
         report
     }
 
@@ -165,9 +168,14 @@ impl Readers {
     fn turn(&mut self, ready: &mut Vec<Ready>) -> io::Result<()> {
         let now_ns = self.now_ns();
         while self.opening < OPENING_MAX
-            && self.away.peek().is_some_and(|Reverse((due_ns, _))| *due_ns <= now_ns)
+            && self
+                .away
+                .peek()
+                .is_some_and(|Reverse((due_ns, _))| *due_ns <= now_ns)
         {
-            let Some(Reverse((_, index))) = self.away.pop() else { break };
+            let Some(Reverse((_, index))) = self.away.pop() else {
+                break;
+            };
             self.connect(index)?;
         }
         self.epoll.wait(ready, TICK_NS)?;
@@ -211,7 +219,9 @@ impl Readers {
     /// Edge-triggered: a read that does not fill the buffer has emptied the socket.
     fn receive(&mut self, index: usize, room: &mut [u8]) {
         while let State::Asked | State::Open = self.readers[index].state {
-            let Some(stream) = &self.readers[index].stream else { return };
+            let Some(stream) = &self.readers[index].stream else {
+                return;
+            };
             match sys::receive(stream, room) {
                 Ok(Some(count)) => {
                     self.take(index, &room[..count]);
@@ -228,7 +238,12 @@ impl Readers {
     fn take(&mut self, index: usize, bytes: &[u8]) {
         let now_ns = self.now_ns();
         let (report, received, ids) = (&mut self.report, &mut self.received, &mut self.ids);
-        let Reader { parser, as_of: newest, opened_ns, .. } = &mut self.readers[index];
+        let Reader {
+            parser,
+            as_of: newest,
+            opened_ns,
+            ..
+        } = &mut self.readers[index];
         let opened_ns = if parser.is_open() { *opened_ns } else { now_ns };
         let fed = parser.feed(bytes, |event| {
             if event.name != b"snapshot" {
@@ -244,7 +259,12 @@ impl Readers {
                 Some(id) => *id,
                 None => *ids.entry(event.id.to_vec()).or_insert(next),
             };
-            received.push(Reception { reader: index as u32, id, at_ns: now_ns, opened_ns });
+            received.push(Reception {
+                reader: index as u32,
+                id,
+                at_ns: now_ns,
+                opened_ns,
+            });
         });
         match fed {
             // In good order, since the last chunk has come.

@@ -123,7 +123,10 @@ pub fn head<T>(
 
 /// The last value of a header.
 pub fn header<'a>(head: &httparse::Response<'_, 'a>, name: &str) -> Option<&'a [u8]> {
-    let found = head.headers.iter().rfind(|header| header.name.eq_ignore_ascii_case(name));
+    let found = head
+        .headers
+        .iter()
+        .rfind(|header| header.name.eq_ignore_ascii_case(name));
     found.map(|header| header.value)
 }
 
@@ -136,16 +139,27 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(Response, usize)>, ScanError> {
         let body_bytes = match (status, header(head, "content-length")) {
             (204 | 304, _) => 0,
             (_, Some(length)) => {
-                let length = std::str::from_utf8(length).ok().and_then(|text| text.parse().ok());
+                let length = std::str::from_utf8(length)
+                    .ok()
+                    .and_then(|text| text.parse().ok());
                 length.ok_or(MALFORMED)?
             }
             (_, None) => return Err(NO_LENGTH),
         };
         Ok((status, closes, body_bytes))
     };
-    let Some((head_bytes, read)) = head(bytes, read)? else { return Ok(None) };
+    let Some((head_bytes, read)) = head(bytes, read)? else {
+        return Ok(None);
+    };
     let (status, closes, body_bytes) = read?;
-    Ok(Some((Response { status, closes, bytes: head_bytes + body_bytes }, head_bytes)))
+    Ok(Some((
+        Response {
+            status,
+            closes,
+            bytes: head_bytes + body_bytes,
+        },
+        head_bytes,
+    )))
 }
 
 #[cfg(test)]
@@ -157,7 +171,11 @@ mod tests {
     const OK: &[u8] = b"HTTP/1.1 200 Ok\r\nServer: M\r\ncontent-length: 5\r\n\r\nhello";
 
     fn response(status: u16, bytes: usize) -> Response {
-        Response { status, closes: false, bytes }
+        Response {
+            status,
+            closes: false,
+            bytes,
+        }
     }
 
     #[test]

@@ -15,7 +15,13 @@ use socket2::{Domain, Protocol, Socket, Type};
 /// The system refused.
 pub fn raise_open_files_limit() -> io::Result<()> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    Ok(setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?)
+    Ok(setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: maximum,
+            maximum,
+        },
+    )?)
 }
 
 /// Asks the kernel to wake the calling thread on time: the default slack of 50 µs is half a period
@@ -120,7 +126,10 @@ pub fn cpu_ns(pid: u32) -> io::Result<u64> {
     if refused != 0 {
         return Err(io::Error::from_raw_os_error(refused));
     }
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: `time` is valid for the call.
     if unsafe { libc::clock_gettime(clock, &raw mut time) } < 0 {
         return Err(io::Error::last_os_error());

@@ -26,7 +26,12 @@ impl Default for Tally {
     fn default() -> Self {
         let empty = || Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("constant bounds");
         let counts = LoadReport::default();
-        Self { counts, response_bytes: 0, latency: empty(), send_lag: empty() }
+        Self {
+            counts,
+            response_bytes: 0,
+            latency: empty(),
+            send_lag: empty(),
+        }
     }
 }
 

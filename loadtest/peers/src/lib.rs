@@ -60,12 +60,16 @@ impl Args {
     /// # Errors
     /// The body file cannot be read or is not UTF-8.
     pub fn answer(self) -> io::Result<Answer> {
-        Ok(Answer { body: fs::read_to_string(&self.body)?.leak(), headers: self.headers.leak() })
+        Ok(Answer {
+            body: fs::read_to_string(&self.body)?.leak(),
+            headers: self.headers.leak(),
+        })
     }
 }
 
 fn parse_header(text: &str) -> Result<(String, String), String> {
-    let (name, value) =
-        text.split_once(':').ok_or_else(|| format!("header \"{text}\" has no colon"))?;
+    let (name, value) = text
+        .split_once(':')
+        .ok_or_else(|| format!("header \"{text}\" has no colon"))?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }

@@ -56,21 +56,27 @@ struct Args {
 fn main() -> Result<()> {
     let args = &Args::parse();
     let text = std::fs::read_to_string(&args.symbols).context("read the symbols")?;
-    let symbols: Vec<(&str, &str)> =
-        text.lines().filter_map(|line| line.trim().split_once(':')).collect();
+    let symbols: Vec<(&str, &str)> = text
+        .lines()
+        .filter_map(|line| line.trim().split_once(':'))
+        .collect();
     ensure!(!symbols.is_empty(), "there are no symbols");
     let mut settings = StoreSettings::default();
     settings.writes_per_commit_max = WRITES_PER_COMMIT_MAX;
     let clock = Clock::system();
     let store = Store::in_file(&args.state.join(FILE_NAME), &settings, None, &clock)?;
     let registered = store.user_by_email(&args.registered)?;
-    let hash = registered.context("the registered user is not there")?.password_hash;
+    let hash = registered
+        .context("the registered user is not there")?
+        .password_hash;
     let next = AtomicUsize::new(1);
     thread::scope(|scope| {
         let writers: Vec<_> = (0..WRITERS)
             .map(|_| scope.spawn(|| write_users(&store, args, &symbols, &hash, &next)))
             .collect();
-        writers.into_iter().try_for_each(|writer| writer.join().expect("a writer never panics"))
+        writers
+            .into_iter()
+            .try_for_each(|writer| writer.join().expect("a writer never panics"))
     })
 }
 
@@ -90,12 +96,29 @@ fn day_of(synced: Timestamp) -> MarketDay {
 
 /// What a sync of this account on this day derives from its rows and those before.
 fn deriving(account: Account, day: MarketDay) -> Derive {
-    Box::new(move |Before { portfolio, closes, closes_before }, synced| {
-        let Portfolio { holdings, positions, syncs } = portfolio;
-        let accounts = syncs.iter().map(|sync| sync.account).collect();
-        let stood = Stood { accounts, holdings, positions, closes, closes_before };
-        portfolio::derive(account, &day, stood, synced)
-    })
+    Box::new(
+        move |Before {
+                  portfolio,
+                  closes,
+                  closes_before,
+              },
+              synced| {
+            let Portfolio {
+                holdings,
+                positions,
+                syncs,
+            } = portfolio;
+            let accounts = syncs.iter().map(|sync| sync.account).collect();
+            let stood = Stood {
+                accounts,
+                holdings,
+                positions,
+                closes,
+                closes_before,
+            };
+            portfolio::derive(account, &day, stood, synced)
+        },
+    )
 }
 
 /// Takes the next numbers until all users are there. A user's id need not be the number.
@@ -119,7 +142,11 @@ fn write_users(
             password_hash: hash.to_owned(),
             created_ms: synced_ms,
         })?;
-        let rows = if number <= args.large { args.rows_large } else { args.rows };
+        let rows = if number <= args.large {
+            args.rows_large
+        } else {
+            args.rows
+        };
         // Half at each broker, the same shares, so that there is something to merge.
         for (broker, rows) in [(Broker::A, rows.div_ceil(2)), (Broker::B, rows / 2)] {
             let account = Account::at(broker);
@@ -127,7 +154,10 @@ fn write_users(
                 let symbol = number.wrapping_mul(31).wrapping_add(at) % symbols.len();
                 holding(account, symbol, symbols[symbol], synced_ms)
             });
-            let synced = Synced { holdings: holdings.collect(), ..Synced::default() };
+            let synced = Synced {
+                holdings: holdings.collect(),
+                ..Synced::default()
+            };
             let new = NewPortfolio {
                 account,
                 replaces_with_none: false,

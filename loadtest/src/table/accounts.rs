@@ -22,7 +22,10 @@ pub(super) const JOURNAL: Run = Run {
     heading: "### Acknowledged journal writes, 64 clients",
     work: Work::Slices(&Slices {
         servers: &[ServerSpec::with_users("default", State::FewUsers, &[])],
-        cases: &[Case::new("writes", Requests(JournalWrites, JOURNAL_CLIENTS, AsAnswered))],
+        cases: &[Case::new(
+            "writes",
+            Requests(JournalWrites, JOURNAL_CLIENTS, AsAnswered),
+        )],
         reads: &[Read::Health(WRITES), Read::Health(COMMITS)],
         lines: Lines::Table(
             &[Label::Server("setting")],

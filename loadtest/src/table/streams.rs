@@ -32,10 +32,15 @@ pub(super) const CROWD: Run = Run {
            addresses. A delay is counted from the last moment at which a client that asks every \
            two milliseconds still found the state before.",
     work: Work::Slices(&Slices {
-        servers: &[ServerSpec { settings: crowd::SETTINGS, ..ServerSpec::new(BHAV, Kind::Bhav) }],
+        servers: &[ServerSpec {
+            settings: crowd::SETTINGS,
+            ..ServerSpec::new(BHAV, Kind::Bhav)
+        }],
         cases: &[
             Case::new(QUIET, NEIGHBOURS),
-            Case::new(CROWDED, NEIGHBOURS).beside(Readers(crowd::READERS)).to(Base::Case(QUIET)),
+            Case::new(CROWDED, NEIGHBOURS)
+                .beside(Readers(crowd::READERS))
+                .to(Base::Case(QUIET)),
         ],
         lines: Lines::Table(
             &[Label::Case("beside")],
@@ -86,7 +91,11 @@ pub(super) const CROWD_UNDER_FIRE: Run = Run {
     heading: "### The same while 200 people log in and every upstream hangs",
     text: "Frames come where a price becomes stale, and at rest none.",
     work: Work::Slices(&Slices {
-        servers: &[ServerSpec::with_users(BHAV, State::ManyUsers, crowd::SETTINGS)],
+        servers: &[ServerSpec::with_users(
+            BHAV,
+            State::ManyUsers,
+            crowd::SETTINGS,
+        )],
         cases: &[
             Case::new(QUIET, NEIGHBOURS),
             Case::new(CROWDED, NEIGHBOURS)

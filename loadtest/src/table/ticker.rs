@@ -41,13 +41,19 @@ pub(super) const TICKER: Run = Run {
             ServerSpec::with_users(
                 TICKS,
                 State::MoreShares,
-                &[("BHAV_BROKERA_TICKER", "true"), ticker::SETTINGS[0], ticker::SETTINGS[1]],
+                &[
+                    ("BHAV_BROKERA_TICKER", "true"),
+                    ticker::SETTINGS[0],
+                    ticker::SETTINGS[1],
+                ],
             ),
         ],
         order: Order::OneByOne,
-        cases: &[Case::new(POLLED, Requests(Snapshot(Identity), 64, PerSecond(2_000)))
-            .beside(AllInstruments)
-            .to(Base::Server(CALLS))],
+        cases: &[
+            Case::new(POLLED, Requests(Snapshot(Identity), 64, PerSecond(2_000)))
+                .beside(AllInstruments)
+                .to(Base::Server(CALLS)),
+        ],
         reads: &[
             Read::Threads("ticker"),
             Read::Threads("warm"),

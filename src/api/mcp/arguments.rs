@@ -112,7 +112,9 @@ impl Fault {
 /// The arguments that a published schema describes.
 pub(super) fn of_schema(schema: &Value) -> Vec<Argument> {
     let required = |name: &str| {
-        schema["required"].as_array().is_some_and(|names| names.iter().any(|known| known == name))
+        schema["required"]
+            .as_array()
+            .is_some_and(|names| names.iter().any(|known| known == name))
     };
     let properties = schema["properties"].as_object().into_iter().flatten();
     let argument = |(name, value): (&String, &Value)| Argument {
@@ -125,18 +127,35 @@ pub(super) fn of_schema(schema: &Value) -> Vec<Argument> {
 
 /// Judges what a client sent.
 pub(super) fn judged(arguments: &[Argument], given: &[Member<'_>]) -> Judged {
-    let mut judged = Judged { parameters: Vec::new(), fault: None };
-    let fault = |name: &str, said: &str, parameter| {
-        Some(Fault { name: name.to_owned(), said: said.to_owned(), parameter })
+    let mut judged = Judged {
+        parameters: Vec::new(),
+        fault: None,
     };
-    let unknown = given.iter().find(|(name, _)| arguments.iter().all(|known| known.name != *name));
+    let fault = |name: &str, said: &str, parameter| {
+        Some(Fault {
+            name: name.to_owned(),
+            said: said.to_owned(),
+            parameter,
+        })
+    };
+    let unknown = given
+        .iter()
+        .find(|(name, _)| arguments.iter().all(|known| known.name != *name));
     if let Some((name, _)) = unknown {
         judged.fault = fault(name, "There is no such argument.", None);
         return judged;
     }
-    for Argument { name, form, is_required } in arguments {
-        let values: Vec<&str> =
-            given.iter().filter(|(known, _)| known == name).map(|(_, raw)| raw.trim()).collect();
+    for Argument {
+        name,
+        form,
+        is_required,
+    } in arguments
+    {
+        let values: Vec<&str> = given
+            .iter()
+            .filter(|(known, _)| known == name)
+            .map(|(_, raw)| raw.trim())
+            .collect();
         if values.len() > 1 {
             judged.fault = fault(name, "Give it once.", None);
             return judged;
@@ -171,7 +190,9 @@ impl Form {
             None => value,
         };
         let count = |name: &str, usual: usize| {
-            value[name].as_u64().map_or(usual, |count| usize::try_from(count).unwrap_or(usual))
+            value[name]
+                .as_u64()
+                .map_or(usual, |count| usize::try_from(count).unwrap_or(usual))
         };
         if let Some([list, text]) = value["anyOf"].as_array().map(Vec::as_slice) {
             let [list, text] = [list, text].map(|part| Box::new(Self::of(part, schema)));
@@ -179,7 +200,11 @@ impl Form {
         }
         if let Some(words) = value["enum"].as_array() {
             return Self::Words(
-                words.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+                words
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .map(str::to_owned)
+                    .collect(),
             );
         }
         match (value["type"].as_str(), value["format"].as_str()) {
@@ -228,7 +253,11 @@ impl Form {
                 let is_good = is_date(&text);
                 keep(text, is_good)
             }
-            Self::Text { least, most, pattern } => {
+            Self::Text {
+                least,
+                most,
+                pattern,
+            } => {
                 let text = text(raw)?;
                 let fits = (*least..=*most).contains(&text.chars().count());
                 let is_good = fits && pattern.is_none_or(|pattern| pattern.fits(&text));
@@ -267,8 +296,15 @@ impl Form {
             Self::Flag => "This is true or false.".to_owned(),
             Self::Words(words) => format!("This is one of {}.", words.join(", ")),
             Self::Date => "This is a date as a string, YYYY-MM-DD.".to_owned(),
-            Self::Text { pattern: Some(pattern), .. } => pattern.wanted().to_owned(),
-            Self::Text { least, most: usize::MAX, .. } => {
+            Self::Text {
+                pattern: Some(pattern),
+                ..
+            } => pattern.wanted().to_owned(),
+            Self::Text {
+                least,
+                most: usize::MAX,
+                ..
+            } => {
                 format!("This is a string of {least} characters or more.")
             }
             Self::Text { least, most, .. } => {
@@ -332,7 +368,8 @@ impl Pattern {
 /// Whether it has the form of a cursor into a list that a tool cuts itself.
 pub(super) fn is_page_cursor(text: &str) -> bool {
     let is_number = |text: &str| (1..=9).contains(&text.len()) && are_digits(text);
-    text.split_once('-').is_some_and(|(from, of)| is_number(from) && is_number(of))
+    text.split_once('-')
+        .is_some_and(|(from, of)| is_number(from) && is_number(of))
 }
 
 fn are_digits(text: &str) -> bool {
@@ -341,7 +378,9 @@ fn are_digits(text: &str) -> bool {
 
 /// The text of a JSON string; no parameter if it is none.
 fn text(raw: &str) -> Result<String, Option<String>> {
-    unescaped(raw).map(|text| text.as_str().to_owned()).ok_or(None)
+    unescaped(raw)
+        .map(|text| text.as_str().to_owned())
+        .ok_or(None)
 }
 
 fn is_date(text: &str) -> bool {
@@ -375,7 +414,11 @@ fn whole(raw: &str) -> Option<i64> {
         return None;
     }
     let number: i64 = format!("{significant}{}", "0".repeat(zeros)).parse().ok()?;
-    Some(if mantissa.starts_with('-') { -number } else { number })
+    Some(if mantissa.starts_with('-') {
+        -number
+    } else {
+        number
+    })
 }
 
 #[cfg(test)]

@@ -56,7 +56,10 @@ fn parameter(name: &str, raw: &str) -> Option<String> {
         assert_eq!(fault.name, name, "{raw}");
         return None;
     }
-    let value = found.parameters.into_iter().find(|(known, _)| known == name);
+    let value = found
+        .parameters
+        .into_iter()
+        .find(|(known, _)| known == name);
     Some(value.map(|(_, text)| text).unwrap_or_default())
 }
 

@@ -60,7 +60,11 @@ pub(super) fn page(
     cursor: Option<&str>,
     is_text: bool,
 ) -> Result<(String, String), Problem> {
-    let Part { mut document, mut shown, next } = part(document, paths, cursor, is_text)?;
+    let Part {
+        mut document,
+        mut shown,
+        next,
+    } = part(document, paths, cursor, is_text)?;
     if let Some(cursor) = next {
         document.pop();
         document.push_str(&format!(r#","{NEXT_CURSOR}":"{cursor}"}}"#));
@@ -78,12 +82,19 @@ pub(super) fn part(
 ) -> Result<Part, Problem> {
     let lists: Option<Vec<_>> = paths.iter().map(|path| list(document, path)).collect();
     let lists = lists.ok_or_else(Problem::internal)?;
-    let all: Vec<&RawValue> = lists.iter().flat_map(|(elements, _)| elements).copied().collect();
+    let all: Vec<&RawValue> = lists
+        .iter()
+        .flat_map(|(elements, _)| elements)
+        .copied()
+        .collect();
     let from = match cursor {
         None => 0,
         Some(text) => begin(text, all.len())?,
     };
-    let cut: usize = lists.iter().map(|(_, place)| cost(&document[place.clone()], is_text)).sum();
+    let cut: usize = lists
+        .iter()
+        .map(|(_, place)| cost(&document[place.clone()], is_text))
+        .sum();
     let rest = cost(document, is_text) - cut + CURSOR_BYTES;
     let to = from + count_within(&all[from..], DOCUMENT_BYTES_MAX.saturating_sub(rest), is_text);
     if to == from && from < all.len() {
@@ -94,7 +105,9 @@ pub(super) fn part(
     let mut before = 0;
     for (elements, place) in &lists {
         let within = |at: usize| at.clamp(before, before + elements.len()) - before;
-        let shown = elements[within(from)..within(to)].iter().map(|element| element.get());
+        let shown = elements[within(from)..within(to)]
+            .iter()
+            .map(|element| element.get());
         out.push_str(&document[copied..place.start]);
         out.push_str(&format!("[{}]", shown.collect::<Vec<_>>().join(",")));
         (copied, before) = (place.end, before + elements.len());
@@ -102,7 +115,11 @@ pub(super) fn part(
     out.push_str(&document[copied..]);
     let shown = format!(", rows {} to {to} of {}", from + 1, all.len());
     let next = (to < all.len()).then(|| format!("{to}-{}", all.len()));
-    Ok(Part { document: out, shown, next })
+    Ok(Part {
+        document: out,
+        shown,
+        next,
+    })
 }
 
 /// Where the page of a cursor begins. Its second number is the length of all, so that a list that
@@ -130,5 +147,8 @@ const CURSOR_BYTES: usize = 64;
 pub(super) const NEXT_CURSOR: &str = "next_cursor";
 
 pub(super) fn member<'a>(members: &[Member<'a>], name: &str) -> Option<&'a str> {
-    members.iter().find(|(key, _)| key == name).map(|(_, raw)| *raw)
+    members
+        .iter()
+        .find(|(key, _)| key == name)
+        .map(|(_, raw)| *raw)
 }

@@ -79,7 +79,12 @@ const PARAMS: i32 = -32_602;
 
 impl Fault {
     fn new(code: i32, message: &'static str) -> Self {
-        Self { code, status: 400, message, data: None }
+        Self {
+            code,
+            status: 400,
+            message,
+            data: None,
+        }
     }
 
     /// What is no request.
@@ -95,7 +100,10 @@ impl Fault {
             (true, NOT_FOUND) => 404,
             (true, _) => 400,
         };
-        Self { status, ..Self::new(code, message) }
+        Self {
+            status,
+            ..Self::new(code, message)
+        }
     }
 
     fn mismatch(message: &'static str) -> Self {
@@ -106,7 +114,10 @@ impl Fault {
         let shown: String = version.chars().take(SHOWN_CHARS_MAX).collect();
         let requested = quoted(&shown);
         let data = format!(r#"{{"supported":{},"requested":{requested}}}"#, supported());
-        Self { data: Some(data), ..Self::new(-32_022, "Unsupported protocol version") }
+        Self {
+            data: Some(data),
+            ..Self::new(-32_022, "Unsupported protocol version")
+        }
     }
 }
 
@@ -133,11 +144,23 @@ pub(in crate::api) fn answer(
         }
         Ok(Some((result, refusal))) => (200, format!(r#""result":{result}"#), refusal),
         Err(fault) => {
-            let Fault { code, status, message, data } = &fault;
-            let data = data.as_ref().map(|data| format!(r#","data":{data}"#)).unwrap_or_default();
+            let Fault {
+                code,
+                status,
+                message,
+                data,
+            } = &fault;
+            let data = data
+                .as_ref()
+                .map(|data| format!(r#","data":{data}"#))
+                .unwrap_or_default();
             let message = quoted(message);
             let error = format!(r#""error":{{"code":{code},"message":{message}{data}}}"#);
-            (*status, error, Some(Problem::new(*status, "rpc_error", "").because(fault.message)))
+            (
+                *status,
+                error,
+                Some(Problem::new(*status, "rpc_error", "").because(fault.message)),
+            )
         }
     };
     let body = format!(r#"{{"jsonrpc":"2.0"{id},{member}}}"#);
@@ -178,10 +201,17 @@ impl<'a> Message<'a> {
         let params = inner(&members, "params").ok_or_else(not_objects)?;
         let meta = inner(&params, "_meta").ok_or_else(not_objects)?;
         // Programs on the way may read the other of two.
-        if [&members, &params, &meta].into_iter().any(|members| has_twice(names(members))) {
+        if [&members, &params, &meta]
+            .into_iter()
+            .any(|members| has_twice(names(members)))
+        {
             return Err(Fault::request("A member is there twice"));
         }
-        Ok(Self { method: method.as_str().to_owned(), params, meta })
+        Ok(Self {
+            method: method.as_str().to_owned(),
+            params,
+            meta,
+        })
     }
 
     /// `None` for a notification, which nothing here reads.
@@ -265,7 +295,9 @@ impl<'a> Message<'a> {
     fn initialize(&self) -> String {
         let wanted = json::text(&self.params, "protocolVersion");
         let wanted = wanted.and_then(|text| Version::parse(&text));
-        let version = wanted.filter(|known| !known.is_stateless()).unwrap_or(Version::November2025);
+        let version = wanted
+            .filter(|known| !known.is_stateless())
+            .unwrap_or(Version::November2025);
         let members = [
             ("protocolVersion", &*quoted(version.as_str())),
             ("capabilities", CAPABILITIES),
@@ -282,7 +314,11 @@ impl<'a> Message<'a> {
         }
         let listed = Tools::prepared().listed(call, !version.is_text());
         let cached = [("ttlMs", LIST_TTL_MS), ("cacheScope", "\"private\"")];
-        let cached = if version.is_stateless() { &cached[..] } else { &[] };
+        let cached = if version.is_stateless() {
+            &cached[..]
+        } else {
+            &[]
+        };
         Ok(complete(version, &[&[("tools", &*format!("[{listed}]"))], cached].concat()))
     }
 
@@ -302,7 +338,12 @@ impl<'a> Message<'a> {
                 members.ok_or_else(|| fault("arguments must be an object"))?
             }
         };
-        let order = Order { state, call, arguments: &arguments, is_text: version.is_text() };
+        let order = Order {
+            state,
+            call,
+            arguments: &arguments,
+            is_text: version.is_text(),
+        };
         let called = Tools::prepared().call(&name, &order, response);
         let called = called.ok_or_else(|| fault("Unknown tool"))?;
         let text = |text: &str| format!(r#"[{{"type":"text","text":{}}}]"#, quoted(text));
@@ -345,7 +386,10 @@ fn told(refusal: &Problem) -> String {
     let mut document = Vec::new();
     refusal.write(&mut document);
     let mut text = String::from_utf8_lossy(&document).into_owned();
-    let wait = refusal.headers.iter().find(|(name, _)| *name == "Retry-After");
+    let wait = refusal
+        .headers
+        .iter()
+        .find(|(name, _)| *name == "Retry-After");
     if let Some((_, wait_s)) = wait {
         text.push_str(&format!(" Retry after {wait_s} s."));
     }
@@ -372,7 +416,10 @@ fn checked_id(raw: &str) -> Result<&str, Fault> {
 }
 
 fn raw<'a>(members: &[Member<'a>], name: &str) -> Option<&'a str> {
-    members.iter().find(|(key, _)| *key == name).map(|(_, raw)| *raw)
+    members
+        .iter()
+        .find(|(key, _)| *key == name)
+        .map(|(_, raw)| *raw)
 }
 
 /// The value of a header that may be there once.
@@ -386,18 +433,27 @@ fn header<'a>(request: &Request<'a>, name: &str) -> Result<Option<&'a [u8]>, Fau
 
 /// The value of `Mcp-Name`. One that is no plain ASCII comes as `=?base64?…?=`.
 fn decoded_name(value: &[u8]) -> Vec<u8> {
-    let coded = value.strip_prefix(b"=?base64?").and_then(|rest| rest.strip_suffix(b"?="));
-    coded.and_then(|coded| STANDARD.decode(coded).ok()).unwrap_or_else(|| value.to_vec())
+    let coded = value
+        .strip_prefix(b"=?base64?")
+        .and_then(|rest| rest.strip_suffix(b"?="));
+    coded
+        .and_then(|coded| STANDARD.decode(coded).ok())
+        .unwrap_or_else(|| value.to_vec())
 }
 
 /// A result with these members, and what else the version wants in each.
 fn complete(version: Version, members: &[(&str, &str)]) -> String {
     let meta = format!(r#"{{"io.modelcontextprotocol/serverInfo":{}}}"#, server_info());
     let common = [("resultType", "\"complete\""), ("_meta", &*meta)];
-    let common = if version.is_stateless() { &common[..] } else { &[] };
+    let common = if version.is_stateless() {
+        &common[..]
+    } else {
+        &[]
+    };
     let members = common.iter().chain(members);
-    let members: Vec<String> =
-        members.map(|(name, value)| format!(r#""{name}":{value}"#)).collect();
+    let members: Vec<String> = members
+        .map(|(name, value)| format!(r#""{name}":{value}"#))
+        .collect();
     format!("{{{}}}", members.join(","))
 }
 
@@ -406,7 +462,12 @@ fn server_info() -> String {
 }
 
 fn supported() -> String {
-    format!("[{}]", Version::ALL.map(|version| quoted(version.as_str())).join(","))
+    format!(
+        "[{}]",
+        Version::ALL
+            .map(|version| quoted(version.as_str()))
+            .join(",")
+    )
 }
 
 /// A text as JSON.
@@ -427,7 +488,11 @@ mod tests {
     fn read(body: &str) -> (Option<&str>, Result<String, i32>) {
         let mut id = None;
         let read = Message::read(body.as_bytes(), &mut id);
-        (id, read.map(|message| message.method).map_err(|fault| fault.code))
+        (
+            id,
+            read.map(|message| message.method)
+                .map_err(|fault| fault.code),
+        )
     }
 
     #[test]
@@ -438,7 +503,16 @@ mod tests {
             assert_eq!(read(&body), (Some(id), Ok("m".into())), "{id}");
         }
         let long = format!("\"{}\"", "x".repeat(ID_BYTES_MAX - 1));
-        for id in ["null", "1.0", "1e3", "true", "[]", "{}", r#""\ud800""#, &long] {
+        for id in [
+            "null",
+            "1.0",
+            "1e3",
+            "true",
+            "[]",
+            "{}",
+            r#""\ud800""#,
+            &long,
+        ] {
             let body = format!(r#"{{"jsonrpc":"2.0","method":"m","id":{id}}}"#);
             assert_eq!(read(&body), (None, Err(-32_600)), "{id}");
         }
@@ -508,7 +582,10 @@ mod tests {
             "\"arguments\"",
         ];
         vec(
-            prop_oneof![any::<String>(), (0..PIECES.len()).prop_map(|at| PIECES[at].to_owned())],
+            prop_oneof![
+                any::<String>(),
+                (0..PIECES.len()).prop_map(|at| PIECES[at].to_owned())
+            ],
             0..40,
         )
         .prop_map(|pieces| pieces.concat())

@@ -26,13 +26,20 @@ pub(super) struct RoutePages {
 
 /// The rows of the pages.
 pub(super) const fn rows(rows: &'static str) -> RoutePages {
-    RoutePages { rows, within: None, beside: &[] }
+    RoutePages {
+        rows,
+        within: None,
+        beside: &[],
+    }
 }
 
 impl RoutePages {
     /// Each row has this list. A row that is too long comes with it empty.
     pub(super) const fn each_with(self, within: &'static str) -> Self {
-        Self { within: Some(within), ..self }
+        Self {
+            within: Some(within),
+            ..self
+        }
     }
 
     /// Every page of the route has these lists, whole.
@@ -83,10 +90,16 @@ impl RoutePages {
             false => document.to_owned(),
         };
         if cost(&document, is_text) <= DOCUMENT_BYTES_MAX {
-            return Ok(Step::Done { document, shown: String::new() });
+            return Ok(Step::Done {
+                document,
+                shown: String::new(),
+            });
         }
         let count = fitting(&document, self.rows, is_text)?;
-        Ok(Step::Ask(Fewer { count, without_beside }))
+        Ok(Step::Ask(Fewer {
+            count,
+            without_beside,
+        }))
     }
 
     /// The part of the lists beside the rows to which the cursor leads; `None` behind them.
@@ -104,9 +117,16 @@ impl RoutePages {
         if own == Some(&*behind) {
             return Ok(None);
         }
-        let has_rows = !list(document, self.rows).ok_or_else(Problem::internal)?.0.is_empty();
+        let has_rows = !list(document, self.rows)
+            .ok_or_else(Problem::internal)?
+            .0
+            .is_empty();
         let document = with_cursor(&emptied(document, &[self.rows])?, None)?;
-        let Part { document, shown, next } = part(&document, self.beside, own, is_text)?;
+        let Part {
+            document,
+            shown,
+            next,
+        } = part(&document, self.beside, own, is_text)?;
         let next = next.or(has_rows.then_some(behind));
         let document = with_cursor(&document, next.as_deref())?;
         Ok(Some(Step::Done { document, shown }))
@@ -199,7 +219,9 @@ mod tests {
 
     use super::*;
 
-    const LIST: RoutePages = rows("rows").each_with("within").beside(&["left", "s.right"]);
+    const LIST: RoutePages = rows("rows")
+        .each_with("within")
+        .beside(&["left", "s.right"]);
     /// The route's own limit.
     const LIMIT: usize = 9;
 
@@ -237,8 +259,10 @@ mod tests {
         fn answer(&self, cursor: Option<&str>, is_text: bool) -> String {
             let own = cursor.filter(|cursor| LIST.has_own_cursor(cursor));
             let of_route = cursor.filter(|_| own.is_none());
-            let given: Vec<(String, String)> =
-                of_route.iter().map(|text| ("cursor".into(), (*text).to_owned())).collect();
+            let given: Vec<(String, String)> = of_route
+                .iter()
+                .map(|text| ("cursor".into(), (*text).to_owned()))
+                .collect();
             let document = self.page(of_route, LIMIT);
             let may_be_whole = LIST.may_be_whole(own, &given);
             if may_be_whole && cost(&document, is_text) <= DOCUMENT_BYTES_MAX {
@@ -256,7 +280,10 @@ mod tests {
 
     fn elements(document: &str, path: &str) -> Vec<String> {
         let (elements, _) = list(document, path).unwrap();
-        elements.iter().map(|element| element.get().to_owned()).collect()
+        elements
+            .iter()
+            .map(|element| element.get().to_owned())
+            .collect()
     }
 
     proptest! {

@@ -11,12 +11,16 @@ use crate::api::mcp::tool::Tool;
 
 fn resolved<'a>(api: &'a Value, value: &'a Value) -> &'a Value {
     let reference = value.get("$ref").and_then(Value::as_str);
-    reference.and_then(|reference| api.pointer(&reference[1..])).unwrap_or(value)
+    reference
+        .and_then(|reference| api.pointer(&reference[1..]))
+        .unwrap_or(value)
 }
 
 /// The schema of a tool's arguments, the parameters of its first route.
 pub(super) fn input_of(tool: &Tool, api: &Value) -> Value {
-    let [(_, path), ..] = tool.routes else { unreachable!("every tool has a route") };
+    let [(_, path), ..] = tool.routes else {
+        unreachable!("every tool has a route")
+    };
     let mut properties = Map::new();
     let mut required = Vec::new();
     let parameters = api["paths"][path]["get"]["parameters"].as_array();
@@ -66,7 +70,9 @@ pub(super) fn output_of(tool: &Tool, api: &Value) -> Value {
     let mut output = match tool.routes {
         [(_, path)] => resolved(api, &of(path)).clone(),
         several => {
-            let members = several.iter().map(|(name, path)| ((*name).to_owned(), of(path)));
+            let members = several
+                .iter()
+                .map(|(name, path)| ((*name).to_owned(), of(path)));
             let names: Vec<&str> = several.iter().map(|(name, _)| *name).collect();
             json!({
                 "type": "object",
@@ -106,9 +112,12 @@ pub(super) fn alone(mut schema: Value, api: &Value, is_bare: bool) -> Value {
 
 /// Puts definitions that only name a type where they are referred to, and returns the others.
 fn shortened(schema: &mut Value, definitions: Map<String, Value>) -> Map<String, Value> {
-    let (types, mut others): (Map<_, _>, Map<_, _>) =
-        definitions.into_iter().partition(|(_, definition)| only_type(definition).is_some());
-    others.values_mut().for_each(|definition| shorten(definition, &types));
+    let (types, mut others): (Map<_, _>, Map<_, _>) = definitions
+        .into_iter()
+        .partition(|(_, definition)| only_type(definition).is_some());
+    others
+        .values_mut()
+        .for_each(|definition| shorten(definition, &types));
     shorten(schema, &types);
     others
 }
@@ -116,14 +125,19 @@ fn shortened(schema: &mut Value, definitions: Map<String, Value>) -> Map<String,
 fn shorten(schema: &mut Value, types: &Map<String, Value>) {
     match schema {
         Value::Object(members) => {
-            members.values_mut().for_each(|member| shorten(member, types));
+            members
+                .values_mut()
+                .for_each(|member| shorten(member, types));
             if let Some(Value::String(reference)) = members.get("$ref")
                 && let Some(name) = reference.strip_prefix("#/$defs/")
                 && let Some(definition) = types.get(name).filter(|_| members.len() == 1)
             {
                 *schema = definition.clone();
             } else if let Some(Value::Array(choices)) = members.get("anyOf")
-                && let Some(any) = choices.iter().map(only_type).collect::<Option<Vec<&Value>>>()
+                && let Some(any) = choices
+                    .iter()
+                    .map(only_type)
+                    .collect::<Option<Vec<&Value>>>()
             {
                 let any = json!(any);
                 members.remove("anyOf");
@@ -156,10 +170,14 @@ fn prepare(schema: &mut Value, is_bare: bool, wanted: &mut Vec<String>) {
                 *reference = format!("#/$defs/{name}");
                 wanted.push(name);
             }
-            members.values_mut().for_each(|member| prepare(member, is_bare, wanted));
+            members
+                .values_mut()
+                .for_each(|member| prepare(member, is_bare, wanted));
         }
         Value::Array(items) => {
-            items.iter_mut().for_each(|item| prepare(item, is_bare, wanted));
+            items
+                .iter_mut()
+                .for_each(|item| prepare(item, is_bare, wanted));
         }
         _ => {}
     }

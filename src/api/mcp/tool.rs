@@ -30,7 +30,12 @@ pub(super) const fn tool(
     lists: Lists,
     says: &'static str,
 ) -> Tool {
-    Tool { name, routes, lists, says }
+    Tool {
+        name,
+        routes,
+        lists,
+        says,
+    }
 }
 
 #[rustfmt::skip]

@@ -74,13 +74,20 @@ impl Tools {
 
     /// The tools of the program.
     pub(super) fn prepared() -> &'static Self {
-        PREPARED.get().expect("the service prepares them when it is made")
+        PREPARED
+            .get()
+            .expect("the service prepares them when it is made")
     }
 
     /// Takes the definitions from the API's description, and the handlers from `routes`.
     fn of(routes: &'static [Route]) -> Self {
         let api: Value = serde_json::from_slice(DESCRIPTION).expect("a test makes it");
-        Self(TOOLS.iter().map(|tool| Defined::of(tool, routes, &api)).collect())
+        Self(
+            TOOLS
+                .iter()
+                .map(|tool| Defined::of(tool, routes, &api))
+                .collect(),
+        )
     }
 
     fn known_to<'a>(&'a self, call: &Call<'_>) -> impl Iterator<Item = &'a Defined> {
@@ -89,14 +96,21 @@ impl Tools {
 
     /// The tools that the caller's key may use, as the elements of a JSON array.
     pub(super) fn listed(&self, call: &Call<'_>, with_output: bool) -> String {
-        let bytes: usize =
-            self.known_to(call).map(|tool| tool.begin.len() + tool.output[0].len()).sum();
+        let bytes: usize = self
+            .known_to(call)
+            .map(|tool| tool.begin.len() + tool.output[0].len())
+            .sum();
         let output = usize::from(bytes > DESCRIBED_BYTES_MAX);
-        let tools =
-            self.known_to(call).map(|Defined { begin, output: schemas, .. }| match with_output {
+        let tools = self.known_to(call).map(
+            |Defined {
+                 begin,
+                 output: schemas,
+                 ..
+             }| match with_output {
                 true => format!(r#"{begin},"outputSchema":{}}}"#, schemas[output]),
                 false => format!("{begin}}}"),
-            });
+            },
+        );
         tools.collect::<Vec<_>>().join(",")
     }
 
@@ -108,7 +122,9 @@ impl Tools {
         order: &Order<'_>,
         response: &mut Response<'_>,
     ) -> Option<Result<Answer, Problem>> {
-        let defined = self.known_to(order.call).find(|defined| defined.tool.name == name)?;
+        let defined = self
+            .known_to(order.call)
+            .find(|defined| defined.tool.name == name)?;
         Some(defined.answer(order, response))
     }
 }
@@ -117,7 +133,10 @@ impl Defined {
     fn of(tool: &'static Tool, routes: &'static [Route], api: &Value) -> Self {
         let routes = tool.routes.iter().map(|(_, path)| {
             let is_it = |route: &&Route| route.method == Method::Get && route.path == *path;
-            routes.iter().find(is_it).expect("every tool has its routes")
+            routes
+                .iter()
+                .find(is_it)
+                .expect("every tool has its routes")
         });
         let routes: Vec<&Route> = routes.collect();
         let input = alone(input_of(tool, api), api, false);
@@ -133,18 +152,30 @@ impl Defined {
         begin.pop();
         let output = output_of(tool, api);
         let output = [false, true].map(|is_bare| alone(output.clone(), api, is_bare).to_string());
-        Self { tool, routes, arguments, begin, output }
+        Self {
+            tool,
+            routes,
+            arguments,
+            begin,
+            output,
+        }
     }
 
     /// Whether the caller's key may use all of its routes.
     fn is_for(&self, call: &Call<'_>) -> bool {
         let key = call.key();
-        key.is_some_and(|key| self.routes.iter().all(|route| route.keys.admits(key).is_ok()))
+        key.is_some_and(|key| {
+            self.routes
+                .iter()
+                .all(|route| route.keys.admits(key).is_ok())
+        })
     }
 
     fn answer(&self, order: &Order<'_>, response: &mut Response<'_>) -> Result<Answer, Problem> {
-        let Judged { parameters: mut given, fault } =
-            arguments::judged(&self.arguments, order.arguments);
+        let Judged {
+            parameters: mut given,
+            fault,
+        } = arguments::judged(&self.arguments, order.arguments);
         if let Some(fault) = fault {
             return Err(self.refusal(order, given, fault, response));
         }
@@ -176,7 +207,9 @@ impl Defined {
             Cut(_) => true,
             Paged(list) => list.has_own_cursor(text),
         };
-        let at = given.iter().position(|(name, text)| name == "cursor" && is_own(text))?;
+        let at = given
+            .iter()
+            .position(|(name, text)| name == "cursor" && is_own(text))?;
         Some(given.swap_remove(at).1)
     }
 
@@ -218,7 +251,9 @@ impl Defined {
         if of_tool == Some(&*fault.name) && fault.is_for_route() {
             return fault.refused(Some(cursor_invalid()));
         }
-        let own = fault.is_for_route().then(|| self.document(order, &given, response).err());
+        let own = fault
+            .is_for_route()
+            .then(|| self.document(order, &given, response).err());
         fault.refused(own.flatten())
     }
 
@@ -270,8 +305,10 @@ fn read(
     response: &mut Response<'_>,
 ) -> Result<String, Problem> {
     let encoded = |text| utf8_percent_encode(text, NON_ALPHANUMERIC);
-    let query: Vec<String> =
-        given.iter().map(|(name, text)| format!("{name}={}", encoded(text))).collect();
+    let query: Vec<String> = given
+        .iter()
+        .map(|(name, text)| format!("{name}={}", encoded(text)))
+        .collect();
     let query = query.join("&");
     let bytes = format!("GET {}?{query} HTTP/1.1\r\nHost: localhost\r\n\r\n", route.path);
     let mut head = Head::default();
@@ -281,7 +318,11 @@ fn read(
         Parsed::Partial => return Err(Problem::internal()),
     }
     let request = order.call.request.reading_instead(bytes.as_bytes(), &head);
-    let call = Call { request: &request, caller: order.call.caller.clone(), path_id: None };
+    let call = Call {
+        request: &request,
+        caller: order.call.caller.clone(),
+        path_id: None,
+    };
     let body = response.taken_back(|response| (route.run)(order.state, &call, response))?;
     String::from_utf8(body).map_err(|error| Problem::internal().because(error))
 }
@@ -370,9 +411,17 @@ mod tests {
 
     #[test]
     fn a_cursor_leads_into_the_list_that_it_is_of() {
-        for cursor in
-            ["", "1", "2-2", "9-2", "0-3", "-1-2", "1-2-", "a-2", "1-99999999999999999999"]
-        {
+        for cursor in [
+            "",
+            "1",
+            "2-2",
+            "9-2",
+            "0-3",
+            "-1-2",
+            "1-2-",
+            "a-2",
+            "1-99999999999999999999",
+        ] {
             let problem = page(r#"{"a":[1,2]}"#, &["a"], Some(cursor), false).unwrap_err();
             assert_eq!((problem.status, problem.code), (400, "cursor_invalid"), "{cursor}");
         }

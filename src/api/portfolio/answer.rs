@@ -79,7 +79,9 @@ impl Syncs {
     }
 
     pub(super) fn simulated(&self, account: Account) -> bool {
-        self.by_account.get(&account).is_some_and(|(_, simulated)| *simulated)
+        self.by_account
+            .get(&account)
+            .is_some_and(|(_, simulated)| *simulated)
     }
 }
 

@@ -46,8 +46,10 @@ const DISPOSITION: (&str, &str) =
 pub(crate) fn export(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     let id = call.caller().id;
     let portfolio = &state.portfolio;
-    let permit =
-        portfolio.exports.begin(id.0).map_err(|_| portfolio_errors::export_in_progress())?;
+    let permit = portfolio
+        .exports
+        .begin(id.0)
+        .map_err(|_| portfolio_errors::export_in_progress())?;
     let exported_at = Instant(state.clock.now());
     let store = Arc::clone(&state.store);
     let auth = Arc::clone(&state.auth);
@@ -133,7 +135,9 @@ fn add_entries(store: &Store, id: AccountId, out: &mut Vec<u8>) -> Result<(), Pr
     let mut after = None;
     loop {
         let page = store.entries(id, after, PAGE)?;
-        page.entries.iter().for_each(|entry| Export::add(out, &entry_view(entry)));
+        page.entries
+            .iter()
+            .for_each(|entry| Export::add(out, &entry_view(entry)));
         if out.len() > DOCUMENT_BYTES_MAX {
             return Err(portfolio_errors::export_too_long());
         }
@@ -145,7 +149,10 @@ fn add_entries(store: &Store, id: AccountId, out: &mut Vec<u8>) -> Result<(), Pr
 }
 
 fn network(row: &LoginNetwork) -> ExportedNetwork<'_> {
-    ExportedNetwork { network: &row.network, last_used_at: Instant::of_ms(row.seen_ms) }
+    ExportedNetwork {
+        network: &row.network,
+        last_used_at: Instant::of_ms(row.seen_ms),
+    }
 }
 
 fn sync(row: &SyncState) -> ExportedSync<'_> {
@@ -225,7 +232,9 @@ fn point(row: &DayPoint) -> ExportedPoint {
         source: row.source,
         left_out: row.left_out,
         carried: row.carried,
-        brokers: row.made_of.map(|made| made.accounts.iter().map(Account::broker).collect()),
+        brokers: row
+            .made_of
+            .map(|made| made.accounts.iter().map(Account::broker).collect()),
         holdings: row.made_of.map(|made| made.holdings),
         suspect: row.suspect,
         discrepancies: row.made_of.map(|made| made.discrepancies),

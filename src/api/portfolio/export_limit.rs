@@ -69,7 +69,10 @@ impl Exports {
             return Err(Underway);
         }
         users.insert(user, false);
-        Ok(ExportPermit { exports: Arc::clone(self), user })
+        Ok(ExportPermit {
+            exports: Arc::clone(self),
+            user,
+        })
     }
 
     /// Documents that are being made or written now.

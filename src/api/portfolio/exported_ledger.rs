@@ -51,16 +51,24 @@ impl StoredLedger {
             let rows = store.import_rows(user, &[id])?.pop().unwrap_or_default();
             let room = ROWS_MAX - found.rows.len();
             found.left_out += rows.len().saturating_sub(room);
-            found.rows.extend(rows.into_iter().take(room).map(|row| (id, row)));
+            found
+                .rows
+                .extend(rows.into_iter().take(room).map(|row| (id, row)));
             let report = store.reports(user, &[id])?.pop().unwrap_or_default();
-            found.report.extend(report.lines.into_iter().map(|line| (id, line)));
-            found.income.extend(report.income.into_iter().map(|row| (id, row)));
+            found
+                .report
+                .extend(report.lines.into_iter().map(|line| (id, line)));
+            found
+                .income
+                .extend(report.income.into_iter().map(|row| (id, row)));
         }
         found.imports = imports;
         let corrections = store.corrections(user)?.into_iter();
         found.corrections = corrections.map(|said| (said.id, said.document)).collect();
         let choices = store.choices(user)?.into_iter();
-        found.choices = choices.map(|(conflict, keep)| (conflict, keep.as_str())).collect();
+        found.choices = choices
+            .map(|(conflict, keep)| (conflict, keep.as_str()))
+            .collect();
         Ok(found)
     }
 
@@ -76,7 +84,10 @@ impl StoredLedger {
     pub(super) fn accounts(&self) -> Vec<AccountPerson<'_>> {
         let accounts = self.accounts.iter();
         accounts
-            .map(|known| AccountPerson { name: known.name.as_str(), person: &known.person })
+            .map(|known| AccountPerson {
+                name: known.name.as_str(),
+                person: &known.person,
+            })
             .collect()
     }
 
@@ -85,7 +96,10 @@ impl StoredLedger {
     }
 
     pub(super) fn rows(&self) -> Vec<ExportedRow<'_>> {
-        self.rows.iter().map(|(import, row)| exported_row(*import, row)).collect()
+        self.rows
+            .iter()
+            .map(|(import, row)| exported_row(*import, row))
+            .collect()
     }
 
     /// Rows beyond those that are exported.
@@ -94,7 +108,10 @@ impl StoredLedger {
     }
 
     pub(super) fn report(&self) -> Vec<ExportedReportLine<'_>> {
-        self.report.iter().map(|(import, line)| report_line(*import, line)).collect()
+        self.report
+            .iter()
+            .map(|(import, line)| report_line(*import, line))
+            .collect()
     }
 
     pub(super) fn income(&self) -> Vec<ExportedIncome<'_>> {
@@ -115,12 +132,16 @@ impl StoredLedger {
 
     pub(super) fn corrections(&self) -> Vec<ExportedCorrection<'_>> {
         let corrections = self.corrections.iter();
-        corrections.map(|(id, document)| ExportedCorrection { id, document }).collect()
+        corrections
+            .map(|(id, document)| ExportedCorrection { id, document })
+            .collect()
     }
 
     pub(super) fn choices(&self) -> Vec<ExportedChoice<'_>> {
         let choices = self.choices.iter();
-        choices.map(|(conflict, keep)| ExportedChoice { conflict, keep }).collect()
+        choices
+            .map(|(conflict, keep)| ExportedChoice { conflict, keep })
+            .collect()
     }
 }
 

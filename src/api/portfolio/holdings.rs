@@ -105,7 +105,10 @@ fn rows_of(view: &Holdings<'_>) -> Vec<Row> {
         bytes: values::to_vec(row),
     });
     let merged = view.summary.merged.iter();
-    let merged = merged.map(|row| Row { name: row.isin.to_owned(), bytes: values::to_vec(row) });
+    let merged = merged.map(|row| Row {
+        name: row.isin.to_owned(),
+        bytes: values::to_vec(row),
+    });
     holdings.chain(merged).collect()
 }
 
@@ -127,7 +130,10 @@ impl Lists {
     fn of(state: &State) -> Self {
         let instruments = state.instruments.load_full();
         let sectors = state.sectors.load_full();
-        Self { instruments, sectors }
+        Self {
+            instruments,
+            sectors,
+        }
     }
 }
 
@@ -151,16 +157,24 @@ fn viewed<Made>(
     broker: Option<Broker>,
     day: Option<Date>,
     prices: &[Option<Live>],
-    Lists { instruments: names, sectors }: &Lists,
+    Lists {
+        instruments: names,
+        sectors,
+    }: &Lists,
     make: impl FnOnce(Holdings<'_>) -> Made,
 ) -> Result<Made, Problem> {
     let shown = |of: Account| broker.is_none_or(|broker| broker == of.broker());
     let syncs = Syncs::of(portfolio, shown);
     // All rows are valued, because a row may take its previous close from the other broker's row.
     let all = valued(&portfolio.holdings)?;
-    let holdings = all.into_iter().enumerate().filter(|(_, row)| shown(row.holding.account));
+    let holdings = all
+        .into_iter()
+        .enumerate()
+        .filter(|(_, row)| shown(row.holding.account));
     let (places, rows): (Vec<usize>, Vec<Valued<'_>>) = holdings.unzip();
-    let live = places.into_iter().map(|at| prices.get(at).and_then(Option::as_ref));
+    let live = places
+        .into_iter()
+        .map(|at| prices.get(at).and_then(Option::as_ref));
     let summary = summary(&rows, day)?;
     let merged = merged(&rows)?;
     let owned = owned(&rows)?;
@@ -194,8 +208,16 @@ fn viewed<Made>(
         sectors_source: &sectors.source,
     };
     let totals = totals(&summary, day, &syncs);
-    let summary = HoldingsSummary { totals, merged: instruments, allocation };
-    Ok(make(Holdings { since: None, holdings, summary }))
+    let summary = HoldingsSummary {
+        totals,
+        merged: instruments,
+        allocation,
+    };
+    Ok(make(Holdings {
+        since: None,
+        holdings,
+        summary,
+    }))
 }
 
 /// The values of the rows with a price, added up by `key`, with their parts of what is `owned`. The
@@ -207,7 +229,9 @@ fn slices<'a>(
 ) -> Result<Vec<Slice<'a>>, Overflow> {
     let mut sums: Vec<(Option<&str>, Decimal, Vec<Valued<'_>>)> = Vec::new();
     for row in rows {
-        let Some(value) = row.valuation.current_value else { continue };
+        let Some(value) = row.valuation.current_value else {
+            continue;
+        };
         let of = key(row.holding);
         match sums.iter_mut().find(|(known, ..)| *known == of) {
             Some((_, sum, parts)) => {
@@ -220,7 +244,11 @@ fn slices<'a>(
     sums.sort_by_key(|(of, sum, _)| (of.is_none(), std::cmp::Reverse(*sum)));
     let slice = |(of, sum, parts): (_, _, Vec<Valued<'_>>)| {
         let share_pct = owned.share_of(&parts)?.map(Percent);
-        Ok::<_, Overflow>(Slice { of, current_value: Money(sum), share_pct })
+        Ok::<_, Overflow>(Slice {
+            of,
+            current_value: Money(sum),
+            share_pct,
+        })
     };
     sums.into_iter().map(slice).collect()
 }
@@ -280,9 +308,10 @@ fn holding<'a>(
 /// The known part of the cost, if the cost of some shares is unknown.
 fn known_cost(cost: Option<Cost>) -> Option<KnownCost> {
     match cost {
-        Some(Cost::Part { quantity, cost }) => {
-            Some(KnownCost { quantity: Quantity(quantity), cost: Money(cost) })
-        }
+        Some(Cost::Part { quantity, cost }) => Some(KnownCost {
+            quantity: Quantity(quantity),
+            cost: Money(cost),
+        }),
         _ => None,
     }
 }
@@ -359,7 +388,9 @@ impl Prices {
             let symbol = row.symbol().filter(|_| shown(row))?;
             let seen = self.l1.peek(symbol.as_str(), now_mono_ms);
             demand.note(symbol, &seen);
-            let Peek::Known { quote, stale, .. } = seen else { return None };
+            let Peek::Known { quote, stale, .. } = seen else {
+                return None;
+            };
             if row.last_price.is_some() && quote.as_of.as_millisecond() <= row.as_of_ms {
                 return None;
             }

@@ -68,13 +68,21 @@ impl MovedRows {
         let users = users.get_or_insert_with(|| BoundedMap::evicting_in_batches(USERS_MAX));
         let answers = users.or_insert_with(whose, |its| Some(its.used), Answers::default);
         answers.used = now_mono_ms;
-        let before = answers.kept.iter().find(|answer| Some(answer.tag.as_str()) == since);
-        let moved = before.filter(|_| are_named).and_then(|before| before.moved(&hashed, &now));
+        let before = answers
+            .kept
+            .iter()
+            .find(|answer| Some(answer.tag.as_str()) == since);
+        let moved = before
+            .filter(|_| are_named)
+            .and_then(|before| before.moved(&hashed, &now));
         if answers.kept.iter().all(|answer| answer.tag != tag) {
             if answers.kept.len() >= ANSWERS_KEPT {
                 answers.kept.pop_front();
             }
-            answers.kept.push_back(Answer { tag: tag.to_owned(), rows: now });
+            answers.kept.push_back(Answer {
+                tag: tag.to_owned(),
+                rows: now,
+            });
         }
         moved
     }
@@ -86,7 +94,13 @@ impl Answer {
             return None;
         }
         let is_new = |(name, bytes): &(u64, u64)| self.rows.get(name) != Some(bytes);
-        Some(rows.iter().enumerate().filter(|(_, row)| is_new(row)).map(|(at, _)| at).collect())
+        Some(
+            rows.iter()
+                .enumerate()
+                .filter(|(_, row)| is_new(row))
+                .map(|(at, _)| at)
+                .collect(),
+        )
     }
 }
 
@@ -111,8 +125,10 @@ mod tests {
         prices: &[(&str, u32)],
         since: Option<&str>,
     ) -> Option<Vec<usize>> {
-        let mut found: Vec<usize> =
-            moved.note(whose, tag, &rows(prices), since, 1)?.into_iter().collect();
+        let mut found: Vec<usize> = moved
+            .note(whose, tag, &rows(prices), since, 1)?
+            .into_iter()
+            .collect();
         found.sort_unstable();
         Some(found)
     }

@@ -20,13 +20,19 @@ pub(super) struct OpenedSession {
 impl OpenedSession {
     /// Before a session is open. `own_key` says that the server's own app opens it.
     pub(super) fn none(access: &BrokerAccess, own_key: bool) -> Self {
-        Self { ends: access.sessions_lane.clone(), own_key, session: None }
+        Self {
+            ends: access.sessions_lane.clone(),
+            own_key,
+            session: None,
+        }
     }
 }
 
 impl Drop for OpenedSession {
     fn drop(&mut self) {
-        let Some(session) = self.session.take() else { return };
+        let Some(session) = self.session.take() else {
+            return;
+        };
         if self.own_key {
             return session.keep();
         }

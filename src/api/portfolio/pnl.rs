@@ -42,16 +42,23 @@ pub(crate) fn pnl(state: &State, call: &Call<'_>, response: &mut Response<'_>) -
 
 /// The newest point compared with that of a week before.
 fn week(points: &[DayPoint]) -> Result<Option<Week>, Overflow> {
-    let Some(last) = points.last() else { return Ok(None) };
+    let Some(last) = points.last() else {
+        return Ok(None);
+    };
     let before = |days: i64| last.date.saturating_sub(days.days());
     let near = before(WEEK_DAYS);
     let far = before(WEEK_DAYS + CLOSED_DAYS_MAX);
     let first = points.iter().rfind(|point| point.date <= near);
-    let Some(first) = first.filter(|point| point.date >= far) else { return Ok(None) };
+    let Some(first) = first.filter(|point| point.date >= far) else {
+        return Ok(None);
+    };
     let held = |point: &DayPoint| {
         (point.made_of.map(|made| (made.accounts, made.holdings)), point.total_invested)
     };
-    let pnl_change = last.total_pnl.checked_sub(first.total_pnl).ok_or(Overflow)?;
+    let pnl_change = last
+        .total_pnl
+        .checked_sub(first.total_pnl)
+        .ok_or(Overflow)?;
     Ok(Some(Week {
         from: Day(first.date),
         to: Day(last.date),
@@ -90,7 +97,9 @@ fn trend_point(point: &DayPoint) -> TrendPoint {
         source: point.source,
         left_out: point.left_out,
         carried: point.carried,
-        brokers: point.made_of.map(|made| made.accounts.iter().map(Account::broker).collect()),
+        brokers: point
+            .made_of
+            .map(|made| made.accounts.iter().map(Account::broker).collect()),
         holdings: point.made_of.map(|made| made.holdings),
         suspect: point.suspect,
         discrepancies: point.made_of.map(|made| made.discrepancies),

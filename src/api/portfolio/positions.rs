@@ -30,10 +30,18 @@ pub(crate) fn positions(state: &State, call: &Call<'_>, response: &mut Response<
             portfolio,
             kind,
             closed,
-            &Dates { calendar: &calendar, today, syncs: &syncs },
+            &Dates {
+                calendar: &calendar,
+                today,
+                syncs: &syncs,
+            },
         ))
     };
-    let view = View::Positions { kind, closed, today };
+    let view = View::Positions {
+        kind,
+        closed,
+        today,
+    };
     answer(state, call, response, view, Store::portfolio, write)
 }
 
@@ -51,7 +59,8 @@ impl Dates<'_> {
     }
 
     fn is_earlier(&self, account: Account) -> bool {
-        self.of(self.syncs.synced_at(account)).is_some_and(|date| date < self.today)
+        self.of(self.syncs.synced_at(account))
+            .is_some_and(|date| date < self.today)
     }
 }
 
@@ -61,14 +70,22 @@ fn positions_written(
     closed: bool,
     dates: &Dates<'_>,
 ) -> Vec<u8> {
-    let shown = portfolio.positions.iter().filter(|row| closed || !row.quantity.is_zero());
-    let rows = shown.clone().filter(|row| kind.is_none_or(|kind| kind == row.kind));
+    let shown = portfolio
+        .positions
+        .iter()
+        .filter(|row| closed || !row.quantity.is_zero());
+    let rows = shown
+        .clone()
+        .filter(|row| kind.is_none_or(|kind| kind == row.kind));
     // Each list has its own total, because the same trades are in both.
     let of =
         |kind| positions_totals(shown.clone().filter(move |row| row.kind == kind), kind, dates);
     let view = Positions {
         positions: rows.map(|row| position(row, dates)).collect(),
-        summary: PositionsSummary { day: of(PositionKind::Day), net: of(PositionKind::Net) },
+        summary: PositionsSummary {
+            day: of(PositionKind::Day),
+            net: of(PositionKind::Net),
+        },
     };
     let mut out = Vec::with_capacity(384 * (portfolio.positions.len() + 1));
     values::write(&mut out, &view);
@@ -81,18 +98,36 @@ fn positions_totals<'a>(
     dates: &Dates<'_>,
 ) -> PositionTotals {
     let count = rows.clone().count();
-    let earlier = rows.clone().filter(|row| dates.is_earlier(row.account)).count();
+    let earlier = rows
+        .clone()
+        .filter(|row| dates.is_earlier(row.account))
+        .count();
     let mut known = rows.filter_map(|row| row.pnl);
     let without_pnl = count - known.clone().count();
     // A sum is unknown if it does not fit, or if all of its parts are unknown.
     let pnl = known.try_fold(Decimal::ZERO, Decimal::checked_add);
     let pnl = pnl.filter(|_| count == 0 || without_pnl < count);
-    let synced =
-        |broker| dates.syncs.synced_at(Account::at(broker)).filter(|_| has_list(broker, kind));
-    let synced_at = Broker::ALL.into_iter().filter_map(synced).min_by_key(|at| at.0);
+    let synced = |broker| {
+        dates
+            .syncs
+            .synced_at(Account::at(broker))
+            .filter(|_| has_list(broker, kind))
+    };
+    let synced_at = Broker::ALL
+        .into_iter()
+        .filter_map(synced)
+        .min_by_key(|at| at.0);
     let synced = SyncTimes::of(synced);
     let date = dates.of(synced_at).map(Day);
-    PositionTotals { count, pnl: pnl.map(Money), without_pnl, earlier, date, synced_at, synced }
+    PositionTotals {
+        count,
+        pnl: pnl.map(Money),
+        without_pnl,
+        earlier,
+        date,
+        synced_at,
+        synced,
+    }
 }
 
 /// Whether the broker has a list of this kind.

@@ -15,10 +15,18 @@ pub(super) fn report<'a, Counts>(
     counts: Counts,
     synced: SyncedNow<'a>,
 ) -> SyncReport<'a, Counts> {
-    let SyncedNow { at, warnings, trades, simulated, broker_user } = synced;
+    let SyncedNow {
+        at,
+        warnings,
+        trades,
+        simulated,
+        broker_user,
+    } = synced;
     let suspected = outcome.suspected.rows.iter();
-    let suspected =
-        suspected.map(|(row, why)| SuspectedAction { row: named(row), reason: why.as_str() });
+    let suspected = suspected.map(|(row, why)| SuspectedAction {
+        row: named(row),
+        reason: why.as_str(),
+    });
     SyncReport {
         holdings_count: outcome.holdings,
         counts,
@@ -46,7 +54,13 @@ pub(super) struct SyncedNow<'a> {
 }
 
 fn changes(outcome: &SyncOutcome) -> SyncChanges<'_> {
-    let SyncOutcome { added, removed, changed, positions, .. } = outcome;
+    let SyncOutcome {
+        added,
+        removed,
+        changed,
+        positions,
+        ..
+    } = outcome;
     SyncChanges {
         added_count: added.count,
         added: added.rows.iter().map(counted).collect(),
@@ -54,26 +68,45 @@ fn changes(outcome: &SyncOutcome) -> SyncChanges<'_> {
         removed: removed.rows.iter().map(counted).collect(),
         changed_count: changed.count,
         changed: changed.rows.iter().map(changed_holding).collect(),
-        positions: PositionCounts { day: positions.day, net: positions.net },
+        positions: PositionCounts {
+            day: positions.day,
+            net: positions.net,
+        },
     }
 }
 
 fn counted(row: &Holding) -> CountedHolding<'_> {
-    CountedHolding { row: named(row), quantity: Quantity(row.quantity()) }
+    CountedHolding {
+        row: named(row),
+        quantity: Quantity(row.quantity()),
+    }
 }
 
 fn changed_holding((before, after): &(Holding, Holding)) -> ChangedHolding<'_> {
     let change = Change { before, after };
     ChangedHolding {
         row: named(after),
-        quantity: change.quantity().map(|(from, to)| [Quantity(from), Quantity(to)]),
-        average_price: change.average_price().map(|(from, to)| [from.map(Exact), to.map(Exact)]),
+        quantity: change
+            .quantity()
+            .map(|(from, to)| [Quantity(from), Quantity(to)]),
+        average_price: change
+            .average_price()
+            .map(|(from, to)| [from.map(Exact), to.map(Exact)]),
     }
 }
 
 fn named(row: &Holding) -> RowName<'_> {
-    let Holding { exchange, tradingsymbol, isin, .. } = row;
-    RowName { exchange, tradingsymbol, isin: isin.as_deref() }
+    let Holding {
+        exchange,
+        tradingsymbol,
+        isin,
+        ..
+    } = row;
+    RowName {
+        exchange,
+        tradingsymbol,
+        isin: isin.as_deref(),
+    }
 }
 
 fn reconciliation(compared: Compared) -> Reconciliation {
@@ -84,7 +117,11 @@ fn reconciliation(compared: Compared) -> Reconciliation {
             difference: None,
             reason: Some("no_broker_figure"),
         },
-        Compared::Compared { broker, ours, reason } => Reconciliation {
+        Compared::Compared {
+            broker,
+            ours,
+            reason,
+        } => Reconciliation {
             broker_pnl: Some(Money(broker)),
             our_pnl: Some(Money(ours)),
             difference: Some(Money(ours.saturating_sub(broker))),

@@ -38,7 +38,10 @@ fn holding(ticker: &str, settled: i64, t1: i64, average: &str, last: &str) -> Ho
 
 /// The reply to a sync of broker A, without the members that it begins with.
 fn told(before: &[Holding], after: Vec<Holding>) -> String {
-    let synced = Synced { holdings: after, ..Synced::default() };
+    let synced = Synced {
+        holdings: after,
+        ..Synced::default()
+    };
     let stood = Stood {
         accounts: [Account::at(Broker::A)].into_iter().collect(),
         holdings: before,
@@ -50,11 +53,16 @@ fn told(before: &[Holding], after: Vec<Holding>) -> String {
     let now = SyncedNow {
         at: Instant::of_ms(0),
         warnings: Vec::new(),
-        trades: SyncedTradesView { added: Some(0), reason: None },
+        trades: SyncedTradesView {
+            added: Some(0),
+            reason: None,
+        },
         simulated: false,
         broker_user: None,
     };
-    let counts = SyncedBrokerA { net_positions_count: 0 };
+    let counts = SyncedBrokerA {
+        net_positions_count: 0,
+    };
     let text = values::to_vec(&report(Broker::A, &derived.outcome, counts, now));
     let text = String::from_utf8(text).unwrap();
     let (_, rest) = text.split_once("\"changes\":").unwrap();
@@ -65,8 +73,11 @@ fn told(before: &[Holding], after: Vec<Holding>) -> String {
 fn a_report_names_what_changed() {
     let mut other = holding("ITC", 7, 0, "400", "410");
     other.account = Account::at(Broker::B);
-    let before =
-        vec![holding("INFY", 10, 0, "1400", "1500"), holding("TCS", 1, 0, "3000", "3100"), other];
+    let before = vec![
+        holding("INFY", 10, 0, "1400", "1500"),
+        holding("TCS", 1, 0, "3000", "3100"),
+        other,
+    ];
     let mut strange = holding("XYZABC", 2, 0, "", "10");
     strange.unresolved = true;
     let after = vec![holding("INFY", 12, 3, "1410.5", "1500"), strange];

@@ -67,7 +67,9 @@ impl PortfolioState {
     /// Whether a user's key is the server's own. Hashes are compared, because a partial match of
     /// hashes reveals nothing about the keys.
     pub(super) fn is_own_key(&self, key: &SecretString) -> bool {
-        self.own_key.load_full().is_some_and(|own| *own == hashed(key))
+        self.own_key
+            .load_full()
+            .is_some_and(|own| *own == hashed(key))
     }
 
     /// Replaces the server's own key.

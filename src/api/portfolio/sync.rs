@@ -66,24 +66,39 @@ pub(crate) fn sync(
         let mut opened = OpenedSession::none(&state.brokers[broker], own_key);
         let synced = fetched(state, broker, turn, (credentials, attempt), &mut opened)?;
         let done = stored(state, broker, turn, synced, confirmed)?;
-        let by = SyncedBy { user: id, broker, broker_user: done.broker_user.clone() };
+        let by = SyncedBy {
+            user: id,
+            broker,
+            broker_user: done.broker_user.clone(),
+        };
         let trades = synced_trades(state, by, opened, || extend(state, turn));
         Ok((done, trades))
     })?;
-    let Stored { synced_ms, simulated, broker_user, outcome } = done;
+    let Stored {
+        synced_ms,
+        simulated,
+        broker_user,
+        outcome,
+    } = done;
     if let Some(overflow) = outcome.unvalued {
         tracing::error!(user = id.0, %overflow, "a portfolio could not be valued");
     }
     let [_, positions_count] = outcome.positions.net;
     let now = SyncedNow {
         at: Instant::of_ms(synced_ms),
-        warnings: if own_key { vec![SHARED_TOKEN] } else { Vec::new() },
+        warnings: if own_key {
+            vec![SHARED_TOKEN]
+        } else {
+            Vec::new()
+        },
         trades,
         simulated,
         broker_user: broker_user.as_deref(),
     };
     if broker.has_day_positions() {
-        let counts = SyncedBrokerA { net_positions_count: positions_count };
+        let counts = SyncedBrokerA {
+            net_positions_count: positions_count,
+        };
         reply_with(200, &report(broker, &outcome, counts, now), response);
     } else {
         let counts = SyncedBrokerB { positions_count };
@@ -111,12 +126,29 @@ struct Confirmed {
 
 /// What a sync of this account on this day derives from its rows and those before.
 fn deriving(account: Account, day: MarketDay) -> Derive {
-    Box::new(move |Before { portfolio, closes, closes_before }, synced| {
-        let Portfolio { holdings, positions, syncs } = portfolio;
-        let accounts: Accounts = syncs.iter().map(|sync| sync.account).collect();
-        let stood = Stood { accounts, holdings, positions, closes, closes_before };
-        portfolio::derive(account, &day, stood, synced)
-    })
+    Box::new(
+        move |Before {
+                  portfolio,
+                  closes,
+                  closes_before,
+              },
+              synced| {
+            let Portfolio {
+                holdings,
+                positions,
+                syncs,
+            } = portfolio;
+            let accounts: Accounts = syncs.iter().map(|sync| sync.account).collect();
+            let stood = Stood {
+                accounts,
+                holdings,
+                positions,
+                closes,
+                closes_before,
+            };
+            portfolio::derive(account, &day, stood, synced)
+        },
+    )
 }
 
 /// Stores a broker's rows. Rows of another person at the broker than in the previous sync, and an
@@ -126,7 +158,10 @@ fn stored(
     broker: Broker,
     turn: &Turn,
     synced: Synced,
-    Confirmed { replaces_broker_user, replaces_with_none }: Confirmed,
+    Confirmed {
+        replaces_broker_user,
+        replaces_with_none,
+    }: Confirmed,
 ) -> Result<Stored, Problem> {
     let now = state.clock.now();
     let synced_ms = now.as_millisecond();
@@ -160,7 +195,12 @@ fn stored(
         StoreError::NoHoldings { holdings } => no_holdings_sent(broker, holdings),
         error => error.into(),
     })?;
-    Ok(Stored { synced_ms, simulated, broker_user, outcome })
+    Ok(Stored {
+        synced_ms,
+        simulated,
+        broker_user,
+        outcome,
+    })
 }
 
 /// The market's day, and whether the indices stand on it.
@@ -173,7 +213,10 @@ fn market_day(state: &State, now: Timestamp) -> MarketDay {
         _ => None,
     });
     let shown: Vec<Quote> = shown.collect();
-    MarketDay { stood_at: state.calendar.load().stood_at(&day, &shown), ..day }
+    MarketDay {
+        stood_at: state.calendar.load().stood_at(&day, &shown),
+        ..day
+    }
 }
 
 /// The credentials, and what is confirmed.
@@ -224,7 +267,10 @@ fn fetched(
         Ok((finish(result), session))
     });
     let beside = || extend(state, turn);
-    match submitted.map_err(|_| sync_busy())?.wait_beside(Turn::EXTENDED_EACH_MS, beside) {
+    match submitted
+        .map_err(|_| sync_busy())?
+        .wait_beside(Turn::EXTENDED_EACH_MS, beside)
+    {
         Ok(Err(throttled)) => {
             state.portfolio.attempts.count_refusal();
             Err(too_many_attempts(throttled))
@@ -257,7 +303,11 @@ pub(super) fn in_turn<T>(
 ) -> Result<T, Problem> {
     let wait_ms = state.portfolio.sync_deadline_ms;
     let until_ms = state.clock.monotonic_ms().saturating_add(wait_ms);
-    let _lock = state.portfolio.locks.take(id.0, wait_ms).map_err(|Crowded| in_progress())?;
+    let _lock = state
+        .portfolio
+        .locks
+        .take(id.0, wait_ms)
+        .map_err(|Crowded| in_progress())?;
     let turn = take(state, id, until_ms)?;
     let done = work(&turn);
     if let Err(error) = state.store.end_turn(&turn) {

@@ -24,7 +24,10 @@ pub(super) fn synced_trades(
     opened: OpenedSession,
     extend: impl Fn(),
 ) -> SyncedTradesView {
-    let until_ms = state.clock.monotonic_ms().saturating_add(TRADES_DEADLINE_MS);
+    let until_ms = state
+        .clock
+        .monotonic_ms()
+        .saturating_add(TRADES_DEADLINE_MS);
     let user = by.user.0;
     let trades = match asked(state, &by, opened, &extend) {
         Ok(trades) => trades,
@@ -62,7 +65,10 @@ fn asked(
     })?;
     let BrokerAccess { lane, .. } = &state.brokers[by.broker];
     let submitted = lane.submit(TRADES_DEADLINE_MS, move || {
-        let trades = opened.session.as_ref().map(|session| session.trades(&known));
+        let trades = opened
+            .session
+            .as_ref()
+            .map(|session| session.trades(&known));
         (trades, opened)
     });
     let ticket = submitted.map_err(|_| TradesReason::HeldBack)?;

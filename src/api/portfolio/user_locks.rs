@@ -43,7 +43,11 @@ pub struct UserLock<'a> {
 
 impl UserLocks {
     pub(crate) fn new(clock: Clock) -> Self {
-        Self { clock, users: Mutex::default(), refused: Counter::new() }
+        Self {
+            clock,
+            users: Mutex::default(),
+            refused: Counter::new(),
+        }
     }
 
     /// Takes the user's lock. Parks while another request has it, for at most `wait_ms`.
@@ -79,7 +83,10 @@ impl UserLocks {
         }
         let parker = Parker::current();
         let granted = Arc::new(AtomicBool::new(false));
-        waiting.push_back(Waiter { parker: parker.clone(), granted: Arc::clone(&granted) });
+        waiting.push_back(Waiter {
+            parker: parker.clone(),
+            granted: Arc::clone(&granted),
+        });
         Ok(Some((parker, granted)))
     }
 
@@ -182,7 +189,9 @@ mod tests {
                 spawn("takes", move || {
                     let mut taken = 0;
                     while taken < 300 {
-                        let Ok(_lock) = locks.take(1, 60_000) else { continue };
+                        let Ok(_lock) = locks.take(1, 60_000) else {
+                            continue;
+                        };
                         assert!(!inside.swap(true, Ordering::SeqCst));
                         assert!(inside.swap(false, Ordering::SeqCst));
                         taken += 1;
@@ -191,6 +200,8 @@ mod tests {
                 .unwrap()
             })
             .collect();
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
     }
 }

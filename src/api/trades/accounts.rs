@@ -27,7 +27,12 @@ pub(crate) fn accounts(state: &State, call: &Call<'_>, response: &mut Response<'
     answer(state, call, response, |book: &Book| {
         let mut names: BTreeSet<AccountName> = book.persons.keys().cloned().collect();
         names.extend(book.imports.iter().map(|import| import.account.clone()));
-        names.extend(book.portfolio.syncs.iter().filter_map(|sync| name_of(sync.account)));
+        names.extend(
+            book.portfolio
+                .syncs
+                .iter()
+                .filter_map(|sync| name_of(sync.account)),
+        );
         let accounts = names.iter().map(|name| view(book, name)).collect();
         Ok(Document::json(&AccountsView { accounts }))
     })
@@ -35,14 +40,26 @@ pub(crate) fn accounts(state: &State, call: &Call<'_>, response: &mut Response<'
 
 fn view<'a>(book: &'a Book, name: &'a AccountName) -> AccountView<'a> {
     let of_files = book.imports.iter().filter(|import| import.account == *name);
-    let mut clients: BTreeSet<ClientId> =
-        of_files.filter_map(|import| import.client.clone()).collect();
-    let sync = book.portfolio.syncs.iter().find(|sync| sync.account.as_str() == name.as_str());
+    let mut clients: BTreeSet<ClientId> = of_files
+        .filter_map(|import| import.client.clone())
+        .collect();
+    let sync = book
+        .portfolio
+        .syncs
+        .iter()
+        .find(|sync| sync.account.as_str() == name.as_str());
     clients.extend(sync.and_then(client_of));
-    let mut proofs = book.reconciliation.rows.iter().filter(|row| row.account == *name);
+    let mut proofs = book
+        .reconciliation
+        .rows
+        .iter()
+        .filter(|row| row.account == *name);
     let client_ids = clients
         .into_iter()
-        .map(|client| ClientView { kind: client.kind.as_str(), id: client.id })
+        .map(|client| ClientView {
+            kind: client.kind.as_str(),
+            id: client.id,
+        })
         .collect();
     AccountView {
         name: name.as_str(),
@@ -72,7 +89,17 @@ pub(crate) fn set_person(state: &State, call: &Call<'_>, response: &mut Response
     let now_ms = state.clock.now_ms();
     let user = call.caller().id;
     let person = person.as_str().to_owned();
-    state.store.set_person(user, name.clone(), person.clone(), now_ms).map_err(full)?;
-    reply_with(200, &AccountPerson { name: name.as_str(), person: &person }, response);
+    state
+        .store
+        .set_person(user, name.clone(), person.clone(), now_ms)
+        .map_err(full)?;
+    reply_with(
+        200,
+        &AccountPerson {
+            name: name.as_str(),
+            person: &person,
+        },
+        response,
+    );
     Ok(())
 }

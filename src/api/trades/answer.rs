@@ -34,20 +34,33 @@ pub(super) struct Document {
 
 impl Document {
     pub(super) fn json(view: &impl serde::Serialize) -> Self {
-        Self { body: values::to_vec(view), content_type: JSON, headers: Vec::new() }
+        Self {
+            body: values::to_vec(view),
+            content_type: JSON,
+            headers: Vec::new(),
+        }
     }
 
     /// A CSV that is saved under a name.
     pub(super) fn csv(body: Vec<u8>, file_name: &str) -> Self {
         let saved_as = format!("attachment; filename=\"{file_name}\"");
-        Self { body, content_type: CSV_TYPE, headers: vec![("Content-Disposition", saved_as)] }
+        Self {
+            body,
+            content_type: CSV_TYPE,
+            headers: vec![("Content-Disposition", saved_as)],
+        }
     }
 }
 
 /// The tag of a document of a user's ledger, without quotes. The same key and target make the same
 /// document.
 pub(super) fn tag_of(key: BookKey, target: &str) -> Revision {
-    let BookKey { user, versions, today, fair_values } = key;
+    let BookKey {
+        user,
+        versions,
+        today,
+        fair_values,
+    } = key;
     let LedgerVersions { ledger, portfolio } = versions;
     let user = user.0;
     let of = format!("{VERSION} {user} {ledger} {portfolio} {today} {fair_values} {target}");
@@ -79,7 +92,12 @@ fn key_of(state: &State, user: AccountId) -> Result<BookKey, Problem> {
 pub(super) fn key_with(state: &State, user: AccountId, versions: LedgerVersions) -> BookKey {
     let today = clock::zoned(state.clock.now()).date();
     let fair_values = state.trades.fair_values_revision();
-    BookKey { user, versions, today, fair_values }
+    BookKey {
+        user,
+        versions,
+        today,
+        fair_values,
+    }
 }
 
 fn of_book<T: Send + 'static>(
@@ -112,7 +130,12 @@ pub(super) fn answer(
         return Ok(());
     }
     let document = of_book(state, key, write)?;
-    headers.extend(document.headers.iter().map(|(name, value)| (*name, value.as_str())));
+    headers.extend(
+        document
+            .headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_str())),
+    );
     response.send_owned(200, document.content_type, &headers, document.body);
     Ok(())
 }
@@ -144,7 +167,10 @@ impl BookParts {
     /// The ledger of these versions, kept or computed. Blocks.
     fn book(&self, key: BookKey) -> Result<Arc<Book>, Problem> {
         // A reload may have come in between.
-        let key = BookKey { fair_values: self.fair_values.revision(), ..key };
+        let key = BookKey {
+            fair_values: self.fair_values.revision(),
+            ..key
+        };
         if let Some(book) = self.books.find(key, self.clock.monotonic_ms()) {
             return Ok(book);
         }
@@ -152,7 +178,8 @@ impl BookParts {
         let gathered = Gathered::read(&self.store, key.user, &self.listed)?;
         let fair_values = Arc::clone(&self.fair_values);
         let book = Arc::new(Book::of(gathered, &self.calendar, fair_values, key.today)?);
-        self.books.keep(key, &book, book.bytes(), self.clock.monotonic_ms());
+        self.books
+            .keep(key, &book, book.bytes(), self.clock.monotonic_ms());
         Ok(book)
     }
 }

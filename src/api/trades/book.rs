@@ -84,8 +84,16 @@ impl Book {
     ) -> Result<Self, Problem> {
         let trades = trades(&gathered.imported(), gathered.known());
         gathered.forget_rows();
-        let Gathered { corrections, choices, reports, index, portfolio, persons, imports, .. } =
-            gathered;
+        let Gathered {
+            corrections,
+            choices,
+            reports,
+            index,
+            portfolio,
+            persons,
+            imports,
+            ..
+        } = gathered;
         let decided = choices.into_keys().collect();
         let mut ledger = replay(&trades, &corrections, today);
         if let Some(why) = ledger.too_complex {
@@ -137,7 +145,11 @@ impl Book {
         let mut gains = gains(sources, fy, of_person);
         gains.add_stated(&stated);
         let agreement = self.agreement(fy, None);
-        let made = Arc::new(YearOfGains { gains, stated, agreement });
+        let made = Arc::new(YearOfGains {
+            gains,
+            stated,
+            agreement,
+        });
         *kept = Some(Arc::clone(&made));
         made
     }
@@ -163,7 +175,10 @@ impl Book {
         let price_of = |position: &Position| {
             let price = self.price(&position.account, position.isin()?)?;
             let date = clock::date_of_ms(price.as_of_ms)?;
-            Some(DatedPrice { price: price.last_price, date })
+            Some(DatedPrice {
+                price: price.last_price,
+                date,
+            })
         };
         let sources = ReturnSources {
             ledger: &self.ledger,
@@ -177,14 +192,19 @@ impl Book {
 
     /// Whether there is, or was before it was decided, a conflict of this id.
     pub(super) fn has_conflict(&self, id: &str) -> bool {
-        self.trades.conflicts.iter().any(|conflict| conflict.id == id)
+        self.trades
+            .conflicts
+            .iter()
+            .any(|conflict| conflict.id == id)
             || self.decided.iter().any(|decided| decided == id)
     }
 
     /// The price of a security, of the account's own holding if there is one.
     pub(super) fn price(&self, account: &AccountName, isin: Isin) -> Option<Price> {
         let prices = self.prices.get(&isin)?;
-        let own = prices.iter().find(|price| price.account.as_str() == account.as_str());
+        let own = prices
+            .iter()
+            .find(|price| price.account.as_str() == account.as_str());
         own.or(prices.first()).copied()
     }
 
@@ -197,8 +217,18 @@ impl Book {
     /// About how much memory it takes.
     pub(super) fn bytes(&self) -> usize {
         let trades = self.trades.all.len() + self.trades.conflicts.len();
-        let lots: usize = self.ledger.positions.iter().map(|position| position.lots.len()).sum();
-        let parts: usize = self.ledger.sales.iter().map(|sale| sale.parts.len() + 1).sum();
+        let lots: usize = self
+            .ledger
+            .positions
+            .iter()
+            .map(|position| position.lots.len())
+            .sum();
+        let parts: usize = self
+            .ledger
+            .sales
+            .iter()
+            .map(|sale| sale.parts.len() + 1)
+            .sum();
         trades * TRADE_BYTES + lots * size_of::<Lot>() + parts * size_of::<Part>()
     }
 }
@@ -210,9 +240,16 @@ fn prices(portfolio: &Portfolio, ledger: &Ledger, session: Date) -> HashMap<Isin
         let isin = row.isin.as_deref().and_then(Isin::parse);
         if let Some((isin, last_price)) = isin.zip(row.last_price) {
             let is_stale = clock::date_of_ms(row.as_of_ms).is_none_or(|date| date < session);
-            let price =
-                Price { account: row.account, last_price, as_of_ms: row.as_of_ms, is_stale };
-            prices.entry(ledger.securities.newest(isin)).or_default().push(price);
+            let price = Price {
+                account: row.account,
+                last_price,
+                as_of_ms: row.as_of_ms,
+                is_stale,
+            };
+            prices
+                .entry(ledger.securities.newest(isin))
+                .or_default()
+                .push(price);
         }
     }
     for of_one in prices.values_mut() {

@@ -35,7 +35,10 @@ pub(crate) fn corrections(state: &State, call: &Call<'_>, response: &mut Respons
 }
 
 fn stated(id: &str, said: &Correction) -> StatedCorrection {
-    StatedCorrection { id: id.to_owned(), correction: CorrectionView::of(said) }
+    StatedCorrection {
+        id: id.to_owned(),
+        correction: CorrectionView::of(said),
+    }
 }
 
 /// `PUT /api/trades/corrections/{id}`.
@@ -53,9 +56,14 @@ pub(crate) fn put_correction(
     })?;
     state.admit_write(call.caller())?;
     let id = call.path_name();
-    let stored = StoredCorrection { id: id.clone(), document: correction.to_json() };
+    let stored = StoredCorrection {
+        id: id.clone(),
+        document: correction.to_json(),
+    };
     let now_ms = state.clock.now_ms();
-    let put = state.store.put_correction(call.caller().id, stored, expected(call.request), now_ms);
+    let put = state
+        .store
+        .put_correction(call.caller().id, stored, expected(call.request), now_ms);
     put.map_err(full)?;
     reply_with(200, &stated(&id, &correction), response);
     Ok(())
@@ -64,8 +72,15 @@ pub(crate) fn put_correction(
 /// The member that a fault is of, whose name most begin with.
 fn field_of(fault: &str) -> &str {
     let word = fault.split(' ').next().unwrap_or_default();
-    let is_name = |word: &str| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-    if word.len() > 1 && is_name(word) { word } else { "correction" }
+    let is_name = |word: &str| {
+        word.bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    };
+    if word.len() > 1 && is_name(word) {
+        word
+    } else {
+        "correction"
+    }
 }
 
 /// `DELETE /api/trades/corrections/{id}`.
@@ -78,7 +93,10 @@ pub(crate) fn delete_correction(
     let user = call.caller().id;
     let now_ms = state.clock.now_ms();
     let expected = expected(call.request);
-    if !state.store.delete_correction(user, call.path_name(), expected, now_ms)? {
+    if !state
+        .store
+        .delete_correction(user, call.path_name(), expected, now_ms)?
+    {
         return Err(correction_not_found());
     }
     response.send(204, "", &[NO_STORE]);
@@ -103,7 +121,10 @@ pub(crate) fn choose(state: &State, call: &Call<'_>, response: &mut Response<'_>
     }
     state.admit_write(call.caller())?;
     let now_ms = state.clock.now_ms();
-    state.store.put_choice(call.caller().id, id, keep, now_ms).map_err(full)?;
+    state
+        .store
+        .put_choice(call.caller().id, id, keep, now_ms)
+        .map_err(full)?;
     response.send(204, "", &[NO_STORE]);
     Ok(())
 }
@@ -122,22 +143,47 @@ impl CorrectionView {
         match said {
             Correction::Action(action) => of_action(view, action),
             Correction::OpeningLot(lot) => of_lot(view, lot),
-            Correction::Rights { quantity, price, .. }
-            | Correction::Buyback { quantity, price, .. } => {
-                Self { quantity: Some(Quantity(*quantity)), price: Some(Exact(*price)), ..view }
+            Correction::Rights {
+                quantity, price, ..
             }
-            Correction::Transfer { to, quantity, .. } => {
-                Self { to: to.as_ref().map(name), quantity: Some(Quantity(*quantity)), ..view }
-            }
-            Correction::FractionCash { cash, .. } => Self { cash: Some(Exact(*cash)), ..view },
-            Correction::How { how, .. } => Self { how: Some(how.as_str()), ..view },
-            Correction::Class { class, .. } => Self { class: Some(class.as_str()), ..view },
-            Correction::Symbol { symbol, .. } => Self { symbol: Some(symbol.clone()), ..view },
-            Correction::Fmv { price, .. } => Self { price: Some(Exact(*price)), ..view },
+            | Correction::Buyback {
+                quantity, price, ..
+            } => Self {
+                quantity: Some(Quantity(*quantity)),
+                price: Some(Exact(*price)),
+                ..view
+            },
+            Correction::Transfer { to, quantity, .. } => Self {
+                to: to.as_ref().map(name),
+                quantity: Some(Quantity(*quantity)),
+                ..view
+            },
+            Correction::FractionCash { cash, .. } => Self {
+                cash: Some(Exact(*cash)),
+                ..view
+            },
+            Correction::How { how, .. } => Self {
+                how: Some(how.as_str()),
+                ..view
+            },
+            Correction::Class { class, .. } => Self {
+                class: Some(class.as_str()),
+                ..view
+            },
+            Correction::Symbol { symbol, .. } => Self {
+                symbol: Some(symbol.clone()),
+                ..view
+            },
+            Correction::Fmv { price, .. } => Self {
+                price: Some(Exact(*price)),
+                ..view
+            },
             Correction::FmvIndexed { .. } => view,
-            Correction::Unproved { what, note, .. } => {
-                Self { what: Some(what.as_str()), note: note.clone(), ..view }
-            }
+            Correction::Unproved { what, note, .. } => Self {
+                what: Some(what.as_str()),
+                note: note.clone(),
+                ..view
+            },
         }
     }
 }
@@ -145,7 +191,10 @@ impl CorrectionView {
 fn of_action(view: CorrectionView, action: &Action) -> CorrectionView {
     let ratio = action.change.ratio();
     let view = CorrectionView {
-        new_isin: action.change.new_isin().map(|isin| isin.as_str().to_owned()),
+        new_isin: action
+            .change
+            .new_isin()
+            .map(|isin| isin.as_str().to_owned()),
         ex_date: Some(Day(action.ex_date)),
         numerator: Some(ratio.numerator),
         denominator: Some(ratio.denominator),
@@ -154,13 +203,18 @@ fn of_action(view: CorrectionView, action: &Action) -> CorrectionView {
     };
     match &action.change {
         Change::Split { .. } => view,
-        Change::Merger { cash, .. } => CorrectionView { cash: cash.map(Exact), ..view },
-        Change::Demerger { cost_percent, .. } => {
-            CorrectionView { cost_percent: Some(Exact(*cost_percent)), ..view }
-        }
-        Change::Bonus { record_date, .. } => {
-            CorrectionView { record_date: record_date.map(Day), ..view }
-        }
+        Change::Merger { cash, .. } => CorrectionView {
+            cash: cash.map(Exact),
+            ..view
+        },
+        Change::Demerger { cost_percent, .. } => CorrectionView {
+            cost_percent: Some(Exact(*cost_percent)),
+            ..view
+        },
+        Change::Bonus { record_date, .. } => CorrectionView {
+            record_date: record_date.map(Day),
+            ..view
+        },
     }
 }
 

@@ -16,7 +16,10 @@ pub(super) struct Csv {
 
 impl Csv {
     pub(super) fn with_columns(names: &[&str]) -> Self {
-        let mut csv = Self { out: Vec::new(), is_row_begun: false };
+        let mut csv = Self {
+            out: Vec::new(),
+            is_row_begun: false,
+        };
         for name in names {
             csv.text(name);
         }
@@ -34,7 +37,8 @@ impl Csv {
     pub(super) fn number(&mut self, number: Option<Decimal>) {
         self.separate();
         if let Some(number) = number {
-            self.out.extend_from_slice(json::shortest(number).to_string().as_bytes());
+            self.out
+                .extend_from_slice(json::shortest(number).to_string().as_bytes());
         }
     }
 

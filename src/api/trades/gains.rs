@@ -59,7 +59,10 @@ struct Wanted {
 
 fn wanted(query: &[u8]) -> Result<Wanted, Problem> {
     let fy = parameter(query, "fy", FY, FinancialYear::parse)?;
-    Ok(Wanted { fy, person: person_in(query)? })
+    Ok(Wanted {
+        fy,
+        person: person_in(query)?,
+    })
 }
 
 /// Whose figures are asked for.
@@ -92,7 +95,10 @@ pub(crate) fn gains(state: &State, call: &Call<'_>, response: &mut Response<'_>)
             person: &gains.person,
             persons: gains.persons.iter().map(String::as_str).collect(),
             years: gains.years.iter().map(FinancialYear::to_string).collect(),
-            sales: shown.iter().map(|(_, sale)| sale_view(book, &year, sale)).collect(),
+            sales: shown
+                .iter()
+                .map(|(_, sale)| sale_view(book, &year, sale))
+                .collect(),
             totals: totals(&gains.totals, dividends),
             totals_stated: by_class(&stated.totals),
             left_out: gains.left_out.iter().map(left_out).collect(),
@@ -258,15 +264,24 @@ fn add_part(csv: &mut Csv, sale: &SaleGain, part: &PartGain) {
     csv.text(&part.entered.to_string());
     csv.text(part.how.as_str());
     csv.number(Some(part.quantity));
-    for amount in
-        [&part.proceeds, &part.charges, &part.cost, &part.fmv, &part.cost_considered, &part.gain]
-    {
+    for amount in [
+        &part.proceeds,
+        &part.charges,
+        &part.cost,
+        &part.fmv,
+        &part.cost_considered,
+        &part.gain,
+    ] {
         csv.number(amount.as_ref().and_then(Amount::rounded));
     }
     csv.text(part.class.as_str());
     csv.text(part.section.unwrap_or_default());
     csv.number(part.rate_pct);
-    csv.text(if part.reasons.is_empty() { "true" } else { "false" });
+    csv.text(if part.reasons.is_empty() {
+        "true"
+    } else {
+        "false"
+    });
     let reasons: Vec<&str> = part.reasons.iter().copied().map(Reason::as_str).collect();
     csv.text(&reasons.join(" "));
     csv.end_row();

@@ -83,7 +83,10 @@ impl Gathered {
 
     /// The rows of the live imports.
     pub(super) fn imported(&self) -> Vec<ImportedRows<'_>> {
-        let imports = self.imports.iter().filter(|import| import.kind == FileKind::Trades);
+        let imports = self
+            .imports
+            .iter()
+            .filter(|import| import.kind == FileKind::Trades);
         let with_rows = imports.zip(self.ids.iter().zip(&self.rows));
         with_rows
             .map(|(import, (id, rows))| ImportedRows {
@@ -103,7 +106,11 @@ impl Gathered {
 
     /// What the merging of rows goes by.
     pub(super) fn known(&self) -> Known<'_> {
-        Known { securities: &self.joined, choices: &self.choices, isins: &self.isins }
+        Known {
+            securities: &self.joined,
+            choices: &self.choices,
+            isins: &self.isins,
+        }
     }
 
     /// Whose an account is.
@@ -114,9 +121,13 @@ impl Gathered {
 
 /// The closes of the index that are stored.
 fn index(store: &Store) -> Result<HashMap<Date, Decimal>, Problem> {
-    let Some(symbol) = Symbol::parse(INDEX_SYMBOL) else { return Ok(HashMap::new()) };
+    let Some(symbol) = Symbol::parse(INDEX_SYMBOL) else {
+        return Ok(HashMap::new());
+    };
     let candles = store.candles(&symbol)?.into_iter();
-    Ok(candles.map(|day| (day.date, Decimal::new(day.close_e4, PRICE_DIGITS))).collect())
+    Ok(candles
+        .map(|day| (day.date, Decimal::new(day.close_e4, PRICE_DIGITS)))
+        .collect())
 }
 
 /// What the live reports state.
@@ -125,8 +136,10 @@ fn reports(
     user: AccountId,
     imports: &[StoredImport],
 ) -> Result<Vec<AccountReport>, Problem> {
-    let of_reports: Vec<&StoredImport> =
-        imports.iter().filter(|import| import.kind == FileKind::TaxReport).collect();
+    let of_reports: Vec<&StoredImport> = imports
+        .iter()
+        .filter(|import| import.kind == FileKind::TaxReport)
+        .collect();
     let ids: Vec<i64> = of_reports.iter().map(|import| import.id).collect();
     let stored = store.reports(user, &ids)?;
     let with_import = of_reports.iter().zip(stored);
@@ -162,10 +175,15 @@ struct Isins {
 
 impl Isins {
     fn of(portfolio: &Portfolio, said: &[&Correction], listed: &Arc<Securities>) -> Self {
-        let mut isins =
-            Self { held: HashMap::new(), said: HashMap::new(), listed: Arc::clone(listed) };
+        let mut isins = Self {
+            held: HashMap::new(),
+            said: HashMap::new(),
+            listed: Arc::clone(listed),
+        };
         for row in &portfolio.holdings {
-            let exchange = Exchange::ALL.into_iter().find(|one| one.as_str() == row.exchange);
+            let exchange = Exchange::ALL
+                .into_iter()
+                .find(|one| one.as_str() == row.exchange);
             let isin = row.isin.as_deref().and_then(Isin::parse);
             if let Some((exchange, isin)) = exchange.zip(isin) {
                 let account = row.account.as_str().to_owned();
@@ -174,7 +192,12 @@ impl Isins {
             }
         }
         for correction in said {
-            if let Correction::Symbol { account, symbol, isin } = correction {
+            if let Correction::Symbol {
+                account,
+                symbol,
+                isin,
+            } = correction
+            {
                 let place = (account.as_str().to_owned(), symbol.clone());
                 note(isins.said.entry(place).or_default(), *isin);
             }

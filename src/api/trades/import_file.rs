@@ -81,16 +81,26 @@ fn wanted(call: &Call<'_>) -> Result<Wanted, Problem> {
     let account = parameter(call.query(), "account", NAME, AccountName::parse)?;
     let account = account.ok_or_else(|| invalid("account", "This parameter is required."))?;
     let force = parameter(call.query(), "force", "Either true or false.", |text| text.parse().ok());
-    Ok(Wanted { account, force: force?.unwrap_or(false) })
+    Ok(Wanted {
+        account,
+        force: force?.unwrap_or(false),
+    })
 }
 
 /// Judges the head, and counts the attempt.
 fn admit(state: &State, call: &Call<'_>) -> Result<(), Problem> {
     let content_type = call.request.header("content-type").unwrap_or_default();
-    let media_type = content_type.split(|byte| *byte == b';').next().unwrap_or_default();
+    let media_type = content_type
+        .split(|byte| *byte == b';')
+        .next()
+        .unwrap_or_default();
     let media_type = media_type.trim_ascii();
     let is_coded = call.request.header("content-encoding").is_some();
-    if is_coded || !MEDIA_TYPES.iter().any(|known| media_type.eq_ignore_ascii_case(known)) {
+    if is_coded
+        || !MEDIA_TYPES
+            .iter()
+            .any(|known| media_type.eq_ignore_ascii_case(known))
+    {
         return Err(media_type_not_supported());
     }
     wanted(call)?;
@@ -192,10 +202,16 @@ impl Import {
             sha256: Some(sha256),
             client: file.client_id.clone(),
             period,
-            row_count: if judged.is_stored { stored_rows(&file) } else { 0 },
+            row_count: if judged.is_stored {
+                stored_rows(&file)
+            } else {
+                0
+            },
             counts: judged.counts,
         };
-        let begun = self.store.begin_import(self.user, new, self.rows_max, self.now_ms);
+        let begun = self
+            .store
+            .begin_import(self.user, new, self.rows_max, self.now_ms);
         let id = begun.map_err(full)?;
         let told = Told::of(&self.account, &file, &judged);
         let is_large = stored_rows(&file) >= LARGE_ROWS;
@@ -219,8 +235,13 @@ impl Import {
         gathered: &Gathered,
         client: Option<&ClientId>,
     ) -> Result<(), Problem> {
-        let Some(client) = client.filter(|_| !self.force) else { return Ok(()) };
-        let of_files = gathered.imports.iter().filter(|import| import.account == self.account);
+        let Some(client) = client.filter(|_| !self.force) else {
+            return Ok(());
+        };
+        let of_files = gathered
+            .imports
+            .iter()
+            .filter(|import| import.account == self.account);
         let of_files = of_files.filter_map(|import| import.client.clone());
         let syncs = gathered.portfolio.syncs.iter();
         let of_syncs = syncs.filter(|sync| sync.account.as_str() == self.account.as_str());
@@ -259,7 +280,11 @@ impl Import {
             conflict_count: preview.conflicts.len(),
             refused_count: file.refused.len(),
         };
-        Judged { preview, is_stored: !is_same, counts }
+        Judged {
+            preview,
+            is_stored: !is_same,
+            counts,
+        }
     }
 
     /// Writes all rows, a batch at a time.
@@ -283,7 +308,10 @@ impl Import {
             if count == 0 {
                 return Ok(());
             }
-            if !self.store.add_import_rows(self.user, id, first, batch(part))? {
+            if !self
+                .store
+                .add_import_rows(self.user, id, first, batch(part))?
+            {
                 return Err(uploads_busy());
             }
             first += count;
@@ -344,8 +372,10 @@ impl Told {
             stored: FiguresView::of(conflict.stored),
         });
         let refused = file.refused.iter().take(LISTED_MAX);
-        let refused =
-            refused.map(|refused| RefusedLine { line: refused.line, reason: refused.reason });
+        let refused = refused.map(|refused| RefusedLine {
+            line: refused.line,
+            reason: refused.reason,
+        });
         let proposals = file.proposals.iter().take(LISTED_MAX);
         let proposals = proposals.map(|proposal| ProposalLine {
             line: proposal.line,
@@ -378,7 +408,10 @@ impl Told {
             format: self.format,
             account: self.account.as_str(),
             person,
-            period: period.map(|(from, to)| ImportPeriod { from: Day(from), to: Day(to) }),
+            period: period.map(|(from, to)| ImportPeriod {
+                from: Day(from),
+                to: Day(to),
+            }),
             rows: self.rows,
             new: self.counts.new_count,
             known: self.counts.known_count,

@@ -67,7 +67,10 @@ fn view(import: &StoredImport) -> ImportView<'_> {
         kind: import.kind.as_str(),
         format: import.format.as_str(),
         account: import.account.as_str(),
-        period: period.map(|(from, to)| ImportPeriod { from: Day(from), to: Day(to) }),
+        period: period.map(|(from, to)| ImportPeriod {
+            from: Day(from),
+            to: Day(to),
+        }),
         rows: import.row_count,
         new: counts.new_count,
         known: counts.known_count,
@@ -108,7 +111,9 @@ pub(crate) fn confirm(state: &State, call: &Call<'_>, response: &mut Response<'_
 pub(crate) fn undo(state: &State, call: &Call<'_>, response: &mut Response<'_>) -> Handled {
     state.admit_write(call.caller())?;
     let now_ms = state.clock.now_ms();
-    let dropped = state.store.drop_import(call.caller().id, import_id(call), now_ms)?;
+    let dropped = state
+        .store
+        .drop_import(call.caller().id, import_id(call), now_ms)?;
     let import = dropped.ok_or_else(import_not_found)?;
     empty(state, &[import], now_ms);
     response.send(204, "", &[NO_STORE]);
@@ -129,7 +134,9 @@ pub(crate) fn delete_all(state: &State, call: &Call<'_>, response: &mut Response
     let key = key_with(state, user, LedgerVersions::default());
     let target = target_of(call);
     let tag = move |versions| tag_of(BookKey { versions, ..key }, &target);
-    let dropped = state.store.drop_ledger(user, expected(call.request), tag, now_ms)?;
+    let dropped = state
+        .store
+        .drop_ledger(user, expected(call.request), tag, now_ms)?;
     empty(state, &dropped, now_ms);
     response.send(204, "", &[NO_STORE]);
     Ok(())

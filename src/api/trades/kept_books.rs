@@ -47,7 +47,10 @@ struct Kept<B> {
 
 impl<B> Default for KeptBooks<B> {
     fn default() -> Self {
-        Self { kept: Mutex::new(Vec::new()), bytes: AtomicUsize::new(0) }
+        Self {
+            kept: Mutex::new(Vec::new()),
+            bytes: AtomicUsize::new(0),
+        }
     }
 }
 
@@ -71,7 +74,12 @@ impl<B> KeptBooks<B> {
     pub(super) fn keep(&self, key: BookKey, book: &Arc<B>, bytes: usize, now_mono_ms: u64) {
         let mut kept = self.kept.lock();
         kept.retain(|one| one.key.user != key.user);
-        kept.push(Kept { key, book: Arc::clone(book), bytes, used_mono_ms: now_mono_ms });
+        kept.push(Kept {
+            key,
+            book: Arc::clone(book),
+            bytes,
+            used_mono_ms: now_mono_ms,
+        });
         let mut all_bytes = kept.iter().map(|one| one.bytes).sum();
         while all_bytes > BYTES_MAX {
             all_bytes -= kept.remove(0).bytes;
@@ -100,7 +108,8 @@ impl<B> KeptBooks<B> {
             let mut kept = self.kept.lock();
             let is_forgotten = |one: &mut Kept<B>| one.bytes >= LARGE_BYTES && is_asked_for(one);
             let forgotten = kept.extract_if(.., is_forgotten).collect();
-            self.bytes.store(kept.iter().map(|one| one.bytes).sum(), Ordering::Relaxed);
+            self.bytes
+                .store(kept.iter().map(|one| one.bytes).sum(), Ordering::Relaxed);
             forgotten
         };
         if !forgotten.is_empty() {
@@ -117,7 +126,12 @@ mod tests {
     fn key(user: i64) -> BookKey {
         let today = Date::constant(2026, 11, 20);
         let user = AccountId(user);
-        BookKey { user, versions: LedgerVersions::default(), today, fair_values: 0 }
+        BookKey {
+            user,
+            versions: LedgerVersions::default(),
+            today,
+            fair_values: 0,
+        }
     }
 
     #[test]

@@ -53,7 +53,9 @@ pub(super) const DATE: &str = "A date as 2026-11-20.";
 
 /// A date in its one form.
 pub(super) fn date(text: &str) -> Option<Date> {
-    text.parse().ok().filter(|date: &Date| date.to_string() == text)
+    text.parse()
+        .ok()
+        .filter(|date: &Date| date.to_string() == text)
 }
 
 /// What a trade has to be.
@@ -70,7 +72,9 @@ struct Filter {
 impl Filter {
     fn of(query: &[u8]) -> Result<Self, Problem> {
         let symbol = |text: &str| {
-            (1..=SYMBOL_BYTES_MAX).contains(&text.len()).then(|| text.to_ascii_uppercase())
+            (1..=SYMBOL_BYTES_MAX)
+                .contains(&text.len())
+                .then(|| text.to_ascii_uppercase())
         };
         Ok(Self {
             from: parameter(query, "from", DATE, date)?,
@@ -86,9 +90,15 @@ impl Filter {
         let is_of = |isin: &Isin| trade.isin == Some(*isin) || trade.security.isin() == Some(*isin);
         self.from.is_none_or(|from| trade.date >= from)
             && self.to.is_none_or(|to| trade.date <= to)
-            && self.symbol.as_ref().is_none_or(|it| trade.symbol.eq_ignore_ascii_case(it))
+            && self
+                .symbol
+                .as_ref()
+                .is_none_or(|it| trade.symbol.eq_ignore_ascii_case(it))
             && self.isin.as_ref().is_none_or(is_of)
-            && self.account.as_ref().is_none_or(|account| trade.account == *account)
+            && self
+                .account
+                .as_ref()
+                .is_none_or(|account| trade.account == *account)
             && self.side.is_none_or(|side| trade.side == side)
     }
 }
@@ -118,8 +128,15 @@ impl<'a> Item<'a> {
 
 /// The trades that fit, newest first.
 fn found<'a>(trades: &'a Trades, filter: &Filter) -> Vec<Item<'a>> {
-    let all = trades.all.iter().filter(|trade| filter.takes(trade)).map(Item::Trade);
-    let conflicts = trades.conflicts.iter().filter(|conflict| filter.takes(&conflict.trade));
+    let all = trades
+        .all
+        .iter()
+        .filter(|trade| filter.takes(trade))
+        .map(Item::Trade);
+    let conflicts = trades
+        .conflicts
+        .iter()
+        .filter(|conflict| filter.takes(&conflict.trade));
     let mut found: Vec<Item<'_>> = all.chain(conflicts.map(Item::Conflict)).collect();
     found.sort_by(|one, other| other.trade().cmp_in_time(one.trade()));
     found
@@ -133,7 +150,10 @@ pub(crate) fn list(state: &State, call: &Call<'_>, response: &mut Response<'_>) 
         let found = found(&book.trades, &filter);
         let (shown, next_cursor) = page.of(&found, |item| item.id());
         let trades = shown.iter().map(|item| view(&book.trades, *item)).collect();
-        Ok(Document::json(&TradesView { trades, next_cursor }))
+        Ok(Document::json(&TradesView {
+            trades,
+            next_cursor,
+        }))
     })
 }
 
@@ -141,9 +161,11 @@ fn view<'a>(trades: &'a Trades, item: Item<'a>) -> TradeView<'a> {
     let trade = item.trade();
     let (mark, first, second) = match item {
         Item::Trade(_) => (trade.mark, None, None),
-        Item::Conflict(Conflict { first, second, .. }) => {
-            (Some(Mark::Conflict), Some(FiguresView::of(*first)), Some(FiguresView::of(*second)))
-        }
+        Item::Conflict(Conflict { first, second, .. }) => (
+            Some(Mark::Conflict),
+            Some(FiguresView::of(*first)),
+            Some(FiguresView::of(*second)),
+        ),
     };
     let is_known = mark != Some(Mark::Conflict);
     TradeView {
@@ -206,7 +228,11 @@ pub(crate) fn csv(state: &State, call: &Call<'_>, response: &mut Response<'_>) -
 fn add_row(csv: &mut Csv, item: Item<'_>) {
     let trade = item.trade();
     let is_known = matches!(item, Item::Trade(_));
-    let mark = if is_known { trade.mark } else { Some(Mark::Conflict) };
+    let mark = if is_known {
+        trade.mark
+    } else {
+        Some(Mark::Conflict)
+    };
     let charges = &trade.charges;
     csv.text(&trade.date.to_string());
     csv.text(&trade.time.map(|time| time.to_string()).unwrap_or_default());
@@ -221,7 +247,12 @@ fn add_row(csv: &mut Csv, item: Item<'_>) {
     csv.number(is_known.then_some(trade.price));
     csv.text(trade.product.as_deref().unwrap_or_default());
     csv.text(if trade.auction { "true" } else { "false" });
-    for charge in [charges.brokerage, charges.stt, charges.stamp_duty, charges.other] {
+    for charge in [
+        charges.brokerage,
+        charges.stt,
+        charges.stamp_duty,
+        charges.other,
+    ] {
         csv.number(charge);
     }
     csv.text(mark.map_or("", Mark::as_str));

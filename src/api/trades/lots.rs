@@ -35,7 +35,11 @@ struct Item<'a> {
 
 impl Item<'_> {
     fn name(&self) -> String {
-        let Self { position, lot, place } = self;
+        let Self {
+            position,
+            lot,
+            place,
+        } = self;
         let account = position.account.as_str();
         format!("{account} {:?} {} {} {place}", position.security, lot.entered, lot.acquired_on)
     }
@@ -80,14 +84,20 @@ fn found<'a>(
     });
     let lots = positions.flat_map(|position| {
         let lots = position.lots.iter().enumerate();
-        lots.map(move |(place, lot)| Item { position, lot, place })
+        lots.map(move |(place, lot)| Item {
+            position,
+            lot,
+            place,
+        })
     });
     lots.collect()
 }
 
 fn view<'a>(book: &'a Book, as_of: Date, Item { position, lot, .. }: Item<'a>) -> LotView<'a> {
     let long_from = long_from(lot.acquired_on);
-    let price = position.isin().and_then(|isin| book.price(&position.account, isin));
+    let price = position
+        .isin()
+        .and_then(|isin| book.price(&position.account, isin));
     let value = price.and_then(|price| price.last_price.checked_mul(lot.quantity));
     let cost = lot.cost.rounded();
     let unrealised = value.and_then(|value| Amount::from(value).minus(&lot.cost).rounded());

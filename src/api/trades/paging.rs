@@ -43,7 +43,11 @@ pub(super) fn page_of(
         Some(text) => Some(open(user, &text).ok_or_else(cursor_invalid)?),
         None => None,
     };
-    Ok(PageOf { user, after, limit: limit.unwrap_or(limit_default) })
+    Ok(PageOf {
+        user,
+        after,
+        limit: limit.unwrap_or(limit_default),
+    })
 }
 
 impl PageOf {
@@ -67,10 +71,19 @@ impl PageOf {
         };
         let first = first.min(all.len());
         let end = first.saturating_add(self.limit).min(all.len());
-        let next = all[first..end].last().filter(|_| end < all.len()).map(|last| {
-            let place = u32::try_from(end).unwrap_or(u32::MAX);
-            seal(self.user, Position { place, item: hash(&name(last)) })
-        });
+        let next = all[first..end]
+            .last()
+            .filter(|_| end < all.len())
+            .map(|last| {
+                let place = u32::try_from(end).unwrap_or(u32::MAX);
+                seal(
+                    self.user,
+                    Position {
+                        place,
+                        item: hash(&name(last)),
+                    },
+                )
+            });
         (&all[first..end], next)
     }
 }
@@ -85,7 +98,10 @@ fn seal(user: AccountId, Position { place, item }: Position) -> String {
 fn open(user: AccountId, text: &str) -> Option<Position> {
     let position = cursor::open(LIST, user, text)?;
     let (place, item) = position.split_first_chunk::<4>()?;
-    Some(Position { place: u32::from_be_bytes(*place), item: item.try_into().ok()? })
+    Some(Position {
+        place: u32::from_be_bytes(*place),
+        item: item.try_into().ok()?,
+    })
 }
 
 fn hash(name: &str) -> [u8; 8] {

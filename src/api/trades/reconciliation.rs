@@ -29,7 +29,11 @@ pub(crate) fn reconciliation(
         let (shown, next_cursor) = page.of(proofs, name);
         let rows = shown.iter().map(|row| view(book, row)).collect();
         let complete = book.reconciliation.is_complete();
-        Ok(Document::json(&LedgerProof { rows, complete, next_cursor }))
+        Ok(Document::json(&LedgerProof {
+            rows,
+            complete,
+            next_cursor,
+        }))
     })
 }
 
@@ -59,10 +63,19 @@ fn view<'a>(book: &Book, row: &'a Proof) -> ProofView<'a> {
 
 fn mend(mend: &Mend) -> MendView<'_> {
     match mend {
-        Mend::Correction(text) => MendView { correction: Some(CorrectionText(text)), import: None },
+        Mend::Correction(text) => MendView {
+            correction: Some(CorrectionText(text)),
+            import: None,
+        },
         Mend::Import { from, to } => {
-            let files = WantedFiles { from: from.map(Day), to: to.map(Day) };
-            MendView { correction: None, import: Some(files) }
+            let files = WantedFiles {
+                from: from.map(Day),
+                to: to.map(Day),
+            };
+            MendView {
+                correction: None,
+                import: Some(files),
+            }
         }
     }
 }

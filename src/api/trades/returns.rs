@@ -30,7 +30,13 @@ pub(crate) fn returns(state: &State, call: &Call<'_>, response: &mut Response<'_
 }
 
 fn view(returns: &Returns) -> ReturnsView<'_> {
-    let Return { rate, absolute_pct, purchases, sales, value } = &returns.whole;
+    let Return {
+        rate,
+        absolute_pct,
+        purchases,
+        sales,
+        value,
+    } = &returns.whole;
     let benchmark = &returns.benchmark;
     ReturnsView {
         xirr: rate.rate,
@@ -44,7 +50,9 @@ fn view(returns: &Returns) -> ReturnsView<'_> {
             name: INDEX,
             xirr: benchmark.rate.as_ref().and_then(|rate| rate.rate),
             absolute_pct: benchmark.absolute_pct.map(in_two_places),
-            reason: benchmark.reason.or(benchmark.rate.as_ref().and_then(reason)),
+            reason: benchmark
+                .reason
+                .or(benchmark.rate.as_ref().and_then(reason)),
         },
         left_out: returns.left_out.iter().map(left_out).collect(),
         holdings: returns.holdings.iter().map(holding).collect(),

@@ -44,7 +44,8 @@ impl TradesState {
     /// Puts the limits of these settings in force.
     pub(crate) fn set_limits(&self, settings: &StoreSettings) {
         self.attempts.set_rate(settings.import_attempts_per_minute);
-        self.rows_max.store(settings.ledger_rows_max, Ordering::Relaxed);
+        self.rows_max
+            .store(settings.ledger_rows_max, Ordering::Relaxed);
     }
 
     /// The revision of the prices of 31 January 2018.

@@ -41,7 +41,10 @@ pub(in crate::api) fn known_quarters(
 ) -> Result<BTreeSet<Date>, StoreError> {
     let mut imports = state.store.imports(user)?;
     imports.retain(|import| is_of_syncs(import, broker));
-    Ok(imports.into_iter().flat_map(|import| import.quarters).collect())
+    Ok(imports
+        .into_iter()
+        .flat_map(|import| import.quarters)
+        .collect())
 }
 
 fn is_of_syncs(import: &StoredImport, broker: Broker) -> bool {
@@ -68,7 +71,10 @@ pub(in crate::api) fn add_synced(
 ) -> Result<usize, TradesReason> {
     let now = state.clock.now();
     let user = by.user.0;
-    let client = by.broker_user.as_deref().and_then(|id| client_at(by.broker, id));
+    let client = by
+        .broker_user
+        .as_deref()
+        .and_then(|id| client_at(by.broker, id));
     let account = name_of(Account::at(by.broker)).ok_or(TradesReason::LedgerUnavailable)?;
     let addition = Addition {
         store: Arc::clone(&state.store),
@@ -81,7 +87,10 @@ pub(in crate::api) fn add_synced(
         rows_max: state.trades.rows_max(),
     };
     let SyncedTrades { rows, quarters, .. } = trades;
-    let submitted = state.trades.lane.submit(deadline_ms, move || addition.add(rows, quarters));
+    let submitted = state
+        .trades
+        .lane
+        .submit(deadline_ms, move || addition.add(rows, quarters));
     let ticket = submitted.map_err(|_| TradesReason::LedgerUnavailable)?;
     match ticket.wait_beside(every_ms, beside) {
         Ok(Ok(added)) => Ok(added),
@@ -118,7 +127,11 @@ impl From<StoreError> for NotAdded {
 
 impl From<Problem> for NotAdded {
     fn from(problem: Problem) -> Self {
-        Self::Cause(problem.cause.map_or_else(|| problem.code.to_owned(), String::from))
+        Self::Cause(
+            problem
+                .cause
+                .map_or_else(|| problem.code.to_owned(), String::from),
+        )
     }
 }
 
@@ -148,7 +161,11 @@ impl Addition {
         imports.retain(|import| import.state == ImportState::Live);
         imports.retain(|import| import.account == self.account);
         let clients = imports.iter().filter_map(|import| import.client.clone());
-        if self.client.as_ref().is_some_and(|client| is_of_others(client, clients)) {
+        if self
+            .client
+            .as_ref()
+            .is_some_and(|client| is_of_others(client, clients))
+        {
             return Err(NotAdded::Reason(TradesReason::AccountDiffers));
         }
         imports.retain(|import| is_of_syncs(import, self.by.broker));
@@ -157,9 +174,13 @@ impl Addition {
         }
         let ids: Vec<i64> = imports.iter().map(|import| import.id).collect();
         let mut rows = self.store.import_rows(self.by.user, &ids)?;
-        let own = imports.iter().rposition(|import| self.is_of_this_month(import));
+        let own = imports
+            .iter()
+            .rposition(|import| self.is_of_this_month(import));
         let month = Month {
-            rows: own.map(|at| std::mem::take(&mut rows[at])).unwrap_or_default(),
+            rows: own
+                .map(|at| std::mem::take(&mut rows[at]))
+                .unwrap_or_default(),
             import: own.map(|at| imports.swap_remove(at)),
         };
         let others: Vec<&[Row]> = rows.iter().map(Vec::as_slice).collect();
@@ -211,8 +232,14 @@ impl Addition {
         told: &Preview,
     ) -> Result<(), NotAdded> {
         let Month { import, rows } = month;
-        let before = import.as_ref().map(|import| import.counts).unwrap_or_default();
-        let mut read = import.as_ref().map(|import| import.quarters.clone()).unwrap_or_default();
+        let before = import
+            .as_ref()
+            .map(|import| import.counts)
+            .unwrap_or_default();
+        let mut read = import
+            .as_ref()
+            .map(|import| import.quarters.clone())
+            .unwrap_or_default();
         let mut place = import.map(|import| (import.id, import.row_count));
         let mut whole = rows;
         let mut left = added.into_iter().peekable();
@@ -226,7 +253,9 @@ impl Addition {
             let count = whole.len();
             let until = |lines: &[u32]| lines.partition_point(|line| *line as usize <= count);
             let conflicts = told.conflicts.iter();
-            let conflicts = conflicts.filter(|conflict| conflict.line as usize <= count).count();
+            let conflicts = conflicts
+                .filter(|conflict| conflict.line as usize <= count)
+                .count();
             let counts = ImportCounts {
                 new_count: before.new_count + until(&told.new),
                 known_count: before.known_count + until(&told.known),
@@ -240,7 +269,9 @@ impl Addition {
                 rows: batch,
             };
             let user = self.by.user;
-            let id = self.store.add_synced_rows(user, batch, self.rows_max, self.now_ms)?;
+            let id = self
+                .store
+                .add_synced_rows(user, batch, self.rows_max, self.now_ms)?;
             let undone = || NotAdded::Cause("its import was changed meanwhile".to_owned());
             place = Some((id.ok_or_else(undone)?, count));
             if is_last {

@@ -43,7 +43,10 @@ pub(super) fn synced(portfolio: &Portfolio, calendar: &MarketCalendar) -> Vec<Sy
         let at = Timestamp::from_millisecond(sync.synced_ms).ok()?;
         let on = clock::zoned(at).date();
         let day = calendar.market_day(at);
-        let holdings = portfolio.holdings.iter().filter(|row| row.account == sync.account);
+        let holdings = portfolio
+            .holdings
+            .iter()
+            .filter(|row| row.account == sync.account);
         Some(SyncedAccount {
             account: name_of(sync.account)?,
             by: match sync.account.broker() {
@@ -63,7 +66,10 @@ fn holding(row: &Holding) -> SyncedHolding {
     SyncedHolding {
         isin: row.isin.as_deref().and_then(Isin::parse),
         symbol: row.tradingsymbol.clone(),
-        owned: row.quantity().saturating_add(row.used_quantity).saturating_add(row.mtf_quantity),
+        owned: row
+            .quantity()
+            .saturating_add(row.used_quantity)
+            .saturating_add(row.mtf_quantity),
         pledged: row.pledged_quantity,
         action_seen: row.mark.map(|mark| mark.on),
     }

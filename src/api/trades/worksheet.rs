@@ -35,7 +35,9 @@ pub(crate) fn csv(state: &State, call: &Call<'_>, response: &mut Response<'_>) -
         }
         let mut document =
             Document::csv(sheet.csv.into_bytes(), &format!("worksheet-112a-{fy}.csv"));
-        document.headers.push(("X-Left-Out", sheet.left_out.to_string()));
+        document
+            .headers
+            .push(("X-Left-Out", sheet.left_out.to_string()));
         Ok(document)
     })
 }
@@ -55,7 +57,12 @@ fn incomplete(gains: &Gains, count: usize) -> Problem {
     let mut names: Vec<&str> = gains
         .left_out
         .iter()
-        .filter_map(|row| row.isin.as_ref().map(Isin::as_str).or(row.symbol.as_deref()))
+        .filter_map(|row| {
+            row.isin
+                .as_ref()
+                .map(Isin::as_str)
+                .or(row.symbol.as_deref())
+        })
         .collect();
     names.sort_unstable();
     names.dedup();

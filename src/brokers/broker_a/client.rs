@@ -52,7 +52,10 @@ const BATCH_MAX: usize = 500;
 const OTHER_INTERVAL_MS: u64 = 100;
 
 /// Pause after a 429. The broker counts by the second and documents no `Retry-After`.
-const PENALTY: Penalty = Penalty { first: Duration::from_secs(2), max: Duration::from_secs(30) };
+const PENALTY: Penalty = Penalty {
+    first: Duration::from_secs(2),
+    max: Duration::from_secs(30),
+};
 
 /// The instruments file has megabytes and is read once a day. No request waits for it.
 const INSTRUMENTS_TIMEOUT_MS: u64 = 30_000;
@@ -191,7 +194,9 @@ impl BrokerA {
     }
 
     fn readiness_of(&self, gate: &Gate) -> Readiness {
-        self.token.usable(self.clock.now()).map_or_else(|held| held, |_| gate.readiness())
+        self.token
+            .usable(self.clock.now())
+            .map_or_else(|held| held, |_| gate.readiness())
     }
 
     /// Daily candles of one instrument from `from` to `to`, both included, at most
@@ -224,7 +229,9 @@ impl BrokerA {
     fn get(&self, url: &str, token: &Token, limits: CallLimits) -> Result<Reply, BrokerError> {
         let authorization = token.authorization();
         let headers = [API_VERSION, ("authorization", authorization.as_str())];
-        self.transport.get(url, &headers, limits).map_err(|error| error.of(NAME))
+        self.transport
+            .get(url, &headers, limits)
+            .map_err(|error| error.of(NAME))
     }
 
     fn ask_quotes(&self, symbols: &[Symbol], token: &Token) -> Result<Batch, BrokerError> {
@@ -248,7 +255,11 @@ impl BrokerA {
             }
             Err(error) => {
                 if let BrokerErrorKind::Malformed | BrokerErrorKind::Redirected = error.kind {
-                    if spare { self.route.spare_failed() } else { self.route.failed() }
+                    if spare {
+                        self.route.spare_failed();
+                    } else {
+                        self.route.failed();
+                    }
                 }
                 self.note_refusal(&error, token);
                 Err(error)
@@ -277,7 +288,10 @@ impl PortfolioClient for BrokerA {
     fn sync(&self, credentials: &Credentials) -> Attempt {
         let Fetched { result, session } = self.portfolios.sync(credentials);
         let session = session.map(|session| -> Box<dyn OpenSession> {
-            Box::new(Ending { portfolios: Arc::clone(&self.portfolios), session })
+            Box::new(Ending {
+                portfolios: Arc::clone(&self.portfolios),
+                session,
+            })
         });
         Attempt { result, session }
     }
@@ -311,7 +325,8 @@ impl PortfolioClient for BrokerA {
         let now = self.clock.now();
         // A login time with which a fresh token would already be expired comes from a wrong clock.
         let login_at = login.login_at.filter(|at| expiry(*at) > now).unwrap_or(now);
-        self.token.activate(login.access_token, key.clone(), login_at);
+        self.token
+            .activate(login.access_token, key.clone(), login_at);
         tracing::info!("broker A token activated");
         Ok(self.token.status(now))
     }
@@ -362,8 +377,10 @@ impl MarketFeed for BrokerA {
         if symbols.len() > BATCH_MAX {
             return Err(failed(BrokerErrorKind::Refused, "more symbols than one call carries"));
         }
-        let token =
-            self.token.usable(self.clock.now()).map_err(|readiness| self.quotes.hold(readiness))?;
+        let token = self
+            .token
+            .usable(self.clock.now())
+            .map_err(|readiness| self.quotes.hold(readiness))?;
         self.quotes.call(|| self.ask_quotes(symbols, &token))
     }
 }
@@ -382,7 +399,12 @@ fn batch(
     simulated: bool,
     times: CallTimes,
 ) -> Batch {
-    let mut batch = Batch { simulated, times, symbols_max: BATCH_MAX, ..Batch::default() };
+    let mut batch = Batch {
+        simulated,
+        times,
+        symbols_max: BATCH_MAX,
+        ..Batch::default()
+    };
     for symbol in symbols {
         let Some(row) = rows.get(symbol.as_str()) else {
             batch.unknown.push(symbol.clone());
@@ -433,11 +455,16 @@ pub(super) fn parse(reply: &Reply, days: Days) -> Result<DailyCandles, BrokerErr
     let Ok(Wire { candles }) = sonic_rs::from_str(data) else {
         return Err(malformed("candles that are no list"));
     };
-    let mut read = DailyCandles { simulated: reply.simulated, ..DailyCandles::default() };
+    let mut read = DailyCandles {
+        simulated: reply.simulated,
+        ..DailyCandles::default()
+    };
     for candle in &candles {
         let row: Vec<LazyValue<'_>> = sonic_rs::from_str(candle.as_raw_str()).unwrap_or_default();
         let day = row.first().and_then(|stamp| day(stamp.as_raw_str()));
-        let Some(day) = day else { return Err(malformed("a candle without its day")) };
+        let Some(day) = day else {
+            return Err(malformed("a candle without its day"));
+        };
         if !days.contains(day) {
             continue;
         }
@@ -478,7 +505,10 @@ mod candles_tests {
         include_bytes!("../../../tests/fixtures/broker_a/historical_minute.json");
 
     fn days(from: &str, to: &str) -> Days {
-        Days { from: from.parse().unwrap(), to: to.parse().unwrap() }
+        Days {
+            from: from.parse().unwrap(),
+            to: to.parse().unwrap(),
+        }
     }
 
     fn reply(body: &[u8]) -> Reply {
@@ -557,7 +587,11 @@ mod candles_tests {
         }
         // A bare NaN is not JSON, so the whole answer is refused.
         rows(r#"["2026-11-19T00:00:00+0530",10,NaN,9,10,7]"#).unwrap_err();
-        for body in [r#"{"status":"success","data":{}}"#, r#"{"status":"success"}"#, "<html>"] {
+        for body in [
+            r#"{"status":"success","data":{}}"#,
+            r#"{"status":"success"}"#,
+            "<html>",
+        ] {
             parse(&reply(body.as_bytes()), days("2026-11-01", "2026-11-20")).unwrap_err();
         }
     }

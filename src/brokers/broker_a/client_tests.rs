@@ -28,14 +28,21 @@ fn bench(url: &str, now: &str) -> Bench {
     };
     let upstream = UpstreamSettings::default();
     let broker = BrokerA::new(&settings, &upstream, clock.clone(), token.clone()).unwrap();
-    Bench { clock, token, broker }
+    Bench {
+        clock,
+        token,
+        broker,
+    }
 }
 
 /// A quarter of an hour after the official sample's price.
 const SAMPLE_DAY: &str = "2021-06-08T10:30:00Z";
 
 fn symbols(names: &[&str]) -> Vec<Symbol> {
-    names.iter().map(|name| Symbol::parse(name).unwrap()).collect()
+    names
+        .iter()
+        .map(|name| Symbol::parse(name).unwrap())
+        .collect()
 }
 
 fn sent(low: &str, high: &str) -> (String, String) {
@@ -48,7 +55,10 @@ fn a_batch_of_the_official_sample() {
         |_, stream| answer(stream, 200, "X-Bhav-Simulator: 1\r\n", QUOTE),
         |url, seen| {
             let bench = bench(url, SAMPLE_DAY);
-            let batch = bench.broker.quotes(&symbols(&["NSE:INFY", "NSE:M&M"])).unwrap();
+            let batch = bench
+                .broker
+                .quotes(&symbols(&["NSE:INFY", "NSE:M&M"]))
+                .unwrap();
             assert_eq!(batch.unknown, symbols(&["NSE:M&M"]));
             assert!(batch.implausible.is_empty() && batch.simulated);
             let quote = &batch.quotes[0];
@@ -124,7 +134,9 @@ fn a_refused_token_is_dead_at_once_and_a_new_one_works() {
         assert_eq!(bench.broker.readiness(), Readiness::NoToken);
         bench.broker.quotes(&infy).unwrap_err();
         assert_eq!(seen().len(), 1, "a dead token is not tried again");
-        bench.token.set("new".into(), "key".into(), bench.clock.now());
+        bench
+            .token
+            .set("new".into(), "key".into(), bench.clock.now());
         assert_eq!(bench.broker.quotes(&infy).unwrap().quotes.len(), 1);
     });
 }
@@ -168,7 +180,9 @@ fn failures_open_the_circuit_and_a_good_answer_closes_it() {
             assert_eq!(error.kind, BrokerErrorKind::Failed { status: 502 }, "{error}");
             bench.clock.advance_ms(1_050);
         }
-        let Readiness::Open(open) = bench.broker.readiness() else { panic!("not open") };
+        let Readiness::Open(open) = bench.broker.readiness() else {
+            panic!("not open")
+        };
         bench.broker.quotes(&infy).unwrap_err();
         assert_eq!(seen().len(), 3, "nothing goes out while it is open");
         broken.store(false, std::sync::atomic::Ordering::SeqCst);
@@ -295,7 +309,11 @@ fn the_instruments_file() {
         bench.broker.quotes(&symbols(&["NSE:INFY"])).unwrap_err();
         assert_eq!(bench.broker.readiness(), Readiness::NoPermission, "which lists do not mind");
         let list = bench.broker.instruments(Exchange::Nse).unwrap();
-        assert!(list.listed.iter().any(|row| row.symbol.as_str() == "NSE:ADANIPORTS"));
+        assert!(
+            list.listed
+                .iter()
+                .any(|row| row.symbol.as_str() == "NSE:ADANIPORTS")
+        );
         bench.clock.advance_ms(100);
         let error = bench.broker.instruments(Exchange::Bse).unwrap_err();
         assert_eq!(error.kind, BrokerErrorKind::Failed { status: 502 }, "{error}");
@@ -348,7 +366,10 @@ fn daily_candles_have_a_pace_of_their_own() {
         assert_eq!(seen().len(), 3);
         assert_eq!(bench.broker.candles.reading("candles").calls(), 2);
         bench.clock.advance_ms(350);
-        bench.broker.daily_candles(408_065, jiff::civil::date(2000, 1, 1), to).unwrap_err();
+        bench
+            .broker
+            .daily_candles(408_065, jiff::civil::date(2000, 1, 1), to)
+            .unwrap_err();
         assert_eq!(seen().len(), 3, "too long a span is not asked for");
     });
 }

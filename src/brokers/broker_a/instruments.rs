@@ -73,7 +73,11 @@ pub(crate) fn parse(
     let mut list = InstrumentList::default();
     let read = read_rows(body, bytes_max, |row| list.add(row, exchange))?;
     list.skipped += read.skipped;
-    if list.listed.is_empty() { Err(malformed("instruments file lists nothing")) } else { Ok(list) }
+    if list.listed.is_empty() {
+        Err(malformed("instruments file lists nothing"))
+    } else {
+        Ok(list)
+    }
 }
 
 /// Reads the file of derivatives, which may have at most `bytes_max` uncompressed.
@@ -119,10 +123,17 @@ fn read_rows(
         }
     }
     let WholeRows { list, broken } = whole_rows(if is_packed { &plain } else { body });
-    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(list.as_slice());
-    let headers = reader.headers().map_err(|_| malformed("instruments file without header"))?;
+    let mut reader = csv::ReaderBuilder::new()
+        .flexible(true)
+        .from_reader(list.as_slice());
+    let headers = reader
+        .headers()
+        .map_err(|_| malformed("instruments file without header"))?;
     let headers = headers.clone();
-    let mut read = RowsRead { rows: broken, skipped: broken };
+    let mut read = RowsRead {
+        rows: broken,
+        skipped: broken,
+    };
     let mut record = csv::StringRecord::new();
     for _ in 0..ROWS_MAX {
         let is_read = reader.read_record(&mut record);
@@ -132,7 +143,10 @@ fn read_rows(
         read.rows += 1;
         // The values of a short row would get the names of other columns.
         let is_whole = is_read.is_ok() && record.len() == headers.len();
-        match is_whole.then(|| record.deserialize(Some(&headers)).ok()).flatten() {
+        match is_whole
+            .then(|| record.deserialize(Some(&headers)).ok())
+            .flatten()
+        {
             Some(row) => take(&row),
             None => read.skipped += 1,
         }
@@ -189,7 +203,9 @@ pub struct Tokens {
 impl Tokens {
     /// Each of `wanted` has the token to use until the day's file is read, or `None`.
     pub fn new(wanted: impl IntoIterator<Item = (Symbol, Option<u32>)>) -> Self {
-        Self { known: wanted.into_iter().collect() }
+        Self {
+            known: wanted.into_iter().collect(),
+        }
     }
 
     /// Wants one more symbol, whose token the next file has.
@@ -200,7 +216,10 @@ impl Tokens {
     /// Takes the tokens from the day's file of `exchange`. A wanted symbol that the file lacks
     /// loses its token, because the broker gives tokens of delisted instruments to others.
     pub(crate) fn learn(&mut self, exchange: Exchange, list: &InstrumentList) {
-        let of_exchange = self.known.iter_mut().filter(|(symbol, _)| symbol.exchange() == exchange);
+        let of_exchange = self
+            .known
+            .iter_mut()
+            .filter(|(symbol, _)| symbol.exchange() == exchange);
         of_exchange.for_each(|(_, token)| *token = None);
         for listed in &list.listed {
             if let Some(token) = self.known.get_mut(&listed.symbol) {
@@ -248,10 +267,17 @@ mod tests {
     #[test]
     fn reads_the_official_file_plain_and_packed() {
         let list = parse(SAMPLE, Exchange::Nse, BYTES_MAX).unwrap();
-        let lines = SAMPLE.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
+        let lines = SAMPLE
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+            .count();
         assert_eq!(list.listed.len() as u64 + list.skipped + list.left_out, lines as u64 - 1);
         assert_eq!(list.skipped, 0);
-        let ports = list.listed.iter().find(|row| row.symbol.as_str() == "NSE:ADANIPORTS").unwrap();
+        let ports = list
+            .listed
+            .iter()
+            .find(|row| row.symbol.as_str() == "NSE:ADANIPORTS")
+            .unwrap();
         assert_eq!((ports.instrument_token, &*ports.name), (3_861_249, "ADANI PORT & SEZ"));
         assert_eq!(parse(&packed(SAMPLE), Exchange::Nse, BYTES_MAX).unwrap(), list);
     }

@@ -54,7 +54,14 @@ impl Session {
         access_token: SecretString,
         ends: Arc<Counts<SessionEnd>>,
     ) -> Self {
-        Self { connection, caller, api_key, access_token, ends, settled: false }
+        Self {
+            connection,
+            caller,
+            api_key,
+            access_token,
+            ends,
+            settled: false,
+        }
     }
 
     /// Leaves the session as it is.
@@ -88,7 +95,11 @@ impl Session {
         let headers = [API_VERSION, ("authorization", authorization.as_str())];
         let said: Result<Reply, TransportError> = self.connection.delete(&target, &headers, limits);
         let ended = said.is_ok_and(|reply| is_over(&reply));
-        self.ends.increment(if ended { SessionEnd::Ended } else { SessionEnd::Failed });
+        self.ends.increment(if ended {
+            SessionEnd::Ended
+        } else {
+            SessionEnd::Failed
+        });
     }
 }
 
@@ -138,7 +149,11 @@ fn checksum(
     request_token: &str,
     api_secret: &SecretString,
 ) -> Zeroizing<String> {
-    let parts = [api_key.expose_secret(), request_token, api_secret.expose_secret()];
+    let parts = [
+        api_key.expose_secret(),
+        request_token,
+        api_secret.expose_secret(),
+    ];
     portfolio::checksum("", &parts.map(str::as_bytes))
 }
 

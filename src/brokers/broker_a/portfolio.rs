@@ -117,7 +117,10 @@ impl Portfolios {
     pub(super) fn end(&self, session: Session) {
         let url = format!("{}/session/token", self.url);
         let total_timeout_ms = self.limits.total_timeout_ms.min(END_TIMEOUT_MS);
-        let limits = CallLimits { total_timeout_ms, ..self.limits };
+        let limits = CallLimits {
+            total_timeout_ms,
+            ..self.limits
+        };
         if self.gate.take_one(session.caller) {
             session.end(&url, limits, is_success);
             // Sending it leaves pieces of the token on the stack.
@@ -150,7 +153,11 @@ impl Portfolios {
         let session = opened.insert(session);
         let authorization = session.authorization();
         let read = |path, limits| self.read(&session.connection, path, &authorization, limits);
-        let mut synced = Synced { simulated, broker_user, ..Synced::default() };
+        let mut synced = Synced {
+            simulated,
+            broker_user,
+            ..Synced::default()
+        };
         synced.holdings = guard.call(|limits| {
             let reply = read("/portfolio/holdings", limits)?;
             holdings(&reply, self.clock.now_ms())
@@ -169,7 +176,12 @@ impl Portfolios {
         credentials: &Credentials,
         limits: CallLimits,
     ) -> Result<(SecretString, Option<String>, bool), BrokerError> {
-        let Credentials { api_key, api_secret, one_time_code, .. } = credentials;
+        let Credentials {
+            api_key,
+            api_secret,
+            one_time_code,
+            ..
+        } = credentials;
         let app = (api_key, api_secret);
         let code = one_time_code.expose_secret();
         let exchanged = exchange(connection, &self.url, app, code, limits, session);
@@ -267,7 +279,10 @@ pub(in crate::brokers) fn positions(reply: &Reply) -> Result<Vec<Position>, Brok
     let lists: Lists<'_> =
         json::parse(data.as_bytes()).ok_or_else(|| malformed("positions without their lists"))?;
     let mut positions = Vec::new();
-    for (kind, list) in [(PositionKind::Net, &lists.net), (PositionKind::Day, &lists.day)] {
+    for (kind, list) in [
+        (PositionKind::Net, &lists.net),
+        (PositionKind::Day, &lists.day),
+    ] {
         let rows: Vec<WirePosition> = portfolio::rows(NAME, list.as_raw_str())?;
         for row in rows {
             let position = position(row, kind);
@@ -289,7 +304,9 @@ fn data(call: Call, reply: &Reply) -> Result<&str, BrokerError> {
         let message = envelope.message.to_ascii_lowercase();
         return Err(reported(call, reply, envelope.error_type(), &message));
     }
-    envelope.success(reply.status).ok_or_else(|| not_an_envelope(reply))
+    envelope
+        .success(reply.status)
+        .ok_or_else(|| not_an_envelope(reply))
 }
 
 /// An error that the broker reports. `message` is in lower case.
@@ -375,7 +392,10 @@ fn holding(row: WireHolding, as_of_ms: i64) -> Option<Option<Holding>> {
     let settled_quantity = row.quantity.0?;
     let t1_quantity = row.t1_quantity.or_zero();
     let pledged_quantity = row.collateral_quantity.or_zero();
-    let mtf_quantity = row.mtf.map(|mtf| mtf.quantity.or_zero()).unwrap_or_default();
+    let mtf_quantity = row
+        .mtf
+        .map(|mtf| mtf.quantity.or_zero())
+        .unwrap_or_default();
     let used_quantity = row.used_quantity.or_zero();
     let owned = settled_quantity.checked_add(t1_quantity)?;
     let quantities = [owned, pledged_quantity, mtf_quantity];
@@ -443,17 +463,25 @@ impl WirePosition {
         }
         // Partly closed: the average price refers to the remaining quantity.
         let unrealised = || {
-            let gain = self.last_price.price()?.checked_sub(self.average_price.price()?)?;
+            let gain = self
+                .last_price
+                .price()?
+                .checked_sub(self.average_price.price()?)?;
             gain.checked_mul(quantity)?.checked_mul(multiplier)
         };
         let unrealised = unrealised();
-        let realised = pnl.zip(unrealised).and_then(|(pnl, open)| pnl.checked_sub(open));
+        let realised = pnl
+            .zip(unrealised)
+            .and_then(|(pnl, open)| pnl.checked_sub(open));
         (realised, unrealised)
     }
 }
 
 fn position(row: WirePosition, kind: PositionKind) -> Option<Position> {
-    if ![&row.tradingsymbol, &row.exchange, &row.product].into_iter().all(|text| named(text)) {
+    if ![&row.tradingsymbol, &row.exchange, &row.product]
+        .into_iter()
+        .all(|text| named(text))
+    {
         return None;
     }
     let quantity = row.quantity.0?;

@@ -27,7 +27,12 @@ fn held_back(wait: Duration) -> BrokerError {
 /// A login that the broker refuses, of a new account with a key of its own.
 fn invented(number: i64, client: [u8; 4]) -> Credentials {
     let api_key = format!("key {number}").as_str().into();
-    Credentials { user: 1_000 + number, client: Some(client.into()), api_key, ..credentials() }
+    Credentials {
+        user: 1_000 + number,
+        client: Some(client.into()),
+        api_key,
+        ..credentials()
+    }
 }
 
 /// A broker that knows one app.
@@ -43,7 +48,11 @@ fn strict(request: &Seen, stream: &mut std::net::TcpStream) {
 const REFUSED_MAX: usize = 10;
 
 fn stranger_of(user: i64) -> Credentials {
-    Credentials { user, api_secret: "guess".into(), ..credentials() }
+    Credentials {
+        user,
+        api_secret: "guess".into(),
+        ..credentials()
+    }
 }
 
 #[test]
@@ -60,7 +69,10 @@ fn a_key_has_ten_calls_a_second_and_others_are_not_held_up() {
             (9, 1),
             "nothing went out"
         );
-        let other = Credentials { api_key: "other".into(), ..credentials() };
+        let other = Credentials {
+            api_key: "other".into(),
+            ..credentials()
+        };
         client.sync(&other).result.unwrap();
         clock.advance_ms(1_000);
         client.sync(&credentials()).result.unwrap();
@@ -148,7 +160,10 @@ fn one_stranger_with_many_accounts_and_keys_uses_up_his_own_share() {
             client.sync(&credentials()).result.unwrap();
             clock.advance_ms(10_000);
         }
-        let refused = seen().iter().filter(|seen| seen.body.contains("key%20")).count();
+        let refused = seen()
+            .iter()
+            .filter(|seen| seen.body.contains("key%20"))
+            .count();
         assert_eq!(refused, 20, "within the minute, whatever accounts and keys");
     });
 }

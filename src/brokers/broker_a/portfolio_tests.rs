@@ -50,7 +50,12 @@ fn the_official_samples_through_a_sync() {
         let synced = client.sync(&credentials()).result.unwrap();
         assert_eq!((synced.holdings.len(), synced.positions.len()), (2, 6));
         assert!(!synced.simulated);
-        assert!(synced.holdings.iter().all(|held| held.as_of_ms == clock.now_ms()));
+        assert!(
+            synced
+                .holdings
+                .iter()
+                .all(|held| held.as_of_ms == clock.now_ms())
+        );
         let seen = seen();
         assert_eq!(
             (seen[0].method.as_str(), seen[0].body.as_str()),
@@ -75,7 +80,11 @@ pub(super) fn refusing(_: &Seen, stream: &mut std::net::TcpStream) {
 }
 
 pub(super) fn with(user: i64, key: &str) -> Credentials {
-    Credentials { user, api_key: key.into(), ..credentials() }
+    Credentials {
+        user,
+        api_key: key.into(),
+        ..credentials()
+    }
 }
 
 #[test]
@@ -151,7 +160,10 @@ fn failures_open_the_circuit_for_everybody_and_nonsense_does_not() {
                 client.sync(&credentials()).result.unwrap_err();
                 clock.advance_ms(1_000);
             }
-            let other = Credentials { api_key: "other".into(), ..credentials() };
+            let other = Credentials {
+                api_key: "other".into(),
+                ..credentials()
+            };
             let error = client.sync(&other).result.unwrap_err();
             let held = matches!(error.kind, BrokerErrorKind::NotReady(Readiness::Open(_)));
             assert_eq!((held, seen().len()), (opens, if opens { 3 } else { 4 }), "{status}");
@@ -166,12 +178,17 @@ fn a_dripping_broker_ends_the_sync_within_its_budget() {
         if request.target == "/session/token" {
             answer(stream, 200, "", SESSION);
         } else {
-            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n").unwrap();
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+                .unwrap();
             drip(stream);
         }
     };
     serve(slow, |url, _| {
-        let upstream = UpstreamSettings { sync_timeout_ms: 300, ..UpstreamSettings::default() };
+        let upstream = UpstreamSettings {
+            sync_timeout_ms: 300,
+            ..UpstreamSettings::default()
+        };
         let client = Portfolios::new(url, &upstream, &clock);
         let started_ms = clock.monotonic_ms();
         let error = client.sync(&credentials()).result.unwrap_err();
@@ -224,15 +241,27 @@ fn credentials_that_cannot_be_meant_are_not_sent() {
         let kind = |credentials: &Credentials| client.sync(credentials).result.unwrap_err().kind;
         let long = "x".repeat(portfolio::CREDENTIAL_BYTES_MAX + 1);
         for bad in ["", &long] {
-            let key = Credentials { api_key: bad.into(), ..credentials() };
+            let key = Credentials {
+                api_key: bad.into(),
+                ..credentials()
+            };
             assert_eq!(kind(&key), BrokerErrorKind::KeyRefused);
-            let secret = Credentials { api_secret: bad.into(), ..credentials() };
+            let secret = Credentials {
+                api_secret: bad.into(),
+                ..credentials()
+            };
             assert_eq!(kind(&secret), BrokerErrorKind::KeyRefused);
-            let code = Credentials { one_time_code: bad.into(), ..credentials() };
+            let code = Credentials {
+                one_time_code: bad.into(),
+                ..credentials()
+            };
             assert_eq!(kind(&code), BrokerErrorKind::CodeRefused);
         }
         assert_eq!(seen().len(), 0);
-        let unsendable = Credentials { api_key: "a\nb".into(), ..credentials() };
+        let unsendable = Credentials {
+            api_key: "a\nb".into(),
+            ..credentials()
+        };
         assert_eq!(kind(&unsendable), BrokerErrorKind::KeyRefused);
     });
 }

@@ -8,7 +8,13 @@ const POSITIONS: &[u8] = include_bytes!("../../../tests/fixtures/broker_a/positi
 const SESSION: &[u8] = include_bytes!("../../../tests/fixtures/broker_a/generate_session.json");
 
 fn reply(status: u16, body: &[u8]) -> Reply {
-    Reply { status, retry_after: None, content_type: None, simulated: false, body: body.to_vec() }
+    Reply {
+        status,
+        retry_after: None,
+        content_type: None,
+        simulated: false,
+        body: body.to_vec(),
+    }
 }
 
 fn row(members: &str) -> Result<Vec<Holding>, BrokerError> {
@@ -23,7 +29,9 @@ fn number(text: &str) -> Decimal {
 #[test]
 fn each_documented_reply_has_its_answer() {
     // A redirect ends in the transport.
-    let read = REPLIES.iter().filter(|reply| reply.answer != Some(Kind::Redirected));
+    let read = REPLIES
+        .iter()
+        .filter(|reply| reply.answer != Some(Kind::Redirected));
     for documented in read {
         let reply = reply(documented.http_status, documented.body.as_bytes());
         let rows = match documented.call {
@@ -32,7 +40,10 @@ fn each_documented_reply_has_its_answer() {
             "GET /portfolio/positions" => positions(&reply).map(|rows| rows.len()),
             other => panic!("{other}"),
         };
-        let answer = rows.as_ref().map_err(|error| error.kind).map(|rows| assert_eq!(*rows, 0));
+        let answer = rows
+            .as_ref()
+            .map_err(|error| error.kind)
+            .map(|rows| assert_eq!(*rows, 0));
         assert_eq!(answer.err(), documented.answer, "{}: {rows:?}", documented.meaning);
     }
 }
@@ -40,7 +51,12 @@ fn each_documented_reply_has_its_answer() {
 #[test]
 fn a_penalty_is_as_long_as_asked_within_reason() {
     let mut asked = reply(429, b"");
-    for (after_s, expected_s) in [(None, 1), (Some(0), 1), (Some(30), 30), (Some(90_000), 3_600)] {
+    for (after_s, expected_s) in [
+        (None, 1),
+        (Some(0), 1),
+        (Some(30), 30),
+        (Some(90_000), 3_600),
+    ] {
         asked.retry_after = after_s.map(Duration::from_secs);
         let error = holdings(&asked, 0).unwrap_err();
         assert_eq!(error.kind, Kind::RateLimited);
@@ -64,7 +80,9 @@ fn the_official_session() {
 #[test]
 fn the_official_holdings_and_their_totals() {
     let rows = holdings(&reply(200, HOLDINGS), 1).unwrap();
-    let [aaron, sbin] = rows.as_slice() else { panic!("{rows:?}") };
+    let [aaron, sbin] = rows.as_slice() else {
+        panic!("{rows:?}")
+    };
     assert_eq!((aaron.exchange.as_str(), sbin.exchange.as_str()), ("NSE", "BSE"));
     assert_eq!(aaron.isin.as_deref(), Some("INE721Z01010"));
     assert_eq!((aaron.quantity(), aaron.mtf_quantity), (number("1"), number("1000")));
@@ -82,7 +100,10 @@ fn the_official_holdings_and_their_totals() {
     let mut delivered_late = sbin.clone();
     delivered_late.t1_quantity = number("4");
     assert_eq!(profit(&delivered_late), number("-786.625"));
-    let value: Decimal = rows.iter().map(|held| held.last_price.unwrap() * held.quantity()).sum();
+    let value: Decimal = rows
+        .iter()
+        .map(|held| held.last_price.unwrap() * held.quantity())
+        .sum();
     assert_eq!(value, number("12552.15"));
 }
 
@@ -92,10 +113,14 @@ fn the_official_positions_with_closed_rows_and_both_lists() {
     let of = |kind| rows.iter().filter(move |row| row.kind == kind);
     assert_eq!(of(PositionKind::Net).count(), 3);
     assert_eq!(of(PositionKind::Day).count(), 3);
-    let gold = of(PositionKind::Net).find(|row| row.quantity.is_zero()).unwrap();
+    let gold = of(PositionKind::Net)
+        .find(|row| row.quantity.is_zero())
+        .unwrap();
     assert_eq!(gold.tradingsymbol, "GOLDGUINEA17DECFUT");
     assert_eq!((gold.pnl, gold.average_price), (Some(number("801")), None));
-    let short = of(PositionKind::Day).find(|row| row.quantity < Decimal::ZERO).unwrap();
+    let short = of(PositionKind::Day)
+        .find(|row| row.quantity < Decimal::ZERO)
+        .unwrap();
     assert_eq!((short.quantity, short.pnl), (number("-3"), Some(number("-93"))));
     let lead =
         of(PositionKind::Day).find(|row| row.exchange == "MCX" && row.quantity == Decimal::ONE);
@@ -134,7 +159,10 @@ fn a_gain_is_split_only_where_the_row_tells_how() {
             r#""quantity":-4,"pnl":7,"buy_quantity":0,"sell_quantity":4,PRICED"#,
             (some("0"), some("7")),
         ),
-        (r#""quantity":4,"pnl":7,"buy_quantity":9,"sell_quantity":4,PRICED"#, (None, None)),
+        (
+            r#""quantity":4,"pnl":7,"buy_quantity":9,"sell_quantity":4,PRICED"#,
+            (None, None),
+        ),
         (r#""quantity":4,"pnl":7,"buy_quantity":5,"sell_quantity":1"#, (None, None)),
         (
             r#""quantity":4,"pnl":7,"buy_quantity":5,"sell_quantity":1,"multiplier":10,
@@ -181,10 +209,21 @@ fn an_open_position_without_a_price_has_no_profit() {
         (["0", "", "", "-2.5", "", ""], known("-2.5", "-2.5", "0")),
         (["5", "1411", "1412.95", "9.75", "5", "0"], known("9.75", "0", "9.75")),
     ] {
-        let names =
-            ["quantity", "average_price", "last_price", "pnl", "buy_quantity", "sell_quantity"];
-        let given = names.iter().zip(members).filter(|(_, value)| !value.is_empty());
-        let given: Vec<String> = given.map(|(name, value)| format!("\"{name}\":{value}")).collect();
+        let names = [
+            "quantity",
+            "average_price",
+            "last_price",
+            "pnl",
+            "buy_quantity",
+            "sell_quantity",
+        ];
+        let given = names
+            .iter()
+            .zip(members)
+            .filter(|(_, value)| !value.is_empty());
+        let given: Vec<String> = given
+            .map(|(name, value)| format!("\"{name}\":{value}"))
+            .collect();
         let row = position_row(&given.join(","));
         assert_eq!((row.pnl, row.realised, row.unrealised), expected, "{members:?}");
     }
@@ -235,7 +274,11 @@ fn a_row_goes_only_when_nothing_is_left_of_it() {
     let kept = row(r#""quantity":-10,"t1_quantity":10,"collateral_quantity":3"#).unwrap();
     assert_eq!((kept[0].quantity(), kept[0].pledged_quantity), (number("0"), number("3")));
     assert_eq!(row(r#""quantity":-10,"t1_quantity":4"#).unwrap()[0].quantity(), number("-6"));
-    for left in [r#""t1_quantity":1"#, r#""collateral_quantity":1"#, r#""mtf":{"quantity":1}"#] {
+    for left in [
+        r#""t1_quantity":1"#,
+        r#""collateral_quantity":1"#,
+        r#""mtf":{"quantity":1}"#,
+    ] {
         assert_eq!(row(&format!(r#""quantity":0,{left}"#)).unwrap().len(), 1, "{left}");
     }
     assert_eq!(
@@ -246,7 +289,12 @@ fn a_row_goes_only_when_nothing_is_left_of_it() {
 
 #[test]
 fn a_row_that_cannot_be_read_spoils_the_whole_answer() {
-    for bad in [r#""quantity":null"#, r#""quantity":"x""#, r#""quantity":false"#, r#""isin":5"#] {
+    for bad in [
+        r#""quantity":null"#,
+        r#""quantity":"x""#,
+        r#""quantity":false"#,
+        r#""isin":5"#,
+    ] {
         let error = row(bad).unwrap_err();
         assert_eq!(error.kind, Kind::Malformed, "{bad}: {error}");
     }

@@ -37,7 +37,12 @@ const GOLDEN: [Row; 6] = [
         Some(1_795_155_307),
     ),
     (265, "78052.72", Some(["78053.49", "78095.93", "78040.38", "78047.17"]), None),
-    (408_065, "136568.15", Some(["136575.98", "136588.15", "136548.15", "136568.00"]), None),
+    (
+        408_065,
+        "136568.15",
+        Some(["136575.98", "136588.15", "136548.15", "136568.00"]),
+        None,
+    ),
     (2_953_217, "42949672.95", None, None),
 ];
 
@@ -56,10 +61,20 @@ fn golden(rows: &[Row]) -> Vec<Result<Tick, Bad>> {
     let tick = |(token, last, day, at): &Row| {
         let day = day.map(|day| {
             let [open, high, low, previous_close] = day.map(decimal);
-            Day { open, high, low, previous_close }
+            Day {
+                open,
+                high,
+                low,
+                previous_close,
+            }
         });
         let at = at.map(|at| Timestamp::from_second(at).unwrap());
-        Ok(Tick { token: *token, last_price: decimal(last), day, at })
+        Ok(Tick {
+            token: *token,
+            last_price: decimal(last),
+            day,
+            at,
+        })
     };
     rows.iter().map(tick).collect()
 }
@@ -79,7 +94,14 @@ struct Packet {
 
 impl Packet {
     fn encoded(&self) -> Vec<u8> {
-        let Self { token, last, day: [open, high, low, close], at, other, bytes } = self.clone();
+        let Self {
+            token,
+            last,
+            day: [open, high, low, close],
+            at,
+            other,
+            bytes,
+        } = self.clone();
         let words = match bytes {
             8 => vec![token, last],
             28 => vec![token, last, high, low, open, close, other],
@@ -107,7 +129,12 @@ impl Packet {
         Tick {
             token: self.token,
             last_price: price(self.last),
-            day: (self.bytes > 8).then_some(Day { open, high, low, previous_close }),
+            day: (self.bytes > 8).then_some(Day {
+                open,
+                high,
+                low,
+                previous_close,
+            }),
             at: timed.then(|| Timestamp::from_second(i64::from(self.at)).unwrap()),
         }
     }
@@ -127,7 +154,14 @@ fn any_packet() -> impl Strategy<Value = Packet> {
     let token = (0..1_u32 << 24, prop::sample::select(SEGMENTS.to_vec()))
         .prop_map(|(number, segment)| number << 8 | segment);
     (token, any::<u32>(), any::<[u32; 4]>(), any::<u32>(), any::<u32>(), bytes).prop_map(
-        |(token, last, day, at, other, bytes)| Packet { token, last, day, at, other, bytes },
+        |(token, last, day, at, other, bytes)| Packet {
+            token,
+            last,
+            day,
+            at,
+            other,
+            bytes,
+        },
     )
 }
 
@@ -171,9 +205,13 @@ fn an_index_has_high_and_low_first_and_a_share_has_open_first() {
 
 #[test]
 fn prices_are_exact_to_the_last_paisa() {
-    for (paise, text) in
-        [(1, "0.01"), (5, "0.05"), (99, "0.99"), (100, "1.00"), (u32::MAX, "42949672.95")]
-    {
+    for (paise, text) in [
+        (1, "0.01"),
+        (5, "0.05"),
+        (99, "0.99"),
+        (100, "1.00"),
+        (u32::MAX, "42949672.95"),
+    ] {
         let body = [256_265_u32.to_be_bytes(), paise.to_be_bytes()].concat();
         assert_eq!(read(&framed(&[body]))[0].unwrap().last_price.to_string(), text);
     }

@@ -59,8 +59,12 @@ fn trade(line: u32, row: WireTrade) -> Option<Row> {
     };
     let at = row.fill_timestamp.or(row.exchange_timestamp)?;
     let at = DateTime::strptime("%Y-%m-%d %H:%M:%S", &at).ok()?;
-    let figure =
-        |number: Number| number.0.filter(|number| counts(*number)).map(|number| number.normalize());
+    let figure = |number: Number| {
+        number
+            .0
+            .filter(|number| counts(*number))
+            .map(|number| number.normalize())
+    };
     let text = |text: Option<String>| text.filter(|text| named(text));
     Some(Row {
         line,
@@ -127,7 +131,13 @@ mod tests {
             stt_paid: None,
             mark: None,
         };
-        assert_eq!(read, ReadTrades { rows: vec![expected], left_out: 0 });
+        assert_eq!(
+            read,
+            ReadTrades {
+                rows: vec![expected],
+                left_out: 0
+            }
+        );
         assert_eq!(trades("null").unwrap(), ReadTrades::default());
     }
 
@@ -135,7 +145,11 @@ mod tests {
     fn commodities_are_counted_and_contracts_are_kept() {
         let of = |exchange: &str| TRADE.replace("NSE", exchange);
         let read = trades(&format!("[{},{},{}]", of("MCX"), of("NFO"), of("BSE"))).unwrap();
-        let markets: Vec<_> = read.rows.iter().map(|row| (row.line, row.segment)).collect();
+        let markets: Vec<_> = read
+            .rows
+            .iter()
+            .map(|row| (row.line, row.segment))
+            .collect();
         assert_eq!(markets, [(2, Segment::Derivatives), (3, Segment::Equity)]);
         assert_eq!(read.left_out, 1);
     }

@@ -47,7 +47,10 @@ impl<'a> Envelope<'a> {
             status: json::text(&members, "status").unwrap_or_default(),
             error_type: json::text(&members, "error_type"),
             message: json::text(&members, "message").unwrap_or_default(),
-            data: members.iter().find(|(name, _)| *name == "data").map(|(_, raw)| *raw),
+            data: members
+                .iter()
+                .find(|(name, _)| *name == "data")
+                .map(|(_, raw)| *raw),
         })
     }
 
@@ -75,7 +78,9 @@ pub(crate) fn data(reply: &Reply) -> Result<&str, BrokerError> {
     if envelope.is_error() {
         return Err(reported(reply, &envelope));
     }
-    let data = envelope.success(reply.status).filter(|data| *data != "null");
+    let data = envelope
+        .success(reply.status)
+        .filter(|data| *data != "null");
     data.ok_or_else(|| not_an_envelope(reply))
 }
 
@@ -212,7 +217,10 @@ fn quote(text: &str) -> Option<QuoteRow> {
             .zip(wire.upper_circuit_limit.as_ref().and_then(number)),
         as_of: wire.timestamp.as_deref().and_then(naive_ist),
     };
-    Some(QuoteRow { instrument_token: wire.instrument_token, claim })
+    Some(QuoteRow {
+        instrument_token: wire.instrument_token,
+        claim,
+    })
 }
 
 /// A fresh login.
@@ -241,7 +249,9 @@ pub(crate) fn login(reply: &Reply) -> Result<Login, BrokerError> {
 
 /// Parses `2021-06-08 15:45:56` as IST.
 fn naive_ist(text: &str) -> Option<Timestamp> {
-    DateTime::strptime("%Y-%m-%d %H:%M:%S", text).ok().map(clock::instant)
+    DateTime::strptime("%Y-%m-%d %H:%M:%S", text)
+        .ok()
+        .map(clock::instant)
 }
 
 #[cfg(test)]

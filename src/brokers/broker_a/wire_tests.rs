@@ -107,7 +107,11 @@ fn a_bad_row_spoils_only_itself() {
         "NSE:E":{"instrument_token":1,"last_price":5,"timestamp":"soon","ohlc":null},
         "NSE:F":{"instrument_token":1,"last_price":null}}}"#;
     let rows = quotes(&reply(200, body)).unwrap();
-    assert!(["NSE:A", "NSE:B", "NSE:C", "NSE:F"].iter().all(|key| rows[*key].is_none()));
+    assert!(
+        ["NSE:A", "NSE:B", "NSE:C", "NSE:F"]
+            .iter()
+            .all(|key| rows[*key].is_none())
+    );
     assert!(!rows.contains_key("NSE:D"));
     let row = rows["NSE:E"].as_ref().unwrap();
     assert_eq!((row.claim.as_of, row.claim.previous_close), (None, None));
@@ -195,7 +199,11 @@ fn nothing_known_is_an_empty_map() {
 
 #[test]
 fn deep_nesting_is_refused_without_a_crash() {
-    let body = [br#"{"status":"success","data":"#.to_vec(), vec![b'['; 1_000_000]].concat();
+    let body = [
+        br#"{"status":"success","data":"#.to_vec(),
+        vec![b'['; 1_000_000],
+    ]
+    .concat();
     quotes(&reply(200, &body)).unwrap_err();
     let row = [br#"{"data":{"NSE:A":"#.to_vec(), vec![b'{'; 1_000_000]].concat();
     quotes(&reply(200, &row)).unwrap_err();
@@ -204,7 +212,9 @@ fn deep_nesting_is_refused_without_a_crash() {
 #[test]
 fn a_message_in_an_error_is_cut() {
     let body = format!(r#"{{"status":"error","message":"{}"}}"#, "é".repeat(10_000));
-    let text = quotes(&reply(400, body.as_bytes())).unwrap_err().to_string();
+    let text = quotes(&reply(400, body.as_bytes()))
+        .unwrap_err()
+        .to_string();
     assert!(text.chars().count() < 300, "{text}");
 }
 

@@ -100,7 +100,11 @@ impl PortfolioClient for BrokerB {
         let checked = credentials.check(NAME);
         let result = checked.and_then(|()| {
             self.gate.sync(credentials, CALLS, |guard| {
-                let calls = Calls { broker: self, guard, connection: &connection };
+                let calls = Calls {
+                    broker: self,
+                    guard,
+                    connection: &connection,
+                };
                 let (synced, session) = calls.fetch(credentials)?;
                 opened = Some((guard.caller(), session));
                 Ok(synced)
@@ -130,8 +134,12 @@ impl PortfolioClient for BrokerB {
             return Err(BrokerError::new(NAME, BrokerErrorKind::CodeRefused, "wrong length"));
         }
         let ((session, _), _) = self.gate.own(key, 1, |guard| {
-            Calls { broker: self, guard, connection: &self.transport.apart() }
-                .exchange(key, api_session)
+            Calls {
+                broker: self,
+                guard,
+                connection: &self.transport.apart(),
+            }
+            .exchange(key, api_session)
         })?;
         let now = self.clock.now();
         self.session.activate(session, key.clone(), now);
@@ -170,10 +178,19 @@ struct Calls<'a> {
 impl Calls<'_> {
     /// The rows, and the session that they were read with.
     fn fetch(&self, credentials: &Credentials) -> Result<(Synced, SecretString), BrokerError> {
-        let Credentials { api_key, api_secret, one_time_code, .. } = credentials;
+        let Credentials {
+            api_key,
+            api_secret,
+            one_time_code,
+            ..
+        } = credentials;
         let exchanged = self.exchange(api_key, one_time_code.expose_secret())?;
         let ((session, broker_user), simulated) = exchanged;
-        let signer = Signer { api_key, api_secret, session: &session };
+        let signer = Signer {
+            api_key,
+            api_secret,
+            session: &session,
+        };
         let demat: Vec<DematRow> = self.read(&signer, "dematholdings", NOTHING)?;
         let mut portfolio: Vec<PortfolioRow> = self.read(&signer, "portfolioholdings", SHARES)?;
         if portfolio.is_empty() && !demat.is_empty() {
@@ -183,7 +200,15 @@ impl Calls<'_> {
         let holdings = combine::holdings(&demat, &portfolio, self.broker.clock.now_ms())?;
         let positions: Vec<PositionRow> = self.read(&signer, "portfoliopositions", NOTHING)?;
         let positions = combine::positions(&positions)?;
-        Ok((Synced { holdings, positions, simulated, broker_user }, session))
+        Ok((
+            Synced {
+                holdings,
+                positions,
+                simulated,
+                broker_user,
+            },
+            session,
+        ))
     }
 
     /// The session token, the broker's id of its owner, and whether a simulator replied.
@@ -215,7 +240,8 @@ impl Calls<'_> {
         let url = format!("{}/{call}", self.broker.url);
         let clock = &self.broker.clock;
         once_more(|| {
-            self.guard.call(|limits| signer.read(self.connection, clock, (&url, body), limits))
+            self.guard
+                .call(|limits| signer.read(self.connection, clock, (&url, body), limits))
         })
     }
 }
@@ -253,7 +279,10 @@ pub(super) fn exchange_body(api_session: &str, api_key: &SecretString) -> Zeroiz
     let app_key = api_key.expose_secret();
     let bytes = FRAME_BYTES + ESCAPED_BYTES_MAX * (api_session.len() + app_key.len());
     let mut body = Zeroizing::new(Vec::with_capacity(bytes));
-    let exchange = Exchange { session_token: api_session, app_key };
+    let exchange = Exchange {
+        session_token: api_session,
+        app_key,
+    };
     // Writing to memory cannot fail.
     let _ = serde_json::to_writer(&mut *body, &exchange);
     body

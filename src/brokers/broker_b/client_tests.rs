@@ -30,7 +30,10 @@ fn credentials() -> Credentials {
 
 fn client(url: &str) -> (ManualClock, BrokerB) {
     let clock = Clock::manual("2026-10-01T10:23:56.789Z".parse().unwrap());
-    let settings = BrokerBSettings { url: url.into(), ..BrokerBSettings::default() };
+    let settings = BrokerBSettings {
+        url: url.into(),
+        ..BrokerBSettings::default()
+    };
     let client = BrokerB::new(&settings, &UpstreamSettings::default(), &clock).unwrap();
     (clock, client)
 }
@@ -55,7 +58,10 @@ fn a_sync_signs_each_read_and_the_exchange_not() {
         assert_eq!(synced.holdings[0].disputed_quantity, 2.into());
         assert!(synced.positions.is_empty());
         let seen = seen();
-        let asked: Vec<_> = seen.iter().map(|s| (s.target.as_str(), s.body.as_str())).collect();
+        let asked: Vec<_> = seen
+            .iter()
+            .map(|s| (s.target.as_str(), s.body.as_str()))
+            .collect();
         assert_eq!(
             asked,
             [
@@ -99,13 +105,18 @@ fn an_intermittent_refusal_is_tried_once_more_with_a_new_signature() {
             }
         };
         serve(moody, |url, seen| {
-            let settings = BrokerBSettings { url: url.into(), ..BrokerBSettings::default() };
+            let settings = BrokerBSettings {
+                url: url.into(),
+                ..BrokerBSettings::default()
+            };
             let upstream = UpstreamSettings::default();
             let client = BrokerB::new(&settings, &upstream, &clock).unwrap();
             let result = client.sync(&credentials()).result;
             assert_eq!(result.as_ref().is_ok(), good);
-            let tries: Vec<_> =
-                seen().into_iter().filter(|s| s.target == "/dematholdings").collect();
+            let tries: Vec<_> = seen()
+                .into_iter()
+                .filter(|s| s.target == "/dematholdings")
+                .collect();
             assert_eq!(tries.len(), 2);
             assert_eq!(tries[1].header("x-timestamp"), Some("2026-10-01T10:23:57.000Z"));
             assert_ne!(tries[0].header("x-checksum"), tries[1].header("x-checksum"));
@@ -151,7 +162,11 @@ fn an_account_with_nothing_is_a_success_and_a_failure_is_not_nothing() {
         assert!(synced.holdings.is_empty() && synced.positions.is_empty());
         assert_eq!(seen().len(), 4);
     });
-    for broken in ["/dematholdings", "/portfolioholdings", "/portfoliopositions"] {
+    for broken in [
+        "/dematholdings",
+        "/portfolioholdings",
+        "/portfoliopositions",
+    ] {
         let failing = |request: &Seen, stream: &mut TcpStream| {
             if request.target == broken {
                 answer(stream, 200, "", br#"{"Success":null,"Status":500,"Error":"x"}"#);
@@ -198,7 +213,11 @@ fn the_limits_of_a_key_are_kept_by_minute_and_by_day() {
         assert_eq!(error.kind, BrokerErrorKind::NotReady(last));
         assert_eq!(seen().len(), 1);
         // The limit belongs to the key and does not hold back others.
-        let other = Credentials { user: 2, api_key: "other".into(), ..credentials() };
+        let other = Credentials {
+            user: 2,
+            api_key: "other".into(),
+            ..credentials()
+        };
         assert_eq!(client.sync(&other).result.unwrap_err().kind, BrokerErrorKind::KeySpent);
         assert_eq!(seen().len(), 2);
     });

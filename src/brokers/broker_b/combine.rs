@@ -112,7 +112,9 @@ pub(super) fn holdings(
     let mut shares: HashMap<usize, Share> = HashMap::new();
     for row in demat {
         let code = named(&row.stock_code)?;
-        let share = shares.entry(groups.group(Key::Code(code.clone()))).or_default();
+        let share = shares
+            .entry(groups.group(Key::Code(code.clone())))
+            .or_default();
         share.add_demat(code, isin(row)?, quantity(row.quantity.0)?)?;
     }
     for row in portfolio {
@@ -122,7 +124,9 @@ pub(super) fn holdings(
             continue;
         }
         let code = named(&row.stock_code)?;
-        let share = shares.entry(groups.group(Key::Code(code.clone()))).or_default();
+        let share = shares
+            .entry(groups.group(Key::Code(code.clone())))
+            .or_default();
         share.add_portfolio(code, exchange, row)?;
     }
     let held = shares.values().filter(|share| !share.owned().is_zero());
@@ -160,11 +164,17 @@ impl Share {
         *of_code = sum(*of_code, quantity)?;
         let change_pct = row.change_percentage.0.filter(is_change);
         let price = row.current_market_price.price();
-        let priced = price.map(|price| Priced { quantity, price, change_pct });
+        let priced = price.map(|price| Priced {
+            quantity,
+            price,
+            change_pct,
+        });
         let best = self.exchanges.entry(exchange.to_owned()).or_default();
         *best = (*best).max(priced);
         if let Some(price) = row.average_price.price() {
-            let value = price.checked_mul(quantity).ok_or_else(|| malformed("a huge cost"))?;
+            let value = price
+                .checked_mul(quantity)
+                .ok_or_else(|| malformed("a huge cost"))?;
             self.costed = sum(self.costed, quantity)?;
             self.cost = sum(self.cost, value)?;
         }
@@ -211,7 +221,10 @@ impl Share {
         match () {
             () if costed.is_zero() => None,
             () if costed == self.owned() => Some(Cost::Total(cost)),
-            () => Some(Cost::Part { quantity: costed, cost }),
+            () => Some(Cost::Part {
+                quantity: costed,
+                cost,
+            }),
         }
     }
 }
@@ -223,7 +236,9 @@ fn is_change(percent: &Decimal) -> bool {
 
 /// The name with the most shares; the last among equals.
 fn most<'a>(names: impl Iterator<Item = (&'a String, &'a Decimal)>) -> Option<String> {
-    names.max_by_key(|(_, shares)| **shares).map(|(name, _)| name.clone())
+    names
+        .max_by_key(|(_, shares)| **shares)
+        .map(|(name, _)| name.clone())
 }
 
 /// The rows as positions. The broker gives no profit: it is computed for open rows that have both
@@ -250,9 +265,9 @@ fn position(row: &PositionRow) -> Result<Position, BrokerError> {
     let average_price = row.average_price.price();
     let last_price = row.ltp.price();
     let pnl = match (average_price, last_price) {
-        (Some(average), Some(last)) if !quantity.is_zero() => {
-            last.checked_sub(average).and_then(|move_| move_.checked_mul(quantity))
-        }
+        (Some(average), Some(last)) if !quantity.is_zero() => last
+            .checked_sub(average)
+            .and_then(|move_| move_.checked_mul(quantity)),
         _ => None,
     };
     let derivative = some(row.expiry_date.as_deref()).is_some();
@@ -269,7 +284,11 @@ fn position(row: &PositionRow) -> Result<Position, BrokerError> {
         close_price: None,
         pnl,
         realised: None,
-        unrealised: if quantity.is_zero() { Some(Decimal::ZERO) } else { pnl },
+        unrealised: if quantity.is_zero() {
+            Some(Decimal::ZERO)
+        } else {
+            pnl
+        },
         unresolved: !derivative,
     })
 }
@@ -277,9 +296,15 @@ fn position(row: &PositionRow) -> Result<Position, BrokerError> {
 /// The short code, for a derivative with expiry, strike and right: `NIFTY 27-Feb-2025 24800 Call`.
 fn contract(row: &PositionRow) -> Result<String, BrokerError> {
     let mut name = named(&row.stock_code)?;
-    let strike = row.strike_price.price().map(|strike| strike.normalize().to_string());
+    let strike = row
+        .strike_price
+        .price()
+        .map(|strike| strike.normalize().to_string());
     let right = some(row.right.as_deref()).filter(|right| *right != "*");
-    for part in [some(row.expiry_date.as_deref()), strike.as_deref(), right].into_iter().flatten() {
+    for part in [some(row.expiry_date.as_deref()), strike.as_deref(), right]
+        .into_iter()
+        .flatten()
+    {
         name.push(' ');
         name.push_str(part);
     }
@@ -306,12 +331,18 @@ fn word(text: Option<&str>, missing: &str) -> Result<String, BrokerError> {
 fn named(code: &str) -> Result<String, BrokerError> {
     let code = code.trim();
     let good = (1..=TEXT_BYTES_MAX).contains(&code.len()) && !code.contains(char::is_control);
-    if good { Ok(code.to_ascii_uppercase()) } else { Err(malformed("a row without a code")) }
+    if good {
+        Ok(code.to_ascii_uppercase())
+    } else {
+        Err(malformed("a row without a code"))
+    }
 }
 
 /// The row's ISIN. A text that cannot be one counts as none, and joins no rows.
 fn isin(row: &DematRow) -> Result<Option<String>, BrokerError> {
-    let Some(isin) = some(row.isin.as_deref()) else { return Ok(None) };
+    let Some(isin) = some(row.isin.as_deref()) else {
+        return Ok(None);
+    };
     if isin.len() > TEXT_BYTES_MAX {
         return Err(malformed("an ISIN that is none"));
     }
@@ -326,7 +357,8 @@ fn quantity(given: Option<Decimal>) -> Result<Decimal, BrokerError> {
 }
 
 fn sum(one: Decimal, other: Decimal) -> Result<Decimal, BrokerError> {
-    one.checked_add(other).ok_or_else(|| malformed("a huge quantity"))
+    one.checked_add(other)
+        .ok_or_else(|| malformed("a huge quantity"))
 }
 
 #[cfg(test)]

@@ -13,7 +13,11 @@ fn decimal(text: &str) -> Decimal {
 
 fn demat(stock_code: &str, isin: &str, quantity: &str) -> DematRow {
     let isin = Some(isin.to_owned());
-    DematRow { stock_code: stock_code.into(), isin, quantity: number(quantity) }
+    DematRow {
+        stock_code: stock_code.into(),
+        isin,
+        quantity: number(quantity),
+    }
 }
 
 fn portfolio(stock_code: &str, quantity: &str, average: &str, last: &str) -> PortfolioRow {
@@ -35,7 +39,10 @@ fn the_day_s_change_in_percent_goes_with_the_price_and_nonsense_is_none() {
             change_percentage: number(percent),
             ..portfolio("INFTEC", "5", "1", "100")
         });
-        let bse = PortfolioRow { exchange_code: Some("BSE".into()), ..bse };
+        let bse = PortfolioRow {
+            exchange_code: Some("BSE".into()),
+            ..bse
+        };
         holdings(&[], &[bse, nse], 5).unwrap().remove(0).change_pct
     };
     for (given, expected) in [
@@ -86,7 +93,9 @@ fn the_lists_join_by_code_and_the_larger_quantity_is_owned() {
     let seen: Vec<_> = held
         .iter()
         .map(|held| {
-            let cost = held.average_price().map(|price| price.normalize().to_string());
+            let cost = held
+                .average_price()
+                .map(|price| price.normalize().to_string());
             let owned = held.quantity();
             let disputed = held.disputed_quantity;
             (held.tradingsymbol.as_str(), owned.to_string(), disputed.to_string(), cost)
@@ -106,14 +115,23 @@ fn the_lists_join_by_code_and_the_larger_quantity_is_owned() {
     );
     assert_eq!(held[0].last_price, Some(decimal("266")));
     assert_eq!((held[3].last_price, held[1].isin.as_deref()), (None, None));
-    assert!(held.iter().all(|held| held.unresolved && held.as_of_ms == 5));
+    assert!(
+        held.iter()
+            .all(|held| held.unresolved && held.as_of_ms == 5)
+    );
 }
 
 #[test]
 fn two_codes_of_one_isin_are_one_holding_at_their_mean_cost() {
     let held = holdings(
-        &[demat("OLD", "INE000000001", "10"), demat("NEW", "INE000000001", "30")],
-        &[portfolio("OLD", "10", "100", "1"), portfolio("NEW", "30", "200", "1")],
+        &[
+            demat("OLD", "INE000000001", "10"),
+            demat("NEW", "INE000000001", "30"),
+        ],
+        &[
+            portfolio("OLD", "10", "100", "1"),
+            portfolio("NEW", "30", "200", "1"),
+        ],
         0,
     )
     .unwrap();
@@ -146,19 +164,33 @@ fn a_cost_of_some_shares_is_not_the_cost_of_all() {
         let held = holdings(&[demat("A", "INE000000001", demat_quantity)], lots, 0).unwrap();
         (held[0].cost, held[0].average_price())
     };
-    let part = Cost::Part { quantity: 30.into(), cost: 3_000.into() };
+    let part = Cost::Part {
+        quantity: 30.into(),
+        cost: 3_000.into(),
+    };
     assert_eq!(of("40", &[portfolio("A", "30", "100", "1")]), (Some(part), None));
-    let lots = [portfolio("A", "30", "100", "1"), portfolio("A", "10", "0", "1")];
+    let lots = [
+        portfolio("A", "30", "100", "1"),
+        portfolio("A", "10", "0", "1"),
+    ];
     assert_eq!(of("40", &lots), (Some(part), None), "a lot without a cost");
     let whole = (Some(Cost::Total(3_000.into())), Some(100.into()));
     assert_eq!(of("30", &[portfolio("A", "30", "100", "1")]), whole);
-    assert_eq!(of("0", &[portfolio("A", "30", "100", "1")]), whole, "pledged, and its cost known");
+    assert_eq!(
+        of("0", &[portfolio("A", "30", "100", "1")]),
+        whole,
+        "pledged, and its cost known"
+    );
     assert_eq!(of("40", &[portfolio("A", "0", "100", "1")]), (None, None));
 }
 
 #[test]
 fn what_is_no_isin_joins_nothing() {
-    let rows = [demat("A", "NA", "1"), demat("B", "na", "2"), demat("C", "-", "3")];
+    let rows = [
+        demat("A", "NA", "1"),
+        demat("B", "na", "2"),
+        demat("C", "-", "3"),
+    ];
     let held = holdings(&rows, &[], 0).unwrap();
     assert_eq!(held.len(), 3);
     assert!(held.iter().all(|held| held.isin.is_none()));
@@ -270,12 +302,30 @@ fn control_characters_in_the_words_of_a_position_refuse_the_list() {
     assert_eq!(positions(std::slice::from_ref(&good)).unwrap().len(), 1);
     let zero = || Some("a\0b".to_owned());
     for bad in [
-        PositionRow { stock_code: "a\0b".to_owned(), ..good.clone() },
-        PositionRow { exchange_code: zero(), ..good.clone() },
-        PositionRow { product_type: zero(), ..good.clone() },
-        PositionRow { expiry_date: zero(), ..good.clone() },
-        PositionRow { right: zero(), ..good.clone() },
-        PositionRow { product_type: Some("p".repeat(TEXT_BYTES_MAX + 1)), ..good.clone() },
+        PositionRow {
+            stock_code: "a\0b".to_owned(),
+            ..good.clone()
+        },
+        PositionRow {
+            exchange_code: zero(),
+            ..good.clone()
+        },
+        PositionRow {
+            product_type: zero(),
+            ..good.clone()
+        },
+        PositionRow {
+            expiry_date: zero(),
+            ..good.clone()
+        },
+        PositionRow {
+            right: zero(),
+            ..good.clone()
+        },
+        PositionRow {
+            product_type: Some("p".repeat(TEXT_BYTES_MAX + 1)),
+            ..good.clone()
+        },
     ] {
         assert!(positions(std::slice::from_ref(&bad)).is_err(), "{bad:?}");
     }

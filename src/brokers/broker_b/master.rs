@@ -41,8 +41,26 @@ const OFFER_FOR_SALE: &str = "OFS";
 /// The lists that are read: exchange, member of the archive, and positions of the columns in case
 /// the header names them differently.
 const LISTS: [(&str, &str, Columns); 2] = [
-    ("NSE", "NSEScripMaster.txt", Columns { code: 1, series: 2, isin: 10, ticker: 60 }),
-    ("BSE", "BSEScripMaster.txt", Columns { code: 1, series: 2, isin: 10, ticker: 60 }),
+    (
+        "NSE",
+        "NSEScripMaster.txt",
+        Columns {
+            code: 1,
+            series: 2,
+            isin: 10,
+            ticker: 60,
+        },
+    ),
+    (
+        "BSE",
+        "BSEScripMaster.txt",
+        Columns {
+            code: 1,
+            series: 2,
+            isin: 10,
+            ticker: 60,
+        },
+    ),
 ];
 
 #[derive(Clone, Copy)]
@@ -102,7 +120,9 @@ pub fn parse(file: &[u8]) -> Result<Master, MasterError> {
             return Err(MasterError::BadZip(format!("more than {MEMBERS_MAX} members")));
         }
         for (exchange, name, columns) in LISTS {
-            let Some(at) = member(&archive, name) else { continue };
+            let Some(at) = member(&archive, name) else {
+                continue;
+            };
             found = true;
             let mut list = Vec::new();
             let member = archive.by_index(at).map_err(bad)?;
@@ -118,13 +138,20 @@ pub fn parse(file: &[u8]) -> Result<Master, MasterError> {
     } else {
         master.add_list(file, None, LISTS[0].2)?;
     }
-    if master.rows.is_empty() { Err(MasterError::Empty) } else { Ok(master) }
+    if master.rows.is_empty() {
+        Err(MasterError::Empty)
+    } else {
+        Ok(master)
+    }
 }
 
 /// Index of the member called `name`, in any folder and any case.
 fn member(archive: &ZipArchive<Cursor<&[u8]>>, name: &str) -> Option<usize> {
     archive.file_names_raw().position(|path| {
-        let file = path.rsplit(|byte| matches!(byte, b'/' | b'\\')).next().unwrap_or(path);
+        let file = path
+            .rsplit(|byte| matches!(byte, b'/' | b'\\'))
+            .next()
+            .unwrap_or(path);
         file.eq_ignore_ascii_case(name.as_bytes())
     })
 }
@@ -151,7 +178,11 @@ impl Master {
         if !matches!(reader.read_record(&mut record), Ok(true)) {
             return Err(MasterError::NoHeader);
         }
-        let header: Vec<String> = record.iter().map(bare).map(str::to_ascii_lowercase).collect();
+        let header: Vec<String> = record
+            .iter()
+            .map(bare)
+            .map(str::to_ascii_lowercase)
+            .collect();
         let at = |name: &str| header.iter().position(|cell| cell == name);
         // Only the BSE's list has this column; its last one is the NSE's ticker.
         let of_bse = at("scripid");
@@ -163,7 +194,9 @@ impl Master {
             code: at("shortname").unwrap_or(usual.code),
             series: at("series").unwrap_or(usual.series),
             isin: at("isincode").unwrap_or(usual.isin),
-            ticker: of_bse.or_else(|| at("exchangecode")).unwrap_or(usual.ticker),
+            ticker: of_bse
+                .or_else(|| at("exchangecode"))
+                .unwrap_or(usual.ticker),
         };
         for _ in 0..ROWS_MAX {
             match reader.read_record(&mut record) {

@@ -10,11 +10,17 @@ use super::*;
 /// A list of `columns` whose header has a space before each quote, like the real one.
 fn list(names: &[(usize, &str)], rows: &[&[(usize, &str)]]) -> String {
     let line = |cells: &[(usize, &str)], between: &str| {
-        let cell = |at| cells.iter().find(|(place, _)| *place == at).map_or("", |(_, text)| text);
+        let cell = |at| {
+            cells
+                .iter()
+                .find(|(place, _)| *place == at)
+                .map_or("", |(_, text)| text)
+        };
         let cells: Vec<String> = (0..61).map(|at| format!("\"{}\"", cell(at))).collect();
         cells.join(between) + "\r\n"
     };
-    rows.iter().fold(line(names, ", "), |text, row| text + &line(row, ","))
+    rows.iter()
+        .fold(line(names, ", "), |text, row| text + &line(row, ","))
 }
 
 const NSE: &[(usize, &str)] = &[
@@ -30,10 +36,27 @@ fn nse() -> String {
     list(
         NSE,
         &[
-            &[(0, "2885"), (1, "RELIND"), (2, "EQ"), (10, "INE002A01018"), (60, "RELIANCE")],
-            &[(0, "9"), (1, "RELIND"), (2, "N1"), (10, "INE002A07ZZ9"), (60, "RELIANCE")],
+            &[
+                (0, "2885"),
+                (1, "RELIND"),
+                (2, "EQ"),
+                (10, "INE002A01018"),
+                (60, "RELIANCE"),
+            ],
+            &[
+                (0, "9"),
+                (1, "RELIND"),
+                (2, "N1"),
+                (10, "INE002A07ZZ9"),
+                (60, "RELIANCE"),
+            ],
             &[(0, "NIFTY 50"), (1, "NIFTY"), (2, "0"), (60, "NIFTY 50")],
-            &[(1, "AXIOFS"), (2, "EQ"), (10, "INE238A01034"), (60, "AXISBANK")],
+            &[
+                (1, "AXIOFS"),
+                (2, "EQ"),
+                (10, "INE238A01034"),
+                (60, "AXISBANK"),
+            ],
             &[(1, "SIMPLE"), (2, "BE"), (60, "SIMPLE")],
             &[(1, "BADISI"), (2, "EQ"), (10, "INE0"), (60, "BADISIN")],
             &[(1, "NOTICK"), (2, "EQ"), (10, "INE002A01018")],
@@ -43,9 +66,23 @@ fn nse() -> String {
 }
 
 fn bse() -> String {
-    let names: &[(usize, &str)] =
-        &[(0, "ScripCode"), (1, "ShortName"), (2, "Series"), (10, "ISINCode"), (5, "ScripID")];
-    list(names, &[&[(1, "STABAN"), (2, "A"), (10, "INE062A01020"), (5, "SBIN"), (60, "500112")]])
+    let names: &[(usize, &str)] = &[
+        (0, "ScripCode"),
+        (1, "ShortName"),
+        (2, "Series"),
+        (10, "ISINCode"),
+        (5, "ScripID"),
+    ];
+    list(
+        names,
+        &[&[
+            (1, "STABAN"),
+            (2, "A"),
+            (10, "INE062A01020"),
+            (5, "SBIN"),
+            (60, "500112"),
+        ]],
+    )
 }
 
 fn zipped(members: &[(&str, &[u8])]) -> Vec<u8> {

@@ -58,7 +58,10 @@ pub(super) fn settled<T>(
     result: Result<T, Refusal>,
 ) -> Result<Result<T, BrokerError>, BrokerError> {
     match result {
-        Err(Refusal { error, intermittent: false }) => Err(error),
+        Err(Refusal {
+            error,
+            intermittent: false,
+        }) => Err(error),
         other => Ok(other.map_err(|refusal| refusal.error)),
     }
 }
@@ -109,14 +112,24 @@ impl OpenSession for Session {
 
 impl Session {
     fn quarter(&self, quarter: Quarter, until_ms: u64) -> Result<ReadTrades, BrokerError> {
-        let Self { api_key, api_secret, session, .. } = self;
-        let signer = Signer { api_key, api_secret, session };
+        let Self {
+            api_key,
+            api_secret,
+            session,
+            ..
+        } = self;
+        let signer = Signer {
+            api_key,
+            api_secret,
+            session,
+        };
         let body = trades_wire::body(quarter);
         let url = format!("{}/trades", self.url);
         let rows = once_more(|| {
-            self.gate.beside((self.caller, api_key), until_ms, |limits| {
-                signer.read(&self.connection, &self.clock, (&url, &body), limits)
-            })
+            self.gate
+                .beside((self.caller, api_key), until_ms, |limits| {
+                    signer.read(&self.connection, &self.clock, (&url, &body), limits)
+                })
         })?;
         trades_wire::trades(rows)
     }
@@ -136,13 +149,18 @@ impl Signature {
         let secret = api_secret.expose_secret();
         let parts = [timestamp.as_bytes(), body.as_bytes(), secret.as_bytes()];
         let checksum = portfolio::checksum("token ", &parts);
-        Self { timestamp, checksum }
+        Self {
+            timestamp,
+            checksum,
+        }
     }
 }
 
 /// True UTC in whole seconds; the milliseconds are always written `.000`.
 fn timestamp(now: Timestamp) -> String {
-    now.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z").to_string()
+    now.to_zoned(TimeZone::UTC)
+        .strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        .to_string()
 }
 
 #[cfg(test)]

@@ -47,9 +47,18 @@ pub(super) fn body(quarter: Quarter) -> String {
 pub(super) fn trades(rows: Vec<TradeRow>) -> Result<ReadTrades, BrokerError> {
     let mut read = ReadTrades::default();
     for (line, row) in (1_u32..).zip(rows) {
-        let product = row.product_type.as_deref().unwrap_or_default().to_ascii_lowercase();
+        let product = row
+            .product_type
+            .as_deref()
+            .unwrap_or_default()
+            .to_ascii_lowercase();
         let is_contract = product.contains("future") || product.contains("option");
-        if is_contract || row.exchange_code.as_deref().is_some_and(|exchange| exchange != "NSE") {
+        if is_contract
+            || row
+                .exchange_code
+                .as_deref()
+                .is_some_and(|exchange| exchange != "NSE")
+        {
             read.left_out += 1;
             continue;
         }
@@ -65,11 +74,17 @@ fn trade(line: u32, row: TradeRow) -> Option<Row> {
         "sell" => Side::Sell,
         _ => return None,
     };
-    let figure =
-        |number: Number| number.0.filter(|number| counts(*number)).map(|number| number.normalize());
+    let figure = |number: Number| {
+        number
+            .0
+            .filter(|number| counts(*number))
+            .map(|number| number.normalize())
+    };
     let text = |text: Option<String>| text.filter(|text| named(text));
     let product = text(row.product_type);
-    let is_funded = product.as_deref().is_some_and(|it| it.eq_ignore_ascii_case("mtf"));
+    let is_funded = product
+        .as_deref()
+        .is_some_and(|it| it.eq_ignore_ascii_case("mtf"));
     Some(Row {
         line,
         symbol: Some(row.stock_code).filter(|code| named(code))?,
@@ -88,7 +103,11 @@ fn trade(line: u32, row: TradeRow) -> Option<Row> {
         auction: false,
         expiry: None,
         // `total_taxes` has the transaction tax within, which is never deducted.
-        charges: Charges { brokerage: row.brokerage_amount.0, ..Charges::default() }.into(),
+        charges: Charges {
+            brokerage: row.brokerage_amount.0,
+            ..Charges::default()
+        }
+        .into(),
         stt_paid: None,
         mark: is_funded.then_some(Mark::MarginFunded),
     })
@@ -116,12 +135,20 @@ mod tests {
     #[test]
     fn a_trade_has_its_brokerage_and_neither_id_nor_time() {
         let read = read(&format!("[{TRADE}]")).unwrap();
-        let [row] = read.rows.as_slice() else { panic!("{read:?}") };
+        let [row] = read.rows.as_slice() else {
+            panic!("{read:?}")
+        };
         assert_eq!((row.line, row.symbol.as_str(), row.side), (1, "RELIND", Side::Buy));
         assert_eq!((row.date, row.time), (Date::constant(2025, 2, 5), None));
         assert_eq!((row.quantity, row.price), (10.into(), "1277.35".parse().unwrap()));
         let brokerage = Some("31.93".parse().unwrap());
-        assert_eq!(*row.charges, Charges { brokerage, ..Charges::default() });
+        assert_eq!(
+            *row.charges,
+            Charges {
+                brokerage,
+                ..Charges::default()
+            }
+        );
         assert_eq!((row.trade_id.as_deref(), row.isin), (None, None));
         assert_eq!(row.order_id.as_deref(), Some("20250205N300000001"));
     }
@@ -146,8 +173,10 @@ mod tests {
 
     #[test]
     fn a_quarter_is_asked_for_by_its_first_and_last_day() {
-        let quarter =
-            Quarter { first: Date::constant(2025, 1, 1), last: Date::constant(2025, 3, 31) };
+        let quarter = Quarter {
+            first: Date::constant(2025, 1, 1),
+            last: Date::constant(2025, 3, 31),
+        };
         assert_eq!(
             body(quarter),
             "{\"from_date\":\"2025-01-01T00:00:00.000Z\",\

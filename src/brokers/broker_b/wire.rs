@@ -31,7 +31,10 @@ pub(crate) struct Refusal {
 
 impl From<BrokerError> for Refusal {
     fn from(error: BrokerError) -> Self {
-        Self { error, intermittent: false }
+        Self {
+            error,
+            intermittent: false,
+        }
     }
 }
 
@@ -61,7 +64,9 @@ pub(crate) fn rows<T: for<'a> Deserialize<'a>>(
     reply: &Reply,
     now: Timestamp,
 ) -> Result<Vec<T>, Refusal> {
-    let Some(success) = success(reply, now)? else { return Ok(Vec::new()) };
+    let Some(success) = success(reply, now)? else {
+        return Ok(Vec::new());
+    };
     Ok(portfolio::rows(NAME, success)?)
 }
 
@@ -103,7 +108,10 @@ fn success(reply: &Reply, now: Timestamp) -> Result<Option<&str>, Refusal> {
 
 /// Lower case, with each run of white space as one space.
 fn lowered(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+    text.split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .to_lowercase()
 }
 
 /// The error for the text that the broker reports.
@@ -113,11 +121,18 @@ fn reported(reply: &Reply, text: &str, now: Timestamp) -> Refusal {
     let error = if says("limit exceed") {
         let day = says("per day");
         let minute = portfolio::rate_limited(NAME, reply, RATE_LIMIT_WAIT_MIN).retry_after();
-        let wait = if day { Some(clock::until_midnight(now)) } else { minute };
+        let wait = if day {
+            Some(clock::until_midnight(now))
+        } else {
+            minute
+        };
         failed(Kind::KeySpent, "").after(wait.unwrap_or_default())
     } else if says("invalid user details") {
         let error = code("the user is unknown, or the session is over");
-        return Refusal { error, intermittent: true };
+        return Refusal {
+            error,
+            intermittent: true,
+        };
     } else if says("public key") {
         failed(Kind::KeyRefused, "the API key is unknown")
     } else if says("checksum") {
@@ -134,8 +149,17 @@ fn reported(reply: &Reply, text: &str, now: Timestamp) -> Refusal {
         portfolio::rate_limited(NAME, reply, RATE_LIMIT_WAIT_MIN)
     } else {
         let known = says("error while calling service") || says("historical data fail");
-        let what = if known { "its back end failed" } else { "an unknown error" };
-        failed(Kind::Failed { status: reply.status }, what)
+        let what = if known {
+            "its back end failed"
+        } else {
+            "an unknown error"
+        };
+        failed(
+            Kind::Failed {
+                status: reply.status,
+            },
+            what,
+        )
     };
     error.into()
 }

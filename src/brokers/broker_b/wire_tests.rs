@@ -12,7 +12,13 @@ fn now() -> Timestamp {
 
 fn reply(status: u16, body: &str) -> Reply {
     let body = body.as_bytes().to_vec();
-    Reply { status, retry_after: None, content_type: None, simulated: false, body }
+    Reply {
+        status,
+        retry_after: None,
+        content_type: None,
+        simulated: false,
+        body,
+    }
 }
 
 fn demat(status: u16, body: &str) -> Result<Vec<DematRow>, Refusal> {
@@ -22,7 +28,9 @@ fn demat(status: u16, body: &str) -> Result<Vec<DematRow>, Refusal> {
 #[test]
 fn each_documented_reply_has_its_answer() {
     // A redirect ends in the transport.
-    let read = REPLIES.iter().filter(|reply| reply.answer != Some(Kind::Redirected));
+    let read = REPLIES
+        .iter()
+        .filter(|reply| reply.answer != Some(Kind::Redirected));
     for documented in read {
         let reply = reply(documented.http_status, documented.body);
         let rows = match documented.call {

@@ -64,7 +64,10 @@ impl Breaker {
             clock,
             failures_max: settings.breaker_failures.max(1),
             open_first_ms: settings.breaker_open_ms.max(1),
-            open_max_ms: settings.breaker_open_max_ms.max(settings.breaker_open_ms).max(1),
+            open_max_ms: settings
+                .breaker_open_max_ms
+                .max(settings.breaker_open_ms)
+                .max(1),
             state: Mutex::new(State {
                 phase: Phase::Closed { failures_in_row: 0 },
                 epoch: 0,
@@ -110,7 +113,11 @@ impl Breaker {
         if !matches!(state.phase, Phase::Closed { .. }) {
             state.enter(Phase::HalfOpen { probing: true });
         }
-        Ok(Pass { breaker: self, epoch: state.epoch, judged: false })
+        Ok(Pass {
+            breaker: self,
+            epoch: state.epoch,
+            judged: false,
+        })
     }
 
     fn fail(&self, epoch: u64) {
@@ -125,11 +132,15 @@ impl Breaker {
                 return;
             }
         }
-        let level_ms =
-            self.open_first_ms.saturating_mul(1 << state.openings.min(20)).min(self.open_max_ms);
+        let level_ms = self
+            .open_first_ms
+            .saturating_mul(1 << state.openings.min(20))
+            .min(self.open_max_ms);
         let open_ms = rng::jittered_ms(level_ms).clamp(1, self.open_max_ms);
         state.openings = state.openings.saturating_add(1);
-        state.enter(Phase::Open { until_ms: self.clock.monotonic_ms() + open_ms });
+        state.enter(Phase::Open {
+            until_ms: self.clock.monotonic_ms() + open_ms,
+        });
         tracing::warn!(
             upstream = self.name,
             open_ms,

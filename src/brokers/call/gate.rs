@@ -95,8 +95,13 @@ impl Gate {
             return Err(self.hold(Readiness::Open(wait)));
         }
         // The pace comes first, so that a call that it stops does not use up the circuit's probe.
-        self.pace.take().map_err(|wait| self.hold(Readiness::Paced(wait)))?;
-        let pass = self.breaker.pass().map_err(|wait| self.hold(Readiness::Open(wait)))?;
+        self.pace
+            .take()
+            .map_err(|wait| self.hold(Readiness::Paced(wait)))?;
+        let pass = self
+            .breaker
+            .pass()
+            .map_err(|wait| self.hold(Readiness::Open(wait)))?;
         let result = ask();
         self.pace.ended();
         let judged = result.as_ref().err().map(|error| error.kind.judged());
@@ -159,7 +164,11 @@ impl ClassReading {
 
     /// Calls with this outcome.
     pub(crate) fn of(&self, outcome: &str) -> u64 {
-        self.outcomes.iter().find(|(name, _)| *name == outcome).unwrap().1
+        self.outcomes
+            .iter()
+            .find(|(name, _)| *name == outcome)
+            .unwrap()
+            .1
     }
 }
 
@@ -222,7 +231,8 @@ impl RouteChoice {
         if self.failures_in_row.fetch_add(1, Relaxed) + 1 >= FAILURES_MAX {
             // After this time one more failure is enough to leave it again.
             self.failures_in_row.store(FAILURES_MAX - 1, Relaxed);
-            self.spare_until_ms.store(self.clock.monotonic_ms() + SPARE_MS, Relaxed);
+            self.spare_until_ms
+                .store(self.clock.monotonic_ms() + SPARE_MS, Relaxed);
             if !self.is_left.swap(true, Relaxed) {
                 let probed_each_s = SPARE_MS / 1_000;
                 tracing::warn!(
@@ -301,7 +311,8 @@ impl Pace {
     /// room for jitter, from the end of this one.
     pub(crate) fn ended(&self) {
         let distance_ms = self.interval_ms - self.interval_ms / JITTER_PART;
-        self.limiter.hold_until(self.clock.monotonic_ms() + distance_ms);
+        self.limiter
+            .hold_until(self.clock.monotonic_ms() + distance_ms);
     }
 
     /// The upstream refused for too many requests. Starts or doubles the penalty and returns its
@@ -310,11 +321,16 @@ impl Pace {
         let more = |refusals: u32| Some(refusals.saturating_add(1));
         let before = self.refusals_in_row.fetch_update(Relaxed, Relaxed, more);
         let doublings = before.unwrap_or(u32::MAX).min(16);
-        let level = self.penalty.first.saturating_mul(1 << doublings).min(self.penalty.max);
+        let level = self
+            .penalty
+            .first
+            .saturating_mul(1 << doublings)
+            .min(self.penalty.max);
         let jittered = Duration::from_millis(rng::jittered_ms(level.as_millis() as u64))
             .clamp(self.penalty.first, self.penalty.max);
         let length = jittered.max(retry_after.min(RETRY_AFTER_MAX));
-        self.limiter.hold_until(self.clock.monotonic_ms() + length.as_millis() as u64);
+        self.limiter
+            .hold_until(self.clock.monotonic_ms() + length.as_millis() as u64);
         length
     }
 
@@ -330,8 +346,10 @@ mod tests {
     use crate::base::ManualClock;
     use crate::brokers::BrokerErrorKind;
 
-    const PENALTY: Penalty =
-        Penalty { first: Duration::from_secs(2), max: Duration::from_secs(30) };
+    const PENALTY: Penalty = Penalty {
+        first: Duration::from_secs(2),
+        max: Duration::from_secs(30),
+    };
 
     fn gate() -> (ManualClock, Gate) {
         let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
@@ -353,7 +371,8 @@ mod tests {
         ] {
             let (clock, gate) = gate();
             for _ in 0..3 {
-                gate.call::<()>(|| Err(BrokerError::new("test", kind, ""))).unwrap_err();
+                gate.call::<()>(|| Err(BrokerError::new("test", kind, "")))
+                    .unwrap_err();
                 clock.advance_ms(1_000);
             }
             assert_eq!(matches!(gate.readiness(), Readiness::Open(_)), opens, "{kind:?}");
@@ -416,8 +435,10 @@ mod pace_tests {
     use super::*;
     use crate::base::ManualClock;
 
-    const PENALTY: Penalty =
-        Penalty { first: Duration::from_secs(60), max: Duration::from_secs(900) };
+    const PENALTY: Penalty = Penalty {
+        first: Duration::from_secs(60),
+        max: Duration::from_secs(900),
+    };
 
     fn paced(interval_ms: u64) -> (ManualClock, Pace) {
         let clock = Clock::manual("2026-11-20T05:00:00Z".parse().unwrap());
@@ -523,9 +544,16 @@ mod refusal_tests {
             ([refused(9), vec![TimedOut], refused(9)].concat(), true, false),
         ] {
             let clock = Clock::manual("2026-11-20T11:00:00+05:30".parse().unwrap());
-            let penalty = Penalty { first: Duration::from_secs(2), max: Duration::from_secs(30) };
+            let penalty = Penalty {
+                first: Duration::from_secs(2),
+                max: Duration::from_secs(30),
+            };
             let gate = Gate::new("test", &clock, &UpstreamSettings::default(), 1, penalty);
-            let gate = if doubts { gate.doubting_refusals() } else { gate };
+            let gate = if doubts {
+                gate.doubting_refusals()
+            } else {
+                gate
+            };
             assert_eq!(played(&gate, &clock, &calls), opens, "{calls:?} {doubts}");
         }
     }

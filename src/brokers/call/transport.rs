@@ -85,7 +85,9 @@ impl BadUrl {
     /// `url` without a slash at its end.
     pub(crate) fn checked(setting: &'static str, url: &str) -> Result<String, Self> {
         let url = url.trim_end_matches('/');
-        let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+        let rest = url
+            .strip_prefix("https://")
+            .or_else(|| url.strip_prefix("http://"));
         match rest {
             Some(rest) if !rest.is_empty() && !url.contains(['?', '#', ' ', '@']) => Ok(url.into()),
             _ => Err(Self { setting }),
@@ -227,7 +229,11 @@ impl Transport {
     /// The same client with connections of its own, which are closed when it is dropped.
     pub(crate) fn apart(&self) -> Self {
         let origin = Arc::clone(&self.origin);
-        Self { agent: agent(self.agent.config().clone(), &origin), origin, ..*self }
+        Self {
+            agent: agent(self.agent.config().clone(), &origin),
+            origin,
+            ..*self
+        }
     }
 
     /// GET. `url` includes its query (see [`push_query`]).
@@ -251,7 +257,10 @@ impl Transport {
         limits: CallLimits,
     ) -> Replied {
         let request = limited(with_headers(self.agent.get(url), headers)?, limits);
-        let sent = request.force_send_body().content_type("application/json").send(json);
+        let sent = request
+            .force_send_body()
+            .content_type("application/json")
+            .send(json);
         self.finish(sent, limits)
     }
 
@@ -288,7 +297,11 @@ impl Transport {
             return Err(TransportError::Redirected);
         }
         let headers = response.headers();
-        let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        let text = |name| {
+            headers
+                .get(name)
+                .and_then(|value: &HeaderValue| value.to_str().ok())
+        };
         let reply = Reply {
             status: response.status().as_u16(),
             retry_after: text("retry-after").and_then(|value| retry_after(value, text("date"))),
@@ -298,10 +311,17 @@ impl Transport {
         };
         // Counted here, behind the decoder: ureq's own limit counts compressed bytes.
         let mut body = Vec::with_capacity(BODY_BYTES_FIRST);
-        let mut reader = response.body_mut().as_reader().take(limits.body_bytes_max + 1);
-        reader.read_to_end(&mut body).map_err(|error| self.explain(error.into(), limits))?;
+        let mut reader = response
+            .body_mut()
+            .as_reader()
+            .take(limits.body_bytes_max + 1);
+        reader
+            .read_to_end(&mut body)
+            .map_err(|error| self.explain(error.into(), limits))?;
         if body.len() as u64 > limits.body_bytes_max {
-            return Err(TransportError::TooLarge { limit_bytes: limits.body_bytes_max });
+            return Err(TransportError::TooLarge {
+                limit_bytes: limits.body_bytes_max,
+            });
         }
         Ok(Reply { body, ..reply })
     }
@@ -318,7 +338,9 @@ impl Transport {
             ureq::Error::Io(error) => match error.kind() {
                 std::io::ErrorKind::UnexpectedEof => TransportError::Broken(error.to_string()),
                 std::io::ErrorKind::TimedOut | std::io::ErrorKind::WouldBlock => {
-                    TransportError::TimedOut { limit_ms: limits.total_timeout_ms }
+                    TransportError::TimedOut {
+                        limit_ms: limits.total_timeout_ms,
+                    }
                 }
                 _ => TransportError::Unreachable(error.to_string()),
             },
@@ -339,13 +361,20 @@ impl Transport {
 }
 
 fn agent(config: Config, origin: &Arc<Origin>) -> Agent {
-    let resolver = OwnOrigin { origin: Arc::clone(origin), resolver: DefaultResolver::default() };
+    let resolver = OwnOrigin {
+        origin: Arc::clone(origin),
+        resolver: DefaultResolver::default(),
+    };
     Agent::with_parts(config, DefaultConnector::default(), resolver)
 }
 
 fn limited<B>(request: RequestBuilder<B>, limits: CallLimits) -> RequestBuilder<B> {
     let total = Some(Duration::from_millis(limits.total_timeout_ms));
-    request.config().timeout_global(total).timeout_recv_body(total).build()
+    request
+        .config()
+        .timeout_global(total)
+        .timeout_recv_body(total)
+        .build()
 }
 
 fn with_headers<B>(
@@ -371,7 +400,9 @@ fn retry_after(value: &str, date: Option<&str>) -> Option<Duration> {
 }
 
 fn http_date(text: &str) -> Option<Timestamp> {
-    jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()
+    jiff::fmt::rfc2822::DateTimeParser::new()
+        .parse_timestamp(text)
+        .ok()
 }
 
 /// Appends `key=value` to a URL's query. All but unreserved characters are percent-encoded, because
@@ -386,7 +417,10 @@ pub(crate) fn push_query(url: &mut String, key: &str, value: &str) {
 /// Fields as a form's body, in memory that is wiped and never grew by copying.
 fn form(fields: &[(&str, &str)]) -> Zeroizing<String> {
     // A percent-encoded byte takes three.
-    let bytes = fields.iter().map(|(name, value)| name.len() + 3 * value.len() + 2).sum();
+    let bytes = fields
+        .iter()
+        .map(|(name, value)| name.len() + 3 * value.len() + 2)
+        .sum();
     let mut form = Zeroizing::new(String::with_capacity(bytes));
     for (name, value) in fields {
         if !form.is_empty() {
@@ -401,8 +435,11 @@ fn form(fields: &[(&str, &str)]) -> Zeroizing<String> {
 
 /// Appends `text` percent-encoded (RFC 3986 unreserved characters stay).
 pub(crate) fn push_encoded(url: &mut String, text: &str) {
-    const ENCODED: &AsciiSet =
-        &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+        .remove(b'-')
+        .remove(b'.')
+        .remove(b'_')
+        .remove(b'~');
     url.extend(utf8_percent_encode(text, ENCODED));
 }
 
@@ -472,7 +509,10 @@ mod origin_tests {
     #[test]
     fn an_origin_is_scheme_host_and_port() {
         let base = Origin::of("https://api.example.com/v1");
-        for same in ["https://api.example.com/v2?q", "https://API.example.com:443/"] {
+        for same in [
+            "https://api.example.com/v2?q",
+            "https://API.example.com:443/",
+        ] {
             assert_eq!(Origin::of(same), base, "{same}");
         }
         for other in [

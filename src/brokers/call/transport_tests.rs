@@ -7,7 +7,10 @@ use super::*;
 use crate::brokers::testing::{Seen, answer, drip, linger, serve};
 
 fn settings() -> UpstreamSettings {
-    UpstreamSettings { response_bytes_max: 10_000, ..UpstreamSettings::default() }
+    UpstreamSettings {
+        response_bytes_max: 10_000,
+        ..UpstreamSettings::default()
+    }
 }
 
 fn get(url: &str) -> Result<Reply, TransportError> {
@@ -27,7 +30,10 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn connection_refused_is_unreachable() {
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let error = get(&format!("http://{address}/")).unwrap_err();
     assert!(matches!(error, TransportError::Unreachable(_)), "{error:?}");
 }
@@ -37,8 +43,14 @@ fn a_head_that_does_not_come_times_out() {
     serve(
         |_, stream| linger(stream),
         |url, _| {
-            let error = fetch_with(&UpstreamSettings { read_timeout_ms: 300, ..settings() }, url)
-                .unwrap_err();
+            let error = fetch_with(
+                &UpstreamSettings {
+                    read_timeout_ms: 300,
+                    ..settings()
+                },
+                url,
+            )
+            .unwrap_err();
             assert!(matches!(error, TransportError::TimedOut { limit_ms: 300 }), "{error:?}");
         },
     );
@@ -48,12 +60,20 @@ fn a_head_that_does_not_come_times_out() {
 fn a_dripping_body_ends_at_the_total_deadline() {
     serve(
         |_, stream| {
-            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n").unwrap();
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n")
+                .unwrap();
             drip(stream);
         },
         |url, _| {
-            let error = fetch_with(&UpstreamSettings { total_timeout_ms: 500, ..settings() }, url)
-                .unwrap_err();
+            let error = fetch_with(
+                &UpstreamSettings {
+                    total_timeout_ms: 500,
+                    ..settings()
+                },
+                url,
+            )
+            .unwrap_err();
             assert!(matches!(error, TransportError::TimedOut { limit_ms: 500 }), "{error:?}");
         },
     );
@@ -63,7 +83,9 @@ fn a_dripping_body_ends_at_the_total_deadline() {
 fn a_truncated_body_is_not_an_answer() {
     serve(
         |_, stream| {
-            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{\"sta").unwrap();
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{\"sta")
+                .unwrap();
         },
         |url, _| {
             let error = get(url).unwrap_err();
@@ -87,13 +109,22 @@ fn bytes_that_are_not_http_are_not_an_answer() {
 fn the_body_cap_is_exact() {
     serve(
         |request, stream| {
-            let bytes = if request.target == "/most" { 10_000 } else { 10_001 };
+            let bytes = if request.target == "/most" {
+                10_000
+            } else {
+                10_001
+            };
             answer(stream, 200, "", &vec![b'x'; bytes]);
         },
         |url, _| {
             assert_eq!(get(&format!("{url}/most")).unwrap().body.len(), 10_000);
             let error = get(&format!("{url}/more")).unwrap_err();
-            assert!(matches!(error, TransportError::TooLarge { limit_bytes: 10_000 }));
+            assert!(matches!(
+                error,
+                TransportError::TooLarge {
+                    limit_bytes: 10_000
+                }
+            ));
         },
     );
 }
@@ -105,7 +136,11 @@ fn gzip_is_undone_and_a_bomb_is_counted_unpacked() {
     assert!(bomb.len() < 100_000);
     serve(
         |request, stream| {
-            let packed = if request.target == "/bomb" { &bomb } else { &fine };
+            let packed = if request.target == "/bomb" {
+                &bomb
+            } else {
+                &fine
+            };
             answer(stream, 200, "Content-Encoding: gzip\r\n", packed);
         },
         |url, _| {
@@ -121,7 +156,10 @@ fn a_tls_handshake_without_answer_ends_at_the_connect_deadline() {
     serve(
         |_, stream| linger(stream),
         |url, _| {
-            let settings = UpstreamSettings { connect_timeout_ms: 300, ..settings() };
+            let settings = UpstreamSettings {
+                connect_timeout_ms: 300,
+                ..settings()
+            };
             let error = fetch_with(&settings, &url.replace("http://", "https://")).unwrap_err();
             assert!(matches!(error, TransportError::TimedOut { limit_ms: 300 }), "{error:?}");
         },
@@ -246,8 +284,12 @@ fn sends_forms_json_bodies_and_headers() {
             let limits = CallLimits::usual(&settings);
             let transport = Transport::new(&settings, url, "agent/1", Redirects::Never);
             let headers = [("authorization", "token a:b")];
-            transport.post_form(url, &headers, &[("k", "a b&c")], limits).unwrap();
-            transport.fetch_with_json(url, &headers, b"{\"a\":1}", limits).unwrap();
+            transport
+                .post_form(url, &headers, &[("k", "a b&c")], limits)
+                .unwrap();
+            transport
+                .fetch_with_json(url, &headers, b"{\"a\":1}", limits)
+                .unwrap();
             let seen = seen();
             assert_eq!((seen[0].method.as_str(), seen[0].body.as_str()), ("POST", "k=a%20b%26c"));
             assert_eq!((seen[1].method.as_str(), seen[1].body.as_str()), ("GET", "{\"a\":1}"));

@@ -62,7 +62,10 @@ struct Columns<'a> {
 /// [`BrokerError`] by status and body, and `BrokerErrorKind::Malformed` if the columns have
 /// different lengths or the time of a bar cannot be read.
 pub(super) fn parse(reply: &Reply, days: Days) -> Result<Option<DailyCandles>, BrokerError> {
-    let mut read = DailyCandles { simulated: reply.simulated, ..DailyCandles::default() };
+    let mut read = DailyCandles {
+        simulated: reply.simulated,
+        ..DailyCandles::default()
+    };
     let first = match wire::history(reply)? {
         Chart::Unknown => return Ok(None),
         Chart::NoData => return Ok(Some(read)),
@@ -71,13 +74,23 @@ pub(super) fn parse(reply: &Reply, days: Days) -> Result<Option<DailyCandles>, B
     if !wire::is_priced_in_rupees(&first)? {
         return Ok(None);
     }
-    let Ok(Wire { timestamp, indicators }) = sonic_rs::from_str(first.as_raw_str()) else {
+    let Ok(Wire {
+        timestamp,
+        indicators,
+    }) = sonic_rs::from_str(first.as_raw_str())
+    else {
         return Err(malformed("a chart without columns"));
     };
     // Without any bar, times and columns may both be absent.
     let times = timestamp.unwrap_or_default();
     let columns = indicators.quote.into_iter().next().unwrap_or_default();
-    let Columns { open, high, low, close, volume } = &columns;
+    let Columns {
+        open,
+        high,
+        low,
+        close,
+        volume,
+    } = &columns;
     let columns = [open, high, low, close, volume];
     if columns.iter().any(|column| column.len() != times.len()) {
         return Err(malformed("columns of uneven length"));

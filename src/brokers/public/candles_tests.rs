@@ -10,11 +10,20 @@ const OPENS: [i64; 3] = [1_794_973_500, 1_795_059_900, 1_795_146_300];
 
 fn reply(status: u16, body: &str) -> Reply {
     let body = body.as_bytes().to_vec();
-    Reply { status, retry_after: None, content_type: None, simulated: true, body }
+    Reply {
+        status,
+        retry_after: None,
+        content_type: None,
+        simulated: true,
+        body,
+    }
 }
 
 fn days() -> Days {
-    Days { from: "2026-11-17".parse().unwrap(), to: "2026-11-20".parse().unwrap() }
+    Days {
+        from: "2026-11-17".parse().unwrap(),
+        to: "2026-11-20".parse().unwrap(),
+    }
 }
 
 fn of(status: u16, body: &str) -> Result<Option<DailyCandles>, BrokerError> {
@@ -40,13 +49,22 @@ fn fault(code: &str, description: &str) -> String {
 }
 
 fn closes(read: &DailyCandles) -> Vec<(String, i64)> {
-    read.candles.iter().map(|candle| (candle.date.to_string(), candle.close_e4)).collect()
+    read.candles
+        .iter()
+        .map(|candle| (candle.date.to_string(), candle.close_e4))
+        .collect()
 }
 
 #[test]
 fn bars_are_dated_in_ist_and_rounded() {
-    let read = series(&OPENS, "2436.199951171875,10,10.006", "5,0,7").unwrap().unwrap();
-    let expected = [("2026-11-18", 24_362_000), ("2026-11-19", 100_000), ("2026-11-20", 100_100)];
+    let read = series(&OPENS, "2436.199951171875,10,10.006", "5,0,7")
+        .unwrap()
+        .unwrap();
+    let expected = [
+        ("2026-11-18", 24_362_000),
+        ("2026-11-19", 100_000),
+        ("2026-11-20", 100_100),
+    ];
     assert_eq!(closes(&read), expected.map(|(date, close)| (date.to_owned(), close)));
     assert!(read.simulated && read.unreadable.is_empty());
     assert_eq!(read.candles[1].volume, 0, "holiday rows are for the check to judge");
@@ -56,10 +74,14 @@ fn bars_are_dated_in_ist_and_rounded() {
 #[test]
 fn null_bars_and_text_cost_their_day() {
     for bad in ["null", r#""NaN""#] {
-        let read = series(&OPENS, &format!("1,{bad},3"), "1,2,3").unwrap().unwrap();
+        let read = series(&OPENS, &format!("1,{bad},3"), "1,2,3")
+            .unwrap()
+            .unwrap();
         assert_eq!(read.candles.len(), 2);
         assert_eq!(read.unreadable, [jiff::civil::date(2026, 11, 19)]);
-        let read = series(&OPENS, "1,2,3", &format!("1,{bad},3")).unwrap().unwrap();
+        let read = series(&OPENS, "1,2,3", &format!("1,{bad},3"))
+            .unwrap()
+            .unwrap();
         assert_eq!(read.candles.len(), 2, "a bar without volume is no bar");
     }
 }
@@ -67,16 +89,24 @@ fn null_bars_and_text_cost_their_day() {
 #[test]
 fn the_price_of_now_appended_behind_the_days_bar_is_dropped() {
     let [_, thursday, friday] = OPENS;
-    let read = series(&[thursday, friday, friday + 9_000], "1,2,9", "1,2,0").unwrap().unwrap();
+    let read = series(&[thursday, friday, friday + 9_000], "1,2,9", "1,2,0")
+        .unwrap()
+        .unwrap();
     assert_eq!(closes(&read).last().unwrap(), &("2026-11-20".to_owned(), 20_000));
     // A running day has no other bar.
-    let read = series(&[thursday, friday + 9_000], "1,9", "1,5").unwrap().unwrap();
+    let read = series(&[thursday, friday + 9_000], "1,9", "1,5")
+        .unwrap()
+        .unwrap();
     assert_eq!(closes(&read).last().unwrap(), &("2026-11-20".to_owned(), 90_000));
     // One past the requested end.
-    let read = series(&[thursday, friday + DAY_S], "1,9", "1,5").unwrap().unwrap();
+    let read = series(&[thursday, friday + DAY_S], "1,9", "1,5")
+        .unwrap()
+        .unwrap();
     assert_eq!(read.candles.len(), 1);
     // A repeated day elsewhere is left to the later check.
-    let read = series(&[thursday, thursday + 60, friday], "1,2,3", "1,2,3").unwrap().unwrap();
+    let read = series(&[thursday, thursday + 60, friday], "1,2,3", "1,2,3")
+        .unwrap()
+        .unwrap();
     assert_eq!(read.candles.len(), 3);
 }
 
@@ -93,7 +123,10 @@ fn unknown_retired_and_empty_are_told_apart() {
         assert_eq!(of(200, &chart(meta, "", "", "")).unwrap(), None, "{meta}");
     }
     let window = fault("Bad Request", "Data doesn't exist for startDate = 1, endDate = 2");
-    let nothing = DailyCandles { simulated: true, ..DailyCandles::default() };
+    let nothing = DailyCandles {
+        simulated: true,
+        ..DailyCandles::default()
+    };
     assert_eq!(of(400, &window).unwrap(), Some(nothing.clone()));
     let result = format!(r#"{{"meta":{META},"indicators":{{"quote":[{{}}]}}}}"#);
     let bare = format!(r#"{{"chart":{{"result":[{result}],"error":null}}}}"#);

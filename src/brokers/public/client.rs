@@ -33,15 +33,20 @@ use crate::brokers::{BrokerError, BrokerErrorKind};
 const BATCH_MAX: usize = 20;
 
 /// Observed blocks last from 3 to more than 15 minutes, and go on while calls continue.
-const PENALTY: Penalty =
-    Penalty { first: Duration::from_secs(60), max: Duration::from_secs(15 * 60) };
+const PENALTY: Penalty = Penalty {
+    first: Duration::from_secs(60),
+    max: Duration::from_secs(15 * 60),
+};
 
 /// Bars are not used. Five minutes keeps them few, and the answer has `previousClose`, which it
 /// lacks with `1d`.
 const INTERVAL: &str = "5m";
 
 /// Without these headers an answer may come from a cache, with an old price.
-const HEADERS: [(&str, &str); 2] = [("accept", "application/json"), ("cache-control", "no-cache")];
+const HEADERS: [(&str, &str); 2] = [
+    ("accept", "application/json"),
+    ("cache-control", "no-cache"),
+];
 
 /// The delayed feed.
 pub struct Public {
@@ -112,12 +117,15 @@ impl Public {
         if !self.enabled {
             return Err(self.gate.hold(Readiness::Off));
         }
-        let Some(name) = self.symbols.spelled(symbol) else { return Ok(None) };
+        let Some(name) = self.symbols.spelled(symbol) else {
+            return Ok(None);
+        };
         let mut url = format!("{}/v8/finance/chart/", self.url);
         push_encoded(&mut url, &name);
         url.push('?');
         url.push_str(&query(days, self.clock.now_ms()));
-        self.gate.call(|| self.get(&url).and_then(|reply| parse(&reply, days)))
+        self.gate
+            .call(|| self.get(&url).and_then(|reply| parse(&reply, days)))
     }
 
     fn ask_spark(&self, spelled: &[Spelled<'_>]) -> Result<Batch, BrokerError> {
@@ -134,7 +142,9 @@ impl Public {
         url.push('&');
         self.push_range(&mut url);
         let times = CallTimes::begin(&self.clock);
-        let answer = self.get(&url).and_then(|reply| Ok((self.spark(&reply, spelled)?, reply)));
+        let answer = self
+            .get(&url)
+            .and_then(|reply| Ok((self.spark(&reply, spelled)?, reply)));
         let times = times.end(&self.clock);
         match &answer {
             Ok(_) => self.route.worked(),
@@ -142,7 +152,11 @@ impl Public {
             Err(_) => {}
         }
         let (rows, reply) = answer?;
-        let batch = Batch { times, symbols_max: BATCH_MAX, ..Batch::default() };
+        let batch = Batch {
+            times,
+            symbols_max: BATCH_MAX,
+            ..Batch::default()
+        };
         Ok(self.filled(batch, spelled, |name| rows.get(name), reply.simulated))
     }
 
@@ -159,7 +173,11 @@ impl Public {
                 Ok(rows)
             }
             // An index of the list always has data. Symbols that clients invented may have none.
-            Spark::Empty if spelled.iter().any(|(symbol, _)| self.symbols.is_of_list(symbol)) => {
+            Spark::Empty
+                if spelled
+                    .iter()
+                    .any(|(symbol, _)| self.symbols.is_of_list(symbol)) =>
+            {
                 Err(malformed("empty spark"))
             }
             Spark::Empty | Spark::NoneKnown => Ok(HashMap::new()),
@@ -192,7 +210,11 @@ impl Public {
             self.route.spare_failed();
         }
         let (said, simulated) = answer?;
-        let batch = Batch { times, symbols_max: 1, ..Batch::default() };
+        let batch = Batch {
+            times,
+            symbols_max: 1,
+            ..Batch::default()
+        };
         Ok(self.filled(batch, std::slice::from_ref(spelled), |_| said.as_ref(), simulated))
     }
 
@@ -204,7 +226,9 @@ impl Public {
     }
 
     fn get(&self, url: &str) -> Result<Reply, BrokerError> {
-        self.transport.get(url, &HEADERS, self.limits).map_err(|error| error.of(NAME))
+        self.transport
+            .get(url, &HEADERS, self.limits)
+            .map_err(|error| error.of(NAME))
     }
 
     /// `batch` with the provider's answer about each symbol.
@@ -252,7 +276,11 @@ impl MarketFeed for Public {
     }
 
     fn readiness(&self) -> Readiness {
-        if self.enabled { self.gate.readiness() } else { Readiness::Off }
+        if self.enabled {
+            self.gate.readiness()
+        } else {
+            Readiness::Off
+        }
     }
 
     fn quotes(&self, symbols: &[Symbol]) -> Result<Batch, BrokerError> {
@@ -274,7 +302,11 @@ impl MarketFeed for Public {
         let mut batch = match spelled.first() {
             None => Batch::default(), // nothing to spend a call on
             Some(first) => self.gate.call(|| {
-                if self.route.spare() { self.ask_chart(first) } else { self.ask_spark(&spelled) }
+                if self.route.spare() {
+                    self.ask_chart(first)
+                } else {
+                    self.ask_spark(&spelled)
+                }
             })?,
         };
         batch.unknown.append(&mut impossible);

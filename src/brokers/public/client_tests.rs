@@ -11,12 +11,18 @@ const CHART: &[u8] = include_bytes!("../../../tests/fixtures/public/chart_v8.jso
 const SAMPLE_DAY: &str = "2026-04-10T10:30:00Z";
 
 fn symbols(names: &[&str]) -> Vec<Symbol> {
-    names.iter().map(|name| Symbol::parse(name).unwrap()).collect()
+    names
+        .iter()
+        .map(|name| Symbol::parse(name).unwrap())
+        .collect()
 }
 
 fn public(url: &str, change: impl FnOnce(&mut PublicSettings)) -> (ManualClock, Public) {
     let clock = Clock::manual(SAMPLE_DAY.parse().unwrap());
-    let mut settings = PublicSettings { url: url.into(), ..PublicSettings::default() };
+    let mut settings = PublicSettings {
+        url: url.into(),
+        ..PublicSettings::default()
+    };
     change(&mut settings);
     let indices = HashMap::from([(Symbol::parse("NSE:NIFTY 50").unwrap(), "^NSEI".to_owned())]);
     let leads = indices.keys().cloned().collect();
@@ -40,7 +46,11 @@ fn a_batch_by_spark() {
                 "NSE:NIFTY BANK",
             ]);
             let batch = public.quotes(&asked).unwrap();
-            let got: Vec<_> = batch.quotes.iter().map(|quote| quote.symbol.as_str()).collect();
+            let got: Vec<_> = batch
+                .quotes
+                .iter()
+                .map(|quote| quote.symbol.as_str())
+                .collect();
             assert_eq!(got, ["NSE:NIFTY 50", "NSE:BEL", "NSE:BEL-BE"]);
             assert_eq!(batch.unknown, symbols(&["NSE:M&M", "NSE:TATAMOTORS", "NSE:NIFTY BANK"]));
             let nifty = &batch.quotes[0];
@@ -131,7 +141,9 @@ fn an_empty_answer_is_believed_of_strangers_and_not_of_an_index() {
             let strangers = symbols(&["NSE:MADEUP"]);
             assert_eq!(public.quotes(&strangers).unwrap().unknown, strangers);
             clock.advance_ms(15_000);
-            let error = public.quotes(&symbols(&["NSE:NIFTY 50", "NSE:MADEUP"])).unwrap_err();
+            let error = public
+                .quotes(&symbols(&["NSE:NIFTY 50", "NSE:MADEUP"]))
+                .unwrap_err();
             assert_eq!(error.kind, BrokerErrorKind::Malformed, "{error}");
         },
     );
@@ -146,8 +158,9 @@ fn what_it_cannot_have_costs_no_call() {
             let bonds = symbols(&["NSE:XYZ-N1"]);
             assert_eq!(public.quotes(&bonds).unwrap().unknown, bonds);
             assert_eq!(public.readiness(), Readiness::Ready);
-            let crowd: Vec<_> =
-                (0..21).map(|n| Symbol::parse(&format!("NSE:A{n}")).unwrap()).collect();
+            let crowd: Vec<_> = (0..21)
+                .map(|n| Symbol::parse(&format!("NSE:A{n}")).unwrap())
+                .collect();
             public.quotes(&crowd).unwrap_err();
             assert!(seen().is_empty());
         },
@@ -170,7 +183,9 @@ fn daily_candles_share_the_slot_of_quotes() {
         "indicators":{"quote":[{"open":[1],"high":[3.004999],"low":[1],"close":[2],"volume":[9]}]}
         }],"error":null}}"#;
     let respond = |request: &Seen, stream: &mut _| {
-        let chart = request.target.starts_with("/v8/finance/chart/M%26M.NS?period1=1775586600");
+        let chart = request
+            .target
+            .starts_with("/v8/finance/chart/M%26M.NS?period1=1775586600");
         answer(stream, 200, "X-Bhav-Simulator: 1\r\n", if chart { body } else { SPARK });
     };
     serve(respond, |url, seen| {

@@ -45,7 +45,11 @@ impl SymbolMap {
 
     /// The provider's spelling of an index.
     fn index(&self, symbol: &Symbol) -> Option<&str> {
-        let beside = || INDICES_BESIDE.iter().find(|(known, _)| *known == symbol.as_str());
+        let beside = || {
+            INDICES_BESIDE
+                .iter()
+                .find(|(known, _)| *known == symbol.as_str())
+        };
         let of_list = self.indices.get(symbol).map(String::as_str);
         of_list.or_else(|| beside().map(|(_, spelled)| *spelled))
     }

@@ -146,12 +146,22 @@ struct Flat {
 pub(crate) fn spark(reply: &Reply) -> Result<Spark, BrokerError> {
     let mut top = top(reply)?;
     if let Some(answer) = top.spark.take() {
-        let Some(results) = results(reply, answer)? else { return Ok(Spark::NoneKnown) };
+        let Some(results) = results(reply, answer)? else {
+            return Ok(Spark::NoneKnown);
+        };
         let rows: HashMap<_, _> = results.iter().filter_map(nested).collect();
-        return Ok(if rows.is_empty() { Spark::Empty } else { Spark::Rows(rows) });
+        return Ok(if rows.is_empty() {
+            Spark::Empty
+        } else {
+            Spark::Rows(rows)
+        });
     }
     let is_flat = top.chart.is_none() && top.finance.is_none() && reply.status == 200;
-    if is_flat { flat(reply) } else { Err(top.unexpected(reply)) }
+    if is_flat {
+        flat(reply)
+    } else {
+        Err(top.unexpected(reply))
+    }
 }
 
 /// Reads a chart answer for its last price; `None` for an unknown symbol.
@@ -172,12 +182,19 @@ pub(crate) fn chart(reply: &Reply) -> Result<Option<Said>, BrokerError> {
 /// [`BrokerError`] by status and body.
 pub(super) fn history(reply: &Reply) -> Result<Chart<'_>, BrokerError> {
     let mut top = top(reply)?;
-    let Some(answer) = top.chart.take() else { return Err(top.unexpected(reply)) };
-    let description = answer.error.as_ref().and_then(|fault| fault.description.as_deref());
+    let Some(answer) = top.chart.take() else {
+        return Err(top.unexpected(reply));
+    };
+    let description = answer
+        .error
+        .as_ref()
+        .and_then(|fault| fault.description.as_deref());
     if description.is_some_and(|text| text.starts_with(NO_DATA)) {
         return Ok(Chart::NoData);
     }
-    let Some(results) = results(reply, answer)? else { return Ok(Chart::Unknown) };
+    let Some(results) = results(reply, answer)? else {
+        return Ok(Chart::Unknown);
+    };
     let first = results.into_iter().next().map(Chart::Result);
     first.ok_or_else(|| malformed("chart without result"))
 }
@@ -188,7 +205,9 @@ impl Top<'_> {
         let Some(answer) = self.finance.or(self.chart).or(self.spark) else {
             return refused(reply, None);
         };
-        results(reply, answer).err().unwrap_or_else(|| malformed("another answer"))
+        results(reply, answer)
+            .err()
+            .unwrap_or_else(|| malformed("another answer"))
     }
 }
 
@@ -277,7 +296,15 @@ fn said(chart: &LazyValue<'_>) -> Said {
         Some(last_price) if as_of.is_some() => {
             let open = None;
             let limits = None;
-            Said::Price(Claim { last_price, previous_close, open, low, high, limits, as_of })
+            Said::Price(Claim {
+                last_price,
+                previous_close,
+                open,
+                low,
+                high,
+                limits,
+                as_of,
+            })
         }
         _ => Said::Nonsense,
     }
@@ -289,7 +316,11 @@ fn flat(reply: &Reply) -> Result<Spark, BrokerError> {
     if rows.is_empty() {
         return Ok(Spark::Empty);
     }
-    Ok(Spark::Rows(rows.into_iter().map(|(symbol, row)| (symbol, said_flat(&row))).collect()))
+    Ok(Spark::Rows(
+        rows.into_iter()
+            .map(|(symbol, row)| (symbol, said_flat(&row)))
+            .collect(),
+    ))
 }
 
 /// The flat shape has no currency, so the suffix of the requested symbol stands for it.
@@ -335,7 +366,8 @@ pub(super) fn malformed(detail: &str) -> BrokerError {
 
 fn refused(reply: &Reply, fault: Option<&Fault>) -> BrokerError {
     let word = |text: Option<&String>| -> String {
-        text.map(|text| text.chars().take(DETAIL_CHARS_MAX).collect()).unwrap_or_default()
+        text.map(|text| text.chars().take(DETAIL_CHARS_MAX).collect())
+            .unwrap_or_default()
     };
     let code = word(fault.and_then(|fault| fault.code.as_ref()));
     let description = word(fault.and_then(|fault| fault.description.as_ref()));

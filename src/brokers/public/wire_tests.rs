@@ -9,7 +9,13 @@ macro_rules! sample {
 }
 
 fn reply(status: u16, body: &[u8]) -> Reply {
-    Reply { status, retry_after: None, content_type: None, simulated: false, body: body.to_vec() }
+    Reply {
+        status,
+        retry_after: None,
+        content_type: None,
+        simulated: false,
+        body: body.to_vec(),
+    }
 }
 
 fn rows(body: &[u8]) -> HashMap<String, Said> {
@@ -20,14 +26,18 @@ fn rows(body: &[u8]) -> HashMap<String, Said> {
 }
 
 fn price(said: &Said) -> (String, Option<String>, i64) {
-    let Said::Price(price) = said else { panic!("{said:?}") };
+    let Said::Price(price) = said else {
+        panic!("{said:?}")
+    };
     let close = price.previous_close.map(|close| close.to_string());
     (price.last_price.to_string(), close, price.as_of.unwrap().as_second())
 }
 
 /// Low and high.
 fn range(said: &Said) -> [String; 2] {
-    let Said::Price(price) = said else { panic!("{said:?}") };
+    let Said::Price(price) = said else {
+        panic!("{said:?}")
+    };
     [price.low, price.high].map(|end| end.map_or_else(|| "none".to_owned(), |end| end.to_string()))
 }
 
@@ -55,14 +65,19 @@ fn reads_the_flat_spark() {
         ("22421.95".into(), Some("22900.0".into()), 1_790_848_800),
         "fullday price, last time that has a close"
     );
-    assert_eq!(price(&rows["INFY.NS"]), ("1412.95".into(), Some("1389.65".into()), 1_790_848_500));
+    assert_eq!(
+        price(&rows["INFY.NS"]),
+        ("1412.95".into(), Some("1389.65".into()), 1_790_848_500)
+    );
     assert_eq!(range(&rows["INFY.NS"]), ["none", "none"]);
     assert_eq!(rows["EMPTY.NS"], Said::Nonsense, "a price without a time");
 }
 
 #[test]
 fn reads_the_chart() {
-    let said = chart(&reply(200, sample!("chart_v8.json"))).unwrap().unwrap();
+    let said = chart(&reply(200, sample!("chart_v8.json")))
+        .unwrap()
+        .unwrap();
     assert_eq!(price(&said), ("442.3".into(), Some("439.75".into()), 1_775_815_200));
     assert_eq!(range(&said), ["440.45", "447.45"]);
 }
@@ -76,7 +91,10 @@ fn the_range_in_meta_loses_its_noise_and_spoils_nothing() {
             ["440.45", "447.45"],
         ),
         (r#""regularMarketDayLow":0,"regularMarketDayHigh":"447""#, ["none", "none"]),
-        (r#""regularMarketDayLow":null,"regularMarketDayHigh":{"raw":447}"#, ["none", "none"]),
+        (
+            r#""regularMarketDayLow":null,"regularMarketDayHigh":{"raw":447}"#,
+            ["none", "none"],
+        ),
         (r#""regularMarketDayLow":-1,"regularMarketDayHigh":9e99"#, ["none", "none"]),
     ] {
         let said = of_meta(&format!("{{{base},{ends}}}")).unwrap();
@@ -111,7 +129,10 @@ fn the_traps_of_meta() {
         (format!(r#"{{"currency":"INR","exchangeName":"YHD",{base}}}"#), "ghost"),
         (format!(r#"{{"currency":"USD",{base}}}"#), "nonsense"),
         (r#"{"currency":"INR","regularMarketTime":1775815200}"#.into(), "nonsense"),
-        (r#"{"currency":"INR","regularMarketPrice":0,"regularMarketTime":1}"#.into(), "nonsense"),
+        (
+            r#"{"currency":"INR","regularMarketPrice":0,"regularMarketTime":1}"#.into(),
+            "nonsense",
+        ),
         (r#"{"currency":"INR","regularMarketPrice":5}"#.into(), "nonsense"),
         (
             r#"{"currency":"INR","regularMarketPrice":5,"regularMarketTime":9e18}"#.into(),
@@ -126,7 +147,9 @@ fn the_traps_of_meta() {
             Said::Price(price) => format!(
                 "{} {}",
                 price.last_price,
-                price.previous_close.map_or("None".into(), |close| close.to_string())
+                price
+                    .previous_close
+                    .map_or("None".into(), |close| close.to_string())
             ),
         };
         assert_eq!(got, expected, "{meta}");
@@ -184,7 +207,12 @@ fn every_documented_error_of_spark() {
 fn nothing_known_and_nothing_said() {
     let none = r#"{"spark":{"result":null,"error":null}}"#;
     assert_eq!(spark(&reply(404, none.as_bytes())).unwrap(), Spark::NoneKnown);
-    for empty in [none, r#"{"spark":{"result":[]}}"#, r#"{"spark":{"result":[{}]}}"#, "{}"] {
+    for empty in [
+        none,
+        r#"{"spark":{"result":[]}}"#,
+        r#"{"spark":{"result":[{}]}}"#,
+        "{}",
+    ] {
         assert_eq!(spark(&reply(200, empty.as_bytes())).unwrap(), Spark::Empty, "{empty}");
     }
 }
@@ -228,8 +256,11 @@ fn flat_rows_with_holes() {
     }
 }
 
-const SAMPLES: [&[u8]; 3] =
-    [sample!("spark_v7.json"), sample!("spark_v8.json"), sample!("chart_v8.json")];
+const SAMPLES: [&[u8]; 3] = [
+    sample!("spark_v7.json"),
+    sample!("spark_v8.json"),
+    sample!("chart_v8.json"),
+];
 
 proptest::proptest! {
     #[test]

@@ -110,7 +110,11 @@ pub struct TokenStatus {
 impl SharedToken {
     /// An empty slot for tokens that have no type and expire as `expiry` says.
     pub(crate) fn untyped(expiry: fn(Timestamp) -> Timestamp) -> Self {
-        Self { expiry, token_type: None, ..Self::default() }
+        Self {
+            expiry,
+            token_type: None,
+            ..Self::default()
+        }
     }
 
     /// A slot with the token of the settings, if there is one. It counts as set at `now`, the start
@@ -120,7 +124,12 @@ impl SharedToken {
         if let (Some(token), Some(key)) = (&settings.access_token, &settings.api_key) {
             let access_token = token.clone();
             let api_key = key.clone();
-            let given = GivenToken { access_token, api_key, set_at: now, dated: false };
+            let given = GivenToken {
+                access_token,
+                api_key,
+                set_at: now,
+                dated: false,
+            };
             shared.put(given, Origin::Settings);
         }
         shared
@@ -129,13 +138,23 @@ impl SharedToken {
     /// Replaces the token by one of the settings. `set_at` is the broker's login time if it is
     /// known.
     pub fn set(&self, access_token: SecretString, api_key: SecretString, set_at: Timestamp) {
-        let given = GivenToken { access_token, api_key, set_at, dated: true };
+        let given = GivenToken {
+            access_token,
+            api_key,
+            set_at,
+            dated: true,
+        };
         self.put(given, Origin::Settings);
     }
 
     /// Replaces the token by one from a login.
     pub(crate) fn activate(&self, token: SecretString, api_key: SecretString, set_at: Timestamp) {
-        let given = GivenToken { access_token: token, api_key, set_at, dated: true };
+        let given = GivenToken {
+            access_token: token,
+            api_key,
+            set_at,
+            dated: true,
+        };
         self.put(given, Origin::Login);
     }
 
@@ -161,7 +180,9 @@ impl SharedToken {
         if settings_token.is_some() && settings_token != kept.settings_token {
             return Err(Outdated::NewerSettings);
         }
-        let told = self.current().filter(|token| token.origin == Origin::OtherNode);
+        let told = self
+            .current()
+            .filter(|token| token.origin == Origin::OtherNode);
         if told.is_some_and(|told| told.is_valid(now) && told.given.set_at > kept.set_at) {
             return Err(Outdated::NewerNode);
         }
@@ -259,7 +280,9 @@ impl Token {
     /// Records that the broker accepts the token but its plan has no market data. Returns whether
     /// that is new.
     pub(crate) fn mark_no_permission(&self, now: Timestamp) -> bool {
-        self.no_permission_ms.swap(now.as_millisecond(), Ordering::AcqRel) == 0
+        self.no_permission_ms
+            .swap(now.as_millisecond(), Ordering::AcqRel)
+            == 0
     }
 
     /// Records that the broker sent market data.
@@ -290,8 +313,19 @@ impl Token {
 
     /// The parts that the next process needs, in memory that is wiped.
     pub fn to_keep(&self, broker: Broker, settings_token: Option<Fingerprint>) -> KeptToken {
-        let GivenToken { access_token, api_key, set_at, .. } = self.given.clone();
-        KeptToken { broker, access_token, api_key, set_at, settings_token }
+        let GivenToken {
+            access_token,
+            api_key,
+            set_at,
+            ..
+        } = self.given.clone();
+        KeptToken {
+            broker,
+            access_token,
+            api_key,
+            set_at,
+            settings_token,
+        }
     }
 
     /// The value of the `Authorization` header.
@@ -301,7 +335,11 @@ impl Token {
 
     /// The URL of broker A's ticker at `root`, in memory that is wiped.
     pub(crate) fn ticker_url(&self, root: &str) -> Zeroizing<String> {
-        let GivenToken { access_token, api_key, .. } = &self.given;
+        let GivenToken {
+            access_token,
+            api_key,
+            ..
+        } = &self.given;
         let key = api_key.expose_secret();
         let token = access_token.expose_secret();
         // A percent-encoded byte takes three bytes. Names and separators take under forty.
@@ -330,7 +368,12 @@ pub(crate) fn authorization(
     api_key: &SecretString,
     access_token: &SecretString,
 ) -> Zeroizing<String> {
-    let parts = ["token ", api_key.expose_secret(), ":", access_token.expose_secret()];
+    let parts = [
+        "token ",
+        api_key.expose_secret(),
+        ":",
+        access_token.expose_secret(),
+    ];
     let bytes = parts.iter().map(|part| part.len()).sum();
     let mut value = Zeroizing::new(String::with_capacity(bytes));
     parts.iter().for_each(|part| value.push_str(part));
@@ -341,7 +384,11 @@ pub(crate) fn authorization(
 pub(crate) fn expiry(login: Timestamp) -> Timestamp {
     let civil = clock::zoned(login).datetime();
     let today = civil.date().at(FLUSH_HOUR_IST, 0, 0, 0);
-    let flush = if civil < today { today } else { today.saturating_add(1.day()) };
+    let flush = if civil < today {
+        today
+    } else {
+        today.saturating_add(1.day())
+    };
     clock::instant(flush)
 }
 
@@ -436,7 +483,11 @@ impl KeptToken {
         bytes.extend_from_slice(MAGIC);
         bytes.push(VERSION);
         serde_json::to_writer(&mut *bytes, &document).map_err(|_| TooLong)?;
-        if bytes.len() > DOCUMENT_BYTES_MAX { Err(TooLong) } else { Ok(bytes) }
+        if bytes.len() > DOCUMENT_BYTES_MAX {
+            Err(TooLong)
+        } else {
+            Ok(bytes)
+        }
     }
 
     /// Reads a document, every byte of it.
@@ -535,7 +586,10 @@ mod tests {
         let now = ist_time("2026-11-20T09:00:00");
         shared.set("t&/ =".into(), "k+1".into(), now);
         let token = shared.valid(now).unwrap();
-        for (root, path) in [("wss://ws.kite.trade", "/"), ("ws://127.0.0.1:1/a/ticker", "")] {
+        for (root, path) in [
+            ("wss://ws.kite.trade", "/"),
+            ("ws://127.0.0.1:1/a/ticker", ""),
+        ] {
             let url = token.ticker_url(root);
             let expected = format!("{root}{path}?api_key=k%2B1&access_token=t%26%2F%20%3D");
             assert_eq!(*url, expected);
@@ -636,7 +690,9 @@ mod tests {
         let taken = shared.take_over(kept, at, Some(&"key".into()), None);
         assert_eq!(taken, Err(Outdated::NewerNode));
         let seen = shared.current();
-        let token = shared.replace(seen.as_ref(), told("of a start", false)).unwrap();
+        let token = shared
+            .replace(seen.as_ref(), told("of a start", false))
+            .unwrap();
         assert!(!token.is_to_keep(), "the next process asks again");
     }
 

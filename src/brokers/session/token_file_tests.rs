@@ -62,7 +62,11 @@ proptest! {
 fn a_part_of_a_document_is_none_nor_is_one_with_more_behind() {
     let document = kept("access token", "key").encode().unwrap();
     for end in 0..document.len() {
-        let expected = if end < MAGIC.len() { Unreadable::Foreign } else { Unreadable::Damaged };
+        let expected = if end < MAGIC.len() {
+            Unreadable::Foreign
+        } else {
+            Unreadable::Damaged
+        };
         assert_eq!(fault(&document[..end]), expected, "{end}");
     }
     assert_eq!(fault(&[document.as_slice(), b"\0"].concat()), Unreadable::Damaged);

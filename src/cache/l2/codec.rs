@@ -56,7 +56,9 @@ impl Stored<'_> {
 
     /// The quote of the symbol `key`; `None` if this makes no plausible one.
     pub(crate) fn quote(&self, key: &str) -> Option<Quote> {
-        let source = Source::ALL.into_iter().find(|source| source.as_str() == self.source)?;
+        let source = Source::ALL
+            .into_iter()
+            .find(|source| source.as_str() == self.source)?;
         let positive = |price: &Decimal| *price > Decimal::ZERO;
         let around = |(low, high)| {
             let range = DayRange::around(self.last_price, Some(low), Some(high));
@@ -90,7 +92,10 @@ pub(crate) fn decode(key: &str, bytes: &[u8]) -> Option<Quote> {
 
 /// The records of these quotes, for [`Kind::Quote`].
 pub fn records(quotes: &[Quote]) -> Vec<(String, Vec<u8>)> {
-    quotes.iter().map(|quote| (quote.symbol.to_string(), encode(quote))).collect()
+    quotes
+        .iter()
+        .map(|quote| (quote.symbol.to_string(), encode(quote)))
+        .collect()
 }
 
 /// Number of stored quotes that were restored into L1.
@@ -116,7 +121,9 @@ pub fn restore_quotes(
 ) -> Result<Restored, L2Error> {
     let mut restored = Restored::default();
     for (key, record) in l2.load_all(Kind::Quote)? {
-        let Some(quote) = decode(&key, &record.bytes) else { continue };
+        let Some(quote) = decode(&key, &record.bytes) else {
+            continue;
+        };
         if l1.refuses_ahead(&quote, now) {
             restored.of_the_future += 1;
             continue;
@@ -153,7 +160,11 @@ mod tests {
 
     #[test]
     fn a_quote_is_stored_as_compact_json() {
-        let text = String::from_utf8(encode(&Quote { simulated: false, ..quote() })).unwrap();
+        let text = String::from_utf8(encode(&Quote {
+            simulated: false,
+            ..quote()
+        }))
+        .unwrap();
         assert_eq!(
             text,
             "{\"last_price\":\"2436.199951171875\",\"previous_close\":\"2400.10\",\
@@ -179,12 +190,29 @@ mod tests {
             assert!(good.contains(from));
             assert_eq!(decode("NSE:M&M", good.replace(from, to).as_bytes()), None, "{to}");
         }
-        for (from, to) in [("2390", "2436.2"), ("2450.05", "2436"), ("2390", "0"), ("2390", "-1")] {
+        for (from, to) in [
+            ("2390", "2436.2"),
+            ("2450.05", "2436"),
+            ("2390", "0"),
+            ("2390", "-1"),
+        ] {
             let read = decode("NSE:M&M", good.replace(from, to).as_bytes());
-            assert_eq!(read, Some(Quote { day: None, ..quote() }), "{to}");
+            assert_eq!(
+                read,
+                Some(Quote {
+                    day: None,
+                    ..quote()
+                }),
+                "{to}"
+            );
         }
         let zero_close = good.replace("\"2400.10\"", "\"0\"");
-        assert_eq!(decode("NSE:M&M", zero_close.as_bytes()).unwrap().previous_close, None);
+        assert_eq!(
+            decode("NSE:M&M", zero_close.as_bytes())
+                .unwrap()
+                .previous_close,
+            None
+        );
     }
 
     #[test]
@@ -192,11 +220,16 @@ mod tests {
         let earlier = "{\"last_price\":\"2436.199951171875\",\"previous_close\":\"2400.10\",\
              \"as_of\":\"2026-11-20T10:00:00.123456789Z\",\"asked\":\"2026-11-20T10:00:01Z\",\
              \"delay_s\":900,\"source\":\"public\",\"simulated\":true}";
-        let without = Quote { day: None, ..quote() };
+        let without = Quote {
+            day: None,
+            ..quote()
+        };
         assert_eq!(decode("NSE:M&M", earlier.as_bytes()), Some(without.clone()));
         assert_eq!(encode(&without), earlier.as_bytes());
         // An earlier version ignores a member that it does not know, as this one does.
-        let later = String::from_utf8(encode(&quote())).unwrap().replace("day", "later");
+        let later = String::from_utf8(encode(&quote()))
+            .unwrap()
+            .replace("day", "later");
         assert_eq!(decode("NSE:M&M", later.as_bytes()), Some(without));
     }
 

@@ -40,7 +40,11 @@ pub enum L2Error {
     #[error("second cache level: the server refuses: {detail}")]
     Refused { detail: String },
     #[error("second cache level: {what} of {bytes} bytes is over the limit of {bytes_max}")]
-    TooLarge { what: &'static str, bytes: usize, bytes_max: usize },
+    TooLarge {
+        what: &'static str,
+        bytes: usize,
+        bytes_max: usize,
+    },
     /// The level is shared, and a newer leader writes it now.
     #[error("second cache level: a newer leader stores its records")]
     Deposed,
@@ -112,11 +116,16 @@ pub trait SecondLevel: Send + Sync {
 /// [`L2Error::TooLarge`].
 pub(crate) fn check_sizes(items: &[(String, Vec<u8>)]) -> Result<(), L2Error> {
     for (key, bytes) in items {
-        for (what, bytes, bytes_max) in
-            [("a key", key.len(), KEY_BYTES_MAX), ("a record", bytes.len(), RECORD_BYTES_MAX)]
-        {
+        for (what, bytes, bytes_max) in [
+            ("a key", key.len(), KEY_BYTES_MAX),
+            ("a record", bytes.len(), RECORD_BYTES_MAX),
+        ] {
             if bytes > bytes_max {
-                return Err(L2Error::TooLarge { what, bytes, bytes_max });
+                return Err(L2Error::TooLarge {
+                    what,
+                    bytes,
+                    bytes_max,
+                });
             }
         }
     }
@@ -146,6 +155,9 @@ impl SecondLevel for Absent {
     }
 
     fn stats(&self) -> L2Stats {
-        L2Stats { backend: CacheBackend::None, ..L2Stats::default() }
+        L2Stats {
+            backend: CacheBackend::None,
+            ..L2Stats::default()
+        }
     }
 }

@@ -70,7 +70,10 @@ impl SqliteL2 {
             path: path.to_owned(),
             records_max,
             connection: Mutex::new(None),
-            stats: Mutex::new(L2Stats { backend: CacheBackend::Sqlite, ..L2Stats::default() }),
+            stats: Mutex::new(L2Stats {
+                backend: CacheBackend::Sqlite,
+                ..L2Stats::default()
+            }),
         };
         let connection = l2.connect().map_err(|broken| unavailable(&broken))?;
         l2.measure(&connection);
@@ -97,7 +100,10 @@ impl SqliteL2 {
                 }
                 Err(error) if is_broken(&error) => {
                     drop(connection);
-                    *slot = self.replace(&error).inspect(|empty| self.measure(empty)).ok();
+                    *slot = self
+                        .replace(&error)
+                        .inspect(|empty| self.measure(empty))
+                        .ok();
                     unavailable(&Broken::Sqlite(error))
                 }
                 Err(error) => {
@@ -163,7 +169,10 @@ impl SecondLevel for SqliteL2 {
             let mut statement = connection.prepare_cached(LOAD)?;
             statement
                 .query_row(params![kind.as_str(), key], |row| {
-                    Ok(Record { bytes: row.get(0)?, stored_ms: row.get(1)? })
+                    Ok(Record {
+                        bytes: row.get(0)?,
+                        stored_ms: row.get(1)?,
+                    })
                 })
                 .optional()
         })?;
@@ -175,7 +184,13 @@ impl SecondLevel for SqliteL2 {
         let found: Vec<_> = self.with(|connection| {
             let mut statement = connection.prepare_cached(LOAD_ALL)?;
             let rows = statement.query_map([kind.as_str()], |row| {
-                Ok((row.get(0)?, Record { bytes: row.get(1)?, stored_ms: row.get(2)? }))
+                Ok((
+                    row.get(0)?,
+                    Record {
+                        bytes: row.get(1)?,
+                        stored_ms: row.get(2)?,
+                    },
+                ))
             })?;
             rows.collect()
         })?;
@@ -194,8 +209,9 @@ impl SecondLevel for SqliteL2 {
             }
             drop(statement);
             let kept = i64::try_from(self.records_max).unwrap_or(i64::MAX);
-            let evicted =
-                transaction.prepare_cached(TRIM)?.execute(params![kind.as_str(), kept])?;
+            let evicted = transaction
+                .prepare_cached(TRIM)?
+                .execute(params![kind.as_str(), kept])?;
             transaction.commit()?;
             self.measure(connection);
             Ok(evicted)
@@ -221,18 +237,27 @@ enum Broken {
 }
 
 fn unavailable(broken: &Broken) -> L2Error {
-    L2Error::Unavailable { detail: broken.to_string() }
+    L2Error::Unavailable {
+        detail: broken.to_string(),
+    }
 }
 
 /// Whether the file itself is broken, rather than the disk, the permissions or another process.
 fn is_broken(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+    )
 }
 
 fn open_file(path: &Path) -> Result<Connection, Broken> {
     // SQLite creates the log and the shared-memory file with the mode of this file.
-    let file =
-        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)?;
     file.set_permissions(Permissions::from_mode(0o600))?;
     // SQLite gives the log and the shared-memory file the same owner.
     owner::give(&file, path)?;

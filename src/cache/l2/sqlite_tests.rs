@@ -28,13 +28,22 @@ fn text(l2: &SqliteL2, kind: Kind, key: &str) -> Option<String> {
 fn stored_records_survive_a_reopen() {
     let (_dir, path) = fresh();
     let l2 = SqliteL2::open(&path, 100).unwrap();
-    l2.store(Kind::Quote, &[item("NSE:INFY", "one"), item("NSE:TCS", "two")], 1_000).unwrap();
-    l2.store(Kind::Quote, &[item("NSE:INFY", "three")], 2_000).unwrap();
-    l2.store(Kind::Instruments, &[item("NSE:INFY", "another kind")], 3_000).unwrap();
+    l2.store(Kind::Quote, &[item("NSE:INFY", "one"), item("NSE:TCS", "two")], 1_000)
+        .unwrap();
+    l2.store(Kind::Quote, &[item("NSE:INFY", "three")], 2_000)
+        .unwrap();
+    l2.store(Kind::Instruments, &[item("NSE:INFY", "another kind")], 3_000)
+        .unwrap();
     drop(l2);
     let l2 = SqliteL2::open(&path, 100).unwrap();
     let record = l2.load(Kind::Quote, "NSE:INFY").unwrap().unwrap();
-    assert_eq!(record, Record { bytes: b"three".to_vec(), stored_ms: 2_000 });
+    assert_eq!(
+        record,
+        Record {
+            bytes: b"three".to_vec(),
+            stored_ms: 2_000
+        }
+    );
     let mut all = l2.load_all(Kind::Quote).unwrap();
     all.sort_by(|a, b| a.0.cmp(&b.0));
     let keys: Vec<&str> = all.iter().map(|(key, _)| key.as_str()).collect();
@@ -53,7 +62,8 @@ fn the_files_are_readable_by_their_owner_alone() {
     fs::write(&path, b"").unwrap();
     fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
     let l2 = SqliteL2::open(&path, 100).unwrap();
-    l2.store(Kind::Quote, &[item("NSE:INFY", "one")], 1_000).unwrap();
+    l2.store(Kind::Quote, &[item("NSE:INFY", "one")], 1_000)
+        .unwrap();
     let mut seen = 0;
     for entry in fs::read_dir(dir.path()).unwrap() {
         let entry = entry.unwrap();
@@ -71,7 +81,8 @@ fn a_file_that_is_no_database_is_set_aside() {
         fs::write(&path, format!("{round} {}", "not a database ".repeat(100))).unwrap();
         let l2 = SqliteL2::open(&path, 100).unwrap();
         assert_eq!(l2.stats().set_aside, 1);
-        l2.store(Kind::Quote, &[item("NSE:INFY", round)], 1_000).unwrap();
+        l2.store(Kind::Quote, &[item("NSE:INFY", round)], 1_000)
+            .unwrap();
         assert_eq!(text(&l2, Kind::Quote, "NSE:INFY").as_deref(), Some(round));
     }
     let kept = fs::read_to_string(beside(&path, ".set-aside")).unwrap();
@@ -83,7 +94,8 @@ fn a_file_of_another_version_is_set_aside() {
     let (_dir, path) = fresh();
     drop(SqliteL2::open(&path, 100).unwrap());
     let raw = Connection::open(&path).unwrap();
-    raw.pragma_update(None, "user_version", SCHEMA_VERSION + 1).unwrap();
+    raw.pragma_update(None, "user_version", SCHEMA_VERSION + 1)
+        .unwrap();
     drop(raw);
     let l2 = SqliteL2::open(&path, 100).unwrap();
     assert_eq!(l2.stats().set_aside, 1);
@@ -94,7 +106,9 @@ fn a_file_of_another_version_is_set_aside() {
 fn damage_found_later_fails_one_call_and_replaces_the_file() {
     let (_dir, path) = fresh();
     let l2 = SqliteL2::open(&path, 1_000).unwrap();
-    let items: Vec<_> = (0..500).map(|i| item(&format!("NSE:S{i}"), &"x".repeat(500))).collect();
+    let items: Vec<_> = (0..500)
+        .map(|i| item(&format!("NSE:S{i}"), &"x".repeat(500)))
+        .collect();
     l2.store(Kind::Quote, &items, 1_000).unwrap();
     drop(l2);
     // Keeps the first page, which opening reads, intact.
@@ -124,10 +138,12 @@ fn an_unwritable_directory_is_an_error() {
 fn a_read_only_file_is_an_error_and_stays_readable() {
     let (_dir, path) = fresh();
     let l2 = SqliteL2::open(&path, 100).unwrap();
-    l2.store(Kind::Quote, &[item("NSE:INFY", "one")], 1_000).unwrap();
+    l2.store(Kind::Quote, &[item("NSE:INFY", "one")], 1_000)
+        .unwrap();
     // Simulates a file system that was remounted read-only. Permissions would not stop a test that
     // runs as root.
-    l2.with(|connection| connection.pragma_update(None, "query_only", true)).unwrap();
+    l2.with(|connection| connection.pragma_update(None, "query_only", true))
+        .unwrap();
     let refused = l2.store(Kind::Quote, &[item("NSE:INFY", "two")], 2_000);
     assert!(matches!(refused, Err(L2Error::Unavailable { .. })));
     assert_eq!(text(&l2, Kind::Quote, "NSE:INFY").as_deref(), Some("one"));
@@ -138,12 +154,23 @@ fn a_read_only_file_is_an_error_and_stays_readable() {
 fn a_full_kind_drops_the_records_stored_longest_ago() {
     let (_dir, path) = fresh();
     let l2 = SqliteL2::open(&path, 3).unwrap();
-    l2.store(Kind::Instruments, &[item("NSE:A", "other kind")], 1).unwrap();
-    for (key, now_ms) in [("NSE:A", 1), ("NSE:B", 2), ("NSE:C", 3), ("NSE:A", 4), ("NSE:D", 5)] {
+    l2.store(Kind::Instruments, &[item("NSE:A", "other kind")], 1)
+        .unwrap();
+    for (key, now_ms) in [
+        ("NSE:A", 1),
+        ("NSE:B", 2),
+        ("NSE:C", 3),
+        ("NSE:A", 4),
+        ("NSE:D", 5),
+    ] {
         l2.store(Kind::Quote, &[item(key, "x")], now_ms).unwrap();
     }
-    let mut keys: Vec<_> =
-        l2.load_all(Kind::Quote).unwrap().into_iter().map(|(key, _)| key).collect();
+    let mut keys: Vec<_> = l2
+        .load_all(Kind::Quote)
+        .unwrap()
+        .into_iter()
+        .map(|(key, _)| key)
+        .collect();
     keys.sort();
     assert_eq!(keys, ["NSE:A", "NSE:C", "NSE:D"]);
     assert_eq!(l2.stats().evictions, 1);
@@ -177,14 +204,22 @@ fn restored_quotes_are_stale_in_l1() {
             }
         })
         .collect();
-    l2.store(Kind::Quote, &codec::records(&quotes), 1_000).unwrap();
-    l2.store(Kind::Quote, &[item("NSE:BROKEN", "{")], 1_000).unwrap();
+    l2.store(Kind::Quote, &codec::records(&quotes), 1_000)
+        .unwrap();
+    l2.store(Kind::Quote, &[item("NSE:BROKEN", "{")], 1_000)
+        .unwrap();
     drop(l2);
     let l2 = SqliteL2::open(&path, 1_000).unwrap();
     let l1 = L1::new(1_000);
     let now = "2026-11-20T10:00:01Z".parse().unwrap();
     let restored = codec::restore_quotes(&l1, &l2, now, 0).unwrap();
-    assert_eq!(restored, codec::Restored { quotes: 500, of_the_future: 0 });
+    assert_eq!(
+        restored,
+        codec::Restored {
+            quotes: 500,
+            of_the_future: 0
+        }
+    );
     assert_eq!(l1.quote("NSE:S7").as_ref(), Some(&quotes[7]));
     let view = l1.view(0);
     assert!(matches!(view.get("NSE:S499"), Some(Hit::Known { stale: true, .. })));
@@ -197,10 +232,13 @@ fn entries_and_bytes_are_measured_after_each_change() {
     let empty = l2.stats();
     assert!(empty.entries == 0 && empty.bytes > 0, "{empty:?}");
     let long = "x".repeat(100_000);
-    l2.store(Kind::Instruments, &[item("index", &long)], 1_000).unwrap();
+    l2.store(Kind::Instruments, &[item("index", &long)], 1_000)
+        .unwrap();
     let grown = l2.stats();
     assert!(grown.entries == 1 && grown.bytes >= empty.bytes + 100_000, "{grown:?}");
-    let many: Vec<_> = (0..5).map(|number| item(&format!("NSE:S{number}"), "q")).collect();
+    let many: Vec<_> = (0..5)
+        .map(|number| item(&format!("NSE:S{number}"), "q"))
+        .collect();
     l2.store(Kind::Quote, &many, 2_000).unwrap();
     assert_eq!((l2.stats().entries, l2.stats().evictions), (4, 2));
     drop(l2);

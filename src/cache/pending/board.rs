@@ -88,7 +88,10 @@ impl Board {
         if self.waiters.len() >= limits.waiters_max {
             return Err(Busy::Waiters);
         }
-        let fresh = symbols.iter().filter(|&symbol| !self.slots.contains_key(symbol)).count();
+        let fresh = symbols
+            .iter()
+            .filter(|&symbol| !self.slots.contains_key(symbol))
+            .count();
         self.make_room(fresh, symbols, limits.symbols_max, removed)?;
         let number = self.number();
         let waiter = Arc::new(Waiter {
@@ -105,9 +108,15 @@ impl Board {
                 self.queue.push_back((ticket, symbol.clone()));
                 self.slots.insert(symbol.clone(), Slot::new(ticket));
             }
-            let Some(slot) = self.slots.get_mut(symbol) else { continue };
+            let Some(slot) = self.slots.get_mut(symbol) else {
+                continue;
+            };
             slot.asked_mono_ms = now_mono_ms;
-            if slot.waiters.last().is_some_and(|last| last.number == number) {
+            if slot
+                .waiters
+                .last()
+                .is_some_and(|last| last.number == number)
+            {
                 continue; // The request names it twice.
             }
             slot.waiters.push(Arc::clone(&waiter));
@@ -117,7 +126,11 @@ impl Board {
         if !slots.is_empty() {
             self.waiters.insert(number, Arc::clone(&waiter));
         }
-        Ok(Joined { waiter, slots, fresh: fresh > 0 })
+        Ok(Joined {
+            waiter,
+            slots,
+            fresh: fresh > 0,
+        })
     }
 
     /// Makes symbols pending outside the queue. Returns true if one was not pending before.
@@ -148,18 +161,23 @@ impl Board {
         let mut excess = (self.slots.len() + fresh).saturating_sub(symbols_max);
         let slots = &mut self.slots;
         if excess > 0 || self.queue.len() >= 2 * symbols_max.max(1) {
-            self.queue.retain(|(ticket, symbol)| match slots.get(symbol) {
-                Some(slot) if !slot.is_pending(*ticket) => false,
-                None => false,
-                Some(slot) if excess > 0 && slot.is_unwanted() && !asked.contains(symbol) => {
-                    excess -= 1;
-                    removed.extend(slots.remove_entry(symbol));
-                    false
-                }
-                Some(_) => true,
-            });
+            self.queue
+                .retain(|(ticket, symbol)| match slots.get(symbol) {
+                    Some(slot) if !slot.is_pending(*ticket) => false,
+                    None => false,
+                    Some(slot) if excess > 0 && slot.is_unwanted() && !asked.contains(symbol) => {
+                        excess -= 1;
+                        removed.extend(slots.remove_entry(symbol));
+                        false
+                    }
+                    Some(_) => true,
+                });
         }
-        if excess > 0 { Err(Busy::Symbols) } else { Ok(()) }
+        if excess > 0 {
+            Err(Busy::Symbols)
+        } else {
+            Ok(())
+        }
     }
 
     /// Counts down every request of a settled slot, and moves those with nothing left to wait for
@@ -175,7 +193,13 @@ impl Board {
 
 impl Slot {
     fn new(ticket: u64) -> Self {
-        Self { ticket, batch: None, asked_mono_ms: 0, waiters: Vec::new(), gave_up: 0 }
+        Self {
+            ticket,
+            batch: None,
+            asked_mono_ms: 0,
+            waiters: Vec::new(),
+            gave_up: 0,
+        }
     }
 
     pub(super) fn is_pending(&self, ticket: u64) -> bool {

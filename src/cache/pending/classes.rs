@@ -52,11 +52,18 @@ impl Pending {
     /// At most `waiters_max` requests wait for listed symbols.
     pub(crate) fn new(waiters_max: usize, clock: &Clock, kick: &Kick) -> Self {
         let class = |symbols_max| {
-            let limits = Limits { waiters_max, symbols_max };
+            let limits = Limits {
+                waiters_max,
+                symbols_max,
+            };
             SingleFlight::new(limits, clock.clone(), Arc::clone(kick))
         };
         let unlisted = Unlisted::new(clock.clone(), Arc::clone(kick));
-        Self { listed: class(LISTED_MAX), unlisted, held: class(HELD_MAX) }
+        Self {
+            listed: class(LISTED_MAX),
+            unlisted,
+            held: class(HELD_MAX),
+        }
     }
 
     /// Registers the listed symbols that a request lacks. Dropping the [`Wait`] ends the request's
@@ -89,7 +96,9 @@ impl Pending {
         let unlisted = self.unlisted.take_pending(room.unlisted.min(room.symbols));
         let left = room.symbols - unlisted.symbols().len();
         let listed = self.listed.take_pending(left);
-        let held = self.held.take_pending(room.held.min(left - listed.symbols().len()));
+        let held = self
+            .held
+            .take_pending(room.held.min(left - listed.symbols().len()));
         Taken([unlisted, listed, held])
     }
 
@@ -120,13 +129,18 @@ impl Pending {
     /// Symbols of these classes that are pending or in flight, at most `max`, in the order of
     /// `classes`.
     pub(crate) fn symbols(&self, classes: &[Class], max: usize) -> Vec<Symbol> {
-        let held = classes.iter().flat_map(|class| self.flights(*class).held().into_keys());
+        let held = classes
+            .iter()
+            .flat_map(|class| self.flights(*class).held().into_keys());
         held.take(max).collect()
     }
 
     /// Symbols that are pending or in flight, of all classes.
     pub(crate) fn len(&self) -> usize {
-        Class::ALL.iter().map(|class| self.stats(*class).symbols).sum()
+        Class::ALL
+            .iter()
+            .map(|class| self.stats(*class).symbols)
+            .sum()
     }
 
     /// Whether no symbol is pending or in flight, of any class.
@@ -177,7 +191,10 @@ mod tests {
     use super::*;
 
     fn symbols(names: &[&str]) -> Vec<Symbol> {
-        names.iter().filter_map(|name| Symbol::parse(&format!("NSE:{name}"))).collect()
+        names
+            .iter()
+            .filter_map(|name| Symbol::parse(&format!("NSE:{name}")))
+            .collect()
     }
 
     #[test]
@@ -188,15 +205,29 @@ mod tests {
         pending.note_held(&symbols(&["H1", "H2", "H3"])).unwrap();
         assert!(!pending.is_waited_for() && !pending.is_empty());
         let listed = pending.join_listed(&symbols(&["L1", "L2"])).unwrap();
-        let unlisted = pending.join_unlisted(None, &symbols(&["U1", "U2"])).unwrap();
+        let unlisted = pending
+            .join_unlisted(None, &symbols(&["U1", "U2"]))
+            .unwrap();
         assert!(pending.is_waited_for());
         let named = |taken: &Taken| taken.symbols().cloned().collect::<Vec<_>>();
-        let first = pending.take(CallCapacity { symbols: 4, unlisted: 1, held: 9 });
+        let first = pending.take(CallCapacity {
+            symbols: 4,
+            unlisted: 1,
+            held: 9,
+        });
         assert_eq!(named(&first), symbols(&["U1", "L1", "L2", "H1"]));
-        let second = pending.take(CallCapacity { symbols: 9, unlisted: 9, held: 1 });
+        let second = pending.take(CallCapacity {
+            symbols: 9,
+            unlisted: 9,
+            held: 1,
+        });
         assert_eq!(named(&second), symbols(&["U2", "H2"]));
         first.put_back();
-        let third = pending.take(CallCapacity { symbols: 2, unlisted: 0, held: 9 });
+        let third = pending.take(CallCapacity {
+            symbols: 2,
+            unlisted: 0,
+            held: 9,
+        });
         assert_eq!(named(&third), symbols(&["L1", "L2"]));
         drop((second, third));
         assert!(listed.is_settled() && !unlisted.is_settled());

@@ -79,13 +79,22 @@ impl SingleFlight {
         let now_mono_ms = self.0.clock.monotonic_ms();
         let mut removed = Vec::new();
         let joined =
-            self.0.board.lock().join(symbols, self.0.limits, parker, now_mono_ms, &mut removed);
-        self.0.expired.fetch_add(removed.len() as u64, Ordering::Relaxed);
+            self.0
+                .board
+                .lock()
+                .join(symbols, self.0.limits, parker, now_mono_ms, &mut removed);
+        self.0
+            .expired
+            .fetch_add(removed.len() as u64, Ordering::Relaxed);
         let joined = joined.inspect_err(|_| {
             self.0.refused.fetch_add(1, Ordering::Relaxed);
         })?;
         // Made before the kick, so that the request is taken out if the kick panics.
-        let wait = Wait { of: self.clone(), waiter: joined.waiter, slots: joined.slots };
+        let wait = Wait {
+            of: self.clone(),
+            waiter: joined.waiter,
+            slots: joined.slots,
+        };
         if joined.fresh {
             (self.0.kick)();
         }
@@ -108,13 +117,21 @@ impl SingleFlight {
                 symbols.push(symbol);
             }
         }
-        Flight { of: self.clone(), batch, symbols }
+        Flight {
+            of: self.clone(),
+            batch,
+            symbols,
+        }
     }
 
     /// The symbols that are pending or in flight; true means in flight.
     pub(super) fn held(&self) -> HashMap<Symbol, bool> {
         let board = self.0.board.lock();
-        board.slots.iter().map(|(symbol, slot)| (symbol.clone(), slot.batch.is_some())).collect()
+        board
+            .slots
+            .iter()
+            .map(|(symbol, slot)| (symbol.clone(), slot.batch.is_some()))
+            .collect()
     }
 
     /// Makes symbols pending for which no request waits. The caller keeps the bounds. They are
@@ -132,10 +149,17 @@ impl SingleFlight {
         let batch = board.number();
         let mut taken = symbols.to_vec();
         taken.retain(|symbol| {
-            let slot = board.slots.get_mut(symbol).filter(|slot| slot.batch.is_none());
+            let slot = board
+                .slots
+                .get_mut(symbol)
+                .filter(|slot| slot.batch.is_none());
             slot.map(|slot| slot.batch = Some(batch)).is_some()
         });
-        Flight { of: self.clone(), batch, symbols: taken }
+        Flight {
+            of: self.clone(),
+            batch,
+            symbols: taken,
+        }
     }
 
     /// Ends the wait for these symbols, whether pending or in flight: their quotes or negative
@@ -169,7 +193,9 @@ impl SingleFlight {
             };
             board.waiters.values().filter(is_overdue).cloned().collect()
         };
-        self.0.expired.fetch_add(removed.len() as u64, Ordering::Relaxed);
+        self.0
+            .expired
+            .fetch_add(removed.len() as u64, Ordering::Relaxed);
         for waiter in overdue {
             waiter.parker.unpark();
         }
@@ -233,7 +259,9 @@ impl Wait {
             return true;
         }
         let deadline_mono_ms = self.of.0.clock.monotonic_ms().saturating_add(timeout_ms);
-        self.waiter.deadline_mono_ms.store(deadline_mono_ms, Ordering::Relaxed);
+        self.waiter
+            .deadline_mono_ms
+            .store(deadline_mono_ms, Ordering::Relaxed);
         self.waiter.parker.park(timeout_ms);
         let settled = self.is_settled();
         if !settled {
@@ -305,7 +333,8 @@ impl Flight {
 impl Drop for Flight {
     fn drop(&mut self) {
         let batch = self.batch;
-        self.of.settle_where(&self.symbols, |slot| slot.batch == Some(batch));
+        self.of
+            .settle_where(&self.symbols, |slot| slot.batch == Some(batch));
     }
 }
 

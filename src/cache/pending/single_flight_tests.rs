@@ -21,7 +21,10 @@ fn symbol(name: &str) -> Symbol {
 }
 
 pub(super) fn numbered(numbers: impl IntoIterator<Item = usize>) -> Vec<Symbol> {
-    numbers.into_iter().map(|i| symbol(&format!("S{i}"))).collect()
+    numbers
+        .into_iter()
+        .map(|i| symbol(&format!("S{i}")))
+        .collect()
 }
 
 fn clock() -> ManualClock {
@@ -33,7 +36,10 @@ fn bounded(waiters_max: usize, symbols_max: usize) -> SingleFlight {
 }
 
 fn by_hand(clock: &Clock, waiters_max: usize, symbols_max: usize) -> SingleFlight {
-    let limits = Limits { waiters_max, symbols_max };
+    let limits = Limits {
+        waiters_max,
+        symbols_max,
+    };
     SingleFlight::new(limits, clock.clone(), Arc::new(|| {}))
 }
 
@@ -65,7 +71,10 @@ fn only_new_symbols_wake_the_scheduler() {
     let kick = Arc::new(move || {
         counted.fetch_add(1, Ordering::Relaxed);
     });
-    let limits = Limits { waiters_max: 10, symbols_max: 10 };
+    let limits = Limits {
+        waiters_max: 10,
+        symbols_max: 10,
+    };
     let flights = SingleFlight::new(limits, clock().clone(), kick);
     let mut waits = Vec::new();
     for names in [["A", "B"], ["B", "A"], ["B", "C"]] {
@@ -182,7 +191,10 @@ fn expire_wakes_a_request_whose_timer_was_lost() {
         let has_parked = || {
             let board = flights.0.board.lock();
             let deadline = |waiter: &Arc<Waiter>| waiter.deadline_mono_ms.load(Ordering::Relaxed);
-            board.waiters.values().any(|waiter| deadline(waiter) == LONG_MS)
+            board
+                .waiters
+                .values()
+                .any(|waiter| deadline(waiter) == LONG_MS)
         };
         while !has_parked() {
             std::thread::yield_now();
@@ -220,8 +232,9 @@ fn overlapping_threads_are_all_served() {
     let flights = wide();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let servers: Vec<_> =
-            (0..2).map(|_| scope.spawn(|| serve_until(&flights, &stop))).collect();
+        let servers: Vec<_> = (0..2)
+            .map(|_| scope.spawn(|| serve_until(&flights, &stop)))
+            .collect();
         let clients: Vec<_> = (0..8)
             .map(|client| {
                 let flights = &flights;
@@ -270,7 +283,10 @@ fn overlapping_coroutines_are_served_or_time_out() {
                 })
             })
             .collect();
-        let served: usize = clients.into_iter().map(|client| client.join().unwrap()).sum();
+        let served: usize = clients
+            .into_iter()
+            .map(|client| client.join().unwrap())
+            .sum();
         assert!(served >= CLIENTS * 16);
         stop.store(true, Ordering::Release);
         assert!(server.join().unwrap() > 0);
@@ -316,10 +332,15 @@ fn two_schedulers_never_take_the_same_symbol() {
     let taken: Vec<Flight> = std::thread::scope(|scope| {
         let take = || {
             start.wait();
-            (0..10).map(|_| flights.take_pending(50)).collect::<Vec<_>>()
+            (0..10)
+                .map(|_| flights.take_pending(50))
+                .collect::<Vec<_>>()
         };
         let threads = [scope.spawn(take), scope.spawn(take)];
-        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+            .collect()
     });
     let distinct: BTreeSet<&Symbol> = taken.iter().flat_map(Flight::symbols).collect();
     assert_eq!(distinct.len(), 1_000);

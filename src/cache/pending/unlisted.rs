@@ -67,7 +67,10 @@ struct Entry {
 impl Unlisted {
     pub(crate) fn new(clock: Clock, kick: Kick) -> Self {
         // Twice as many, because a symbol in flight may have lost its place already.
-        let limits = Limits { waiters_max: UNLISTED_MAX, symbols_max: 2 * UNLISTED_MAX };
+        let limits = Limits {
+            waiters_max: UNLISTED_MAX,
+            symbols_max: 2 * UNLISTED_MAX,
+        };
         Self(Arc::new(Shared {
             flights: SingleFlight::new(limits, clock.clone(), kick),
             clock,
@@ -91,7 +94,9 @@ impl Unlisted {
         let mut crowded = Vec::new();
         let admitted: Vec<Symbol> = {
             let mut places = self.0.places.lock();
-            places.entries.retain(|entry| held.contains_key(&entry.symbol));
+            places
+                .entries
+                .retain(|entry| held.contains_key(&entry.symbol));
             let in_flight = |symbol: &Symbol| held.get(symbol) == Some(&true);
             let mut admitted = symbols.to_vec();
             admitted.retain(|symbol| {
@@ -100,7 +105,9 @@ impl Unlisted {
             });
             admitted
         };
-        self.0.crowded_out.fetch_add(crowded.len() as u64, Ordering::Relaxed);
+        self.0
+            .crowded_out
+            .fetch_add(crowded.len() as u64, Ordering::Relaxed);
         // Requests that waited for these are answered without them.
         self.0.flights.settle(&crowded);
         self.0.flights.note(&admitted);
@@ -114,7 +121,11 @@ impl Unlisted {
     /// were asked for again are taken first.
     pub(crate) fn take_pending(&self, max: usize) -> Flight {
         let held = self.0.flights.held();
-        let chosen = self.0.places.lock().choose(max, |symbol| held.get(symbol) == Some(&false));
+        let chosen = self
+            .0
+            .places
+            .lock()
+            .choose(max, |symbol| held.get(symbol) == Some(&false));
         self.0.flights.take_these(&chosen)
     }
 
@@ -139,7 +150,10 @@ impl Places {
     }
 
     fn share(&self, client: Option<IpAddr>) -> usize {
-        self.entries.iter().filter(|entry| entry.client == client).count()
+        self.entries
+            .iter()
+            .filter(|entry| entry.client == client)
+            .count()
     }
 
     /// Gives the symbol a place if there is one. An entry that loses its place to it is moved to
@@ -153,7 +167,11 @@ impl Places {
         crowded: &mut Vec<Symbol>,
     ) -> bool {
         let own_share = self.share(client);
-        if let Some(at) = self.entries.iter().position(|entry| entry.symbol == *symbol) {
+        if let Some(at) = self
+            .entries
+            .iter()
+            .position(|entry| entry.symbol == *symbol)
+        {
             self.entries[at].again |= again;
             // The symbol goes to the client with fewer symbols before it.
             if own_share < self.share(self.entries[at].client) {
@@ -164,7 +182,10 @@ impl Places {
         let fullest = if own_share >= PER_CLIENT_MAX {
             Some(client)
         } else if self.entries.len() >= UNLISTED_MAX {
-            let shares = self.entries.iter().map(|entry| (self.share(entry.client), entry.client));
+            let shares = self
+                .entries
+                .iter()
+                .map(|entry| (self.share(entry.client), entry.client));
             let (share, fullest) = shares.max_by_key(|(share, _)| *share).unwrap_or_default();
             // A client must not push out a symbol of one that has as few.
             if share <= own_share + 1 && !again {
@@ -180,24 +201,40 @@ impl Places {
             let loses_place = |entry: &Entry, repeated: bool| {
                 entry.client == fullest && entry.again == repeated && !in_flight(&entry.symbol)
             };
-            let once = self.entries.iter().position(|entry| loses_place(entry, false));
+            let once = self
+                .entries
+                .iter()
+                .position(|entry| loses_place(entry, false));
             let of_others = fullest != client;
             let repeated = || {
-                self.entries.iter().position(|entry| loses_place(entry, true)).filter(|_| of_others)
+                self.entries
+                    .iter()
+                    .position(|entry| loses_place(entry, true))
+                    .filter(|_| of_others)
             };
-            let Some(at) = once.or_else(repeated) else { return false };
+            let Some(at) = once.or_else(repeated) else {
+                return false;
+            };
             crowded.push(self.entries.remove(at).symbol);
         }
-        self.entries.push(Entry { symbol: symbol.clone(), client, again });
+        self.entries.push(Entry {
+            symbol: symbol.clone(),
+            client,
+            again,
+        });
         true
     }
 
     /// The next symbols to try, among those that are `pending`.
     fn choose(&mut self, max: usize, pending: impl Fn(&Symbol) -> bool) -> Vec<Symbol> {
         let with_entries: Vec<Option<IpAddr>> = self.entries.iter().map(|e| e.client).collect();
-        self.served.retain(|client, _| with_entries.contains(client));
-        let mut waiting: Vec<&Entry> =
-            self.entries.iter().filter(|entry| pending(&entry.symbol)).collect();
+        self.served
+            .retain(|client, _| with_entries.contains(client));
+        let mut waiting: Vec<&Entry> = self
+            .entries
+            .iter()
+            .filter(|entry| pending(&entry.symbol))
+            .collect();
         let mut chosen = Vec::new();
         while chosen.len() < max && !waiting.is_empty() {
             let last_served = |entry: &Entry| self.served.get(&entry.client).copied().unwrap_or(0);

@@ -27,7 +27,9 @@ struct Inventor(usize);
 impl Inventor {
     fn names(&mut self, count: usize) -> Vec<Symbol> {
         self.0 += count;
-        (self.0 - count..self.0).map(|number| symbol(&format!("X{number}"))).collect()
+        (self.0 - count..self.0)
+            .map(|number| symbol(&format!("X{number}")))
+            .collect()
     }
 }
 

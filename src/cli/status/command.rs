@@ -89,20 +89,33 @@ fn ask(
     let answer = target.get("/api/health", TIMEOUT).map_err(|error| {
         let said = format!("{}: {error}", target.text());
         let is_silent = is_timeout(&error);
-        Box::new(if is_silent { silent(&said, admin, config) } else { unreachable(&said, config) })
+        Box::new(if is_silent {
+            silent(&said, admin, config)
+        } else {
+            unreachable(&said, config)
+        })
     })?;
     let here_now = Clock::system().now();
     let json: Value = document(&answer).unwrap_or_default();
-    let is_ours = json["status"].as_str().and_then(ServiceState::parse).is_some();
+    let is_ours = json["status"]
+        .as_str()
+        .and_then(ServiceState::parse)
+        .is_some();
     let Some(health) = is_ours.then(|| document(&answer)).flatten() else {
         // A service that has no health report yet says so.
         let is_starting = answer.status == 503 && json["code"] == "starting";
-        let row = if is_starting { &diagnoses::STARTING } else { &diagnoses::NOT_OURS };
+        let row = if is_starting {
+            &diagnoses::STARTING
+        } else {
+            &diagnoses::NOT_OURS
+        };
         return Err(Box::new(row.trouble(&target.text())));
     };
     let token = |broker: Broker| {
         let answer = target.get(&format!("/broker{broker}/status"), TIMEOUT).ok();
-        answer.and_then(|answer| document(&answer)).unwrap_or_default()
+        answer
+            .and_then(|answer| document(&answer))
+            .unwrap_or_default()
     };
     Ok(Box::new(ServiceReport {
         health,
@@ -161,7 +174,11 @@ mod tests {
     #[test]
     fn another_instances_listener_is_not_believed_at_the_default_address() {
         let mut config = Config::default();
-        let answer = |body: &str| Answer { status: 200, date: None, body: body.into() };
+        let answer = |body: &str| Answer {
+            status: 200,
+            date: None,
+            body: body.into(),
+        };
         let (own, other) =
             (answer(r#"{"of":"127.0.0.1:8080"}"#), answer(r#"{"of":"127.0.0.1:8090"}"#));
         assert!(is_of_this_service(&own, &config));

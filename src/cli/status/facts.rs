@@ -46,7 +46,12 @@ pub(super) struct Service {
 impl Facts {
     /// The facts about a service that does not answer.
     pub(super) fn without_service(url: String, trouble: Trouble) -> Self {
-        Self { status: trouble.severity.into(), url, service: None, troubles: vec![trouble] }
+        Self {
+            status: trouble.severity.into(),
+            url,
+            service: None,
+            troubles: vec![trouble],
+        }
     }
 
     /// The facts about a service that answered.
@@ -57,7 +62,11 @@ impl Facts {
         calendar: &MarketCalendar,
     ) -> Self {
         let now = report.service_now.unwrap_or(report.here_now);
-        let given = report.health.relay.as_ref().and_then(|relay| relay.tokens.as_ref());
+        let given = report
+            .health
+            .relay
+            .as_ref()
+            .and_then(|relay| relay.tokens.as_ref());
         let tokens = report.tokens.iter();
         let tokens: Vec<TokenFacts> = tokens
             .map(|(broker, status)| {
@@ -65,13 +74,35 @@ impl Facts {
             })
             .collect();
         let troubles = troubles_of(&report, now, config);
-        let worst = troubles.iter().map(|trouble| ServiceState::from(trouble.severity)).max();
-        let ServiceReport { health, service_now, here_now, .. } = report;
+        let worst = troubles
+            .iter()
+            .map(|trouble| ServiceState::from(trouble.severity))
+            .max();
+        let ServiceReport {
+            health,
+            service_now,
+            here_now,
+            ..
+        } = report;
         let status = worst.map_or(health.status, |worst| worst.max(health.status));
-        let backup = health.backup.as_ref().map(|backup| backed_up(backup, here_now));
+        let backup = health
+            .backup
+            .as_ref()
+            .map(|backup| backed_up(backup, here_now));
         let next = next_phase(calendar, now);
-        let service = Service { health, now: service_now, next, tokens, backup };
-        Self { status, url, service: Some(service), troubles }
+        let service = Service {
+            health,
+            now: service_now,
+            next,
+            tokens,
+            backup,
+        };
+        Self {
+            status,
+            url,
+            service: Some(service),
+            troubles,
+        }
     }
 }
 
@@ -96,7 +127,10 @@ macro_rules! object {
     }};
 }
 
-#[expect(non_camel_case_types, reason = "the type of a member of `object!` is named after it")]
+#[expect(
+    non_camel_case_types,
+    reason = "the type of a member of `object!` is named after it"
+)]
 impl Serialize for Service {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let health = &self.health;
@@ -168,7 +202,10 @@ struct FeedFacts<'a, T> {
     ticker: Option<T>,
 }
 
-#[expect(non_camel_case_types, reason = "the type of a member of `object!` is named after it")]
+#[expect(
+    non_camel_case_types,
+    reason = "the type of a member of `object!` is named after it"
+)]
 impl FeedFacts<'_, ()> {
     fn of(feed: &Feed) -> FeedFacts<'_, impl Serialize> {
         FeedFacts {
@@ -191,10 +228,19 @@ pub(super) fn has_trouble(lane: &LaneReport) -> bool {
 /// What the service says is wrong, and what only shows from here. A service of before says nothing.
 fn troubles_of(report: &ServiceReport, now: Timestamp, config: &Config) -> Vec<Trouble> {
     let seen = |broker: Broker| {
-        let SessionStatus { initialized, valid, expires_at, .. } = &report.tokens[broker];
+        let SessionStatus {
+            initialized,
+            valid,
+            expires_at,
+            ..
+        } = &report.tokens[broker];
         let expires = expires_at.filter(|_| *valid);
         let left_s = expires.map(|at| at.0.duration_since(now).as_secs());
-        TokenSeen { is_set: *initialized, is_valid: *valid, left_s }
+        TokenSeen {
+            is_set: *initialized,
+            is_valid: *valid,
+            left_s,
+        }
     };
     let beside = Beside {
         tokens: ByBroker::of(seen),

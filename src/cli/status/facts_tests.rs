@@ -21,7 +21,12 @@ fn now() -> Timestamp {
 
 fn valid(expires_at: &str) -> SessionStatus {
     let expires_at = Some(Instant(expires_at.parse().unwrap()));
-    SessionStatus { initialized: true, valid: true, set_at: None, expires_at }
+    SessionStatus {
+        initialized: true,
+        valid: true,
+        set_at: None,
+        expires_at,
+    }
 }
 
 fn report(health: &str) -> ServiceReport {
@@ -44,7 +49,11 @@ fn facts_with(report: ServiceReport, config: &Config) -> Facts {
 }
 
 fn names(facts: &Facts) -> Vec<&str> {
-    facts.troubles.iter().map(|trouble| &*trouble.name).collect()
+    facts
+        .troubles
+        .iter()
+        .map(|trouble| &*trouble.name)
+        .collect()
 }
 
 #[test]
@@ -85,7 +94,10 @@ fn a_node_of_several_says_who_leads_and_what_it_hears() {
     assert!(text.contains(row), "{text}");
     assert!(text.contains("until 2026-11-21 06:00 IST; from another node\n"), "{text}");
     let text = node(r#""role":"follower","relay":{"state":"off","gaps":0}"#);
-    assert!(text.contains("node      delhi-1; follower; relay off: no BHAV_CACHE_URL\n"), "{text}");
+    assert!(
+        text.contains("node      delhi-1; follower; relay off: no BHAV_CACHE_URL\n"),
+        "{text}"
+    );
 }
 
 fn degraded() -> String {
@@ -126,17 +138,23 @@ fn each_word_of_health_has_its_trouble() {
         (in_place_of("\"persist\":\"ok\"", "\"persist\":\"failing\""), "persist_fails"),
         (in_place_of("\"close\":\"ok\"", "\"close\":\"failing\""), "close_fails"),
         (in_place_of("\"index\":\"ok\"", "\"index\":\"stale\""), "snapshot_old"),
-        (in_place_of("\"calendar_known\":true", "\"calendar_known\":false"), "calendar_unknown"),
+        (
+            in_place_of("\"calendar_known\":true", "\"calendar_known\":false"),
+            "calendar_unknown",
+        ),
         (degraded(), "unexplained"),
     ] {
         expect_trouble(&health, "degraded", expected);
     }
-    for (state, expected) in
-        [("no_token", "broker_a_token_missing"), ("token_dead", "broker_a_token_dead")]
-    {
+    for (state, expected) in [
+        ("no_token", "broker_a_token_missing"),
+        ("token_dead", "broker_a_token_dead"),
+    ] {
         let mut report = report(&with_broker_a(state));
-        report.tokens[Broker::A] =
-            SessionStatus { initialized: state == "token_dead", ..SessionStatus::default() };
+        report.tokens[Broker::A] = SessionStatus {
+            initialized: state == "token_dead",
+            ..SessionStatus::default()
+        };
         assert_eq!(names(&facts(report)), [expected]);
     }
 }
@@ -146,8 +164,14 @@ fn some_words_of_health_are_notes() {
     let in_place_of = |good: &str, bad: &str| degraded().replace(good, bad);
     for (health, expected) in [
         (with_broker_a("off"), "broker_a_off"),
-        (in_place_of("{\"state\":\"standby\"}", "{\"state\":\"failing\"}"), "public_fails"),
-        (in_place_of("\"instruments\":\"ok\"", "\"instruments\":\"failing\""), "instruments_fail"),
+        (
+            in_place_of("{\"state\":\"standby\"}", "{\"state\":\"failing\"}"),
+            "public_fails",
+        ),
+        (
+            in_place_of("\"instruments\":\"ok\"", "\"instruments\":\"failing\""),
+            "instruments_fail",
+        ),
         (in_place_of("\"depth\":0", "\"panicked\":1"), "lane_panicked"),
         (in_place_of("\"depth\":0", "\"refused\":1"), "lane_refused"),
     ] {
@@ -178,7 +202,11 @@ fn servers_that_refuse_degrade_and_connections_that_are_open_are_notes() {
             "shared_server_written_by_others",
         ),
         (r#""exposed":[{"setting":"A","reason":"clear_text"}]"#, "ok", "clear_text"),
-        (r#""exposed":[{"setting":"A","reason":"no_password"}]"#, "ok", "shared_server_open"),
+        (
+            r#""exposed":[{"setting":"A","reason":"no_password"}]"#,
+            "ok",
+            "shared_server_open",
+        ),
     ] {
         let facts = facts(report(&OK.replacen('{', &format!("{{{more},"), 1)));
         assert_eq!((facts.status.as_str(), names(&facts)), (status, vec![expected]));
@@ -235,7 +263,10 @@ fn tokens_near_their_end_and_sessions_are_notes() {
     ending.tokens[Broker::B] = valid("2026-11-20T12:00:00+05:30");
     assert_eq!(names(&facts(ending)), ["broker_a_token_ending"]);
     let mut ended = report(OK);
-    ended.tokens[Broker::B] = SessionStatus { initialized: true, ..SessionStatus::default() };
+    ended.tokens[Broker::B] = SessionStatus {
+        initialized: true,
+        ..SessionStatus::default()
+    };
     let facts = facts(ended);
     assert_eq!((facts.status.as_str(), names(&facts)), ("ok", vec!["broker_b_session_ended"]));
     let link = facts.troubles[0].login_url.as_deref().unwrap();
@@ -247,7 +278,13 @@ fn tokens_near_their_end_and_sessions_are_notes() {
 
 #[test]
 fn a_clock_that_is_off_is_told_unless_it_was_set() {
-    for (off_s, told) in [(0, false), (-3, false), (3, false), (-4, true), (7_200, true)] {
+    for (off_s, told) in [
+        (0, false),
+        (-3, false),
+        (3, false),
+        (-4, true),
+        (7_200, true),
+    ] {
         let mut report = report(OK);
         report.here_now = now() - SignedDuration::from_secs(off_s);
         let facts = facts(report);
@@ -266,7 +303,10 @@ fn a_clock_that_is_off_is_told_unless_it_was_set() {
 fn whatever_is_wrong_fits_on_one_screen() {
     let health = OK
         .replace("\"status\":\"ok\"", "\"status\":\"down\"")
-        .replace("{\"state\":\"ok\",\"age_ms\":340}", "{\"state\":\"failing\",\"age_ms\":99999999}")
+        .replace(
+            "{\"state\":\"ok\",\"age_ms\":340}",
+            "{\"state\":\"failing\",\"age_ms\":99999999}",
+        )
         .replace(
             "{\"state\":\"standby\"}",
             &format!("{{\"state\":\"failing\",\"failure\":\"{} \\u001b[2J\"}}", "long ".repeat(99)),
@@ -299,7 +339,10 @@ fn a_wrong_clock_is_named_in_the_place_of_what_follows_from_it() {
         let clock = format!(r#""clock":{{"ahead_of_exchange_ms":{ahead_ms}}},"lanes""#);
         facts(report(&mute.replace(r#""lanes""#, &clock)))
     };
-    for (ahead_ms, words) in [(3_600_000, "1 h 0 min ahead of"), (-3_600_000, "1 h 0 min behind")] {
+    for (ahead_ms, words) in [
+        (3_600_000, "1 h 0 min ahead of"),
+        (-3_600_000, "1 h 0 min behind"),
+    ] {
         let facts = wrong(ahead_ms);
         assert_eq!(names(&facts), ["exchange_time_apart", "snapshot_old"]);
         assert!(facts.troubles[0].cause.contains(words), "{}", facts.troubles[0].cause);
@@ -315,7 +358,10 @@ fn signals_that_fail_and_a_log_that_is_lost_are_named() {
         .replace(r#""lanes""#, r#""log":{"lines_dropped":0,"writes_failed":5},"lanes""#);
     let facts = facts(report(&failing));
     assert_eq!(names(&facts), ["signals_fail", "log_lost"]);
-    assert_eq!((facts.status.as_str(), facts.troubles[1].severity), ("degraded", Severity::Note));
+    assert_eq!(
+        (facts.status.as_str(), facts.troubles[1].severity),
+        ("degraded", Severity::Note)
+    );
 }
 
 #[test]
@@ -369,7 +415,10 @@ fn the_last_backup_is_shown_and_told_of_where_it_is_old_or_failed() {
     let text = screen(&never, Colours::Off);
     assert!(text.contains("backup    none; the last attempt failed\n"), "{text}");
     // Without any, only an installation with a timer is told.
-    let packaged = Config { state_dir: PACKAGE_STATE_DIR.into(), ..Config::default() };
+    let packaged = Config {
+        state_dir: PACKAGE_STATE_DIR.into(),
+        ..Config::default()
+    };
     assert_eq!(names(&facts_with(report(OK), &packaged)), ["backup_none"]);
 }
 
@@ -388,7 +437,10 @@ fn a_refused_reload_stays_told() {
 fn states_of_feeds_are_words_on_the_screen() {
     let mute = OK.replace("{\"state\":\"ok\",\"age_ms\":340}", "{\"state\":\"mute\"}");
     let text = screen(&facts(report(&mute)), Colours::Off);
-    assert!(text.contains("broker A  prices stand still\n") && !text.contains("mute"), "{text}");
+    assert!(
+        text.contains("broker A  prices stand still\n") && !text.contains("mute"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -404,7 +456,11 @@ fn a_source_that_runs_behind_says_so_and_when_it_will_have_passed_broker_a() {
         .replace(r#""as_of_ist":"#, r#""stale":true,"source":"broker_a","as_of_ist":"#);
     let told = facts(report(&waits));
     assert_eq!((told.status.as_str(), names(&told)), ("degraded", vec!["snapshot_waits"]));
-    assert!(told.troubles[0].cause.contains("15 min behind, so at about 11:15"));
+    assert!(
+        told.troubles[0]
+            .cause
+            .contains("15 min behind, so at about 11:15")
+    );
     assert!(screen(&told, Colours::Off).contains("; OLD prices of 2026-11-20 11:00"));
     let old = waits.replace(r#""state":"ok","age_ms":14000"#, r#""state":"failing""#);
     assert!(names(&facts(report(&old))).contains(&"snapshot_old"));
@@ -427,9 +483,16 @@ fn words_of_another_version_are_read_as_the_fallback() {
 #[test]
 fn members_of_the_json_keep_their_order() {
     let json = sonic_rs::to_string(&facts(report(OK))).unwrap();
-    let names = ["status", "url", "service", "version", "uptime_s", "now_ist", "node", "market"];
-    let more = ["feeds", "tokens", "store", "backup", "warmers", "caches", "lanes", "troubles"];
-    let places = names.iter().chain(&more).map(|name| json.find(&format!("\"{name}\":")).unwrap());
+    let names = [
+        "status", "url", "service", "version", "uptime_s", "now_ist", "node", "market",
+    ];
+    let more = [
+        "feeds", "tokens", "store", "backup", "warmers", "caches", "lanes", "troubles",
+    ];
+    let places = names
+        .iter()
+        .chain(&more)
+        .map(|name| json.find(&format!("\"{name}\":")).unwrap());
     assert!(places.is_sorted(), "{json}");
 }
 

@@ -30,7 +30,9 @@ pub(crate) fn healthcheck_command() -> Command {
 
 /// Asks the service and prints one line.
 pub(crate) fn healthcheck(matches: &ArgMatches) -> ExitCode {
-    let Ok(config) = settings(matches) else { return Exit::Degraded.into() };
+    let Ok(config) = settings(matches) else {
+        return Exit::Degraded.into();
+    };
     match probed(matches.get_flag("ready"), &config) {
         Ok(good) => print(&format!("{}\n", plain(&good))),
         Err(why) => refuse(&plain(&why), Exit::Degraded),
@@ -43,8 +45,14 @@ pub(crate) fn healthcheck(matches: &ArgMatches) -> ExitCode {
 /// # Errors
 /// Why the probe failed, as one line.
 fn probed(ready: bool, config: &Config) -> Result<String, String> {
-    let Some(listen) = config.admin.listen.address() else { return asked_itself(ready, config) };
-    let (path, good) = if ready { ("/readyz", "ready") } else { ("/livez", "alive") };
+    let Some(listen) = config.admin.listen.address() else {
+        return asked_itself(ready, config);
+    };
+    let (path, good) = if ready {
+        ("/readyz", "ready")
+    } else {
+        ("/livez", "alive")
+    };
     let target = Target::of(None, listen).map_err(|_| {
         format!("BHAV_ADMIN_LISTEN: {listen} is no address at which a service can be asked")
     })?;
@@ -57,7 +65,10 @@ fn probed(ready: bool, config: &Config) -> Result<String, String> {
     }
     let answer = answer.map_err(|error| format!("{asked}: {error}"))?;
     let json: Value = document(&answer).unwrap_or_default();
-    let parts = json["missing"].as_array().into_iter().flat_map(|parts| parts.iter());
+    let parts = json["missing"]
+        .as_array()
+        .into_iter()
+        .flat_map(|parts| parts.iter());
     let missing: Vec<&str> = parts.filter_map(|part| part.as_str()).collect();
     let without = match missing.as_slice() {
         [] => String::new(),
@@ -76,7 +87,9 @@ fn asked_itself(ready: bool, config: &Config) -> Result<String, String> {
     let target = Target::of(None, &config.http.listen)
         .map_err(|why| format!("BHAV_ADMIN_LISTEN has nobody to ask, and BHAV_LISTEN: {why}"))?;
     let asked = format!("{}/api/health", target.text());
-    let answer = target.get("/api/health", TIMEOUT).map_err(|error| format!("{asked}: {error}"))?;
+    let answer = target
+        .get("/api/health", TIMEOUT)
+        .map_err(|error| format!("{asked}: {error}"))?;
     let json: Value = document(&answer).unwrap_or_default();
     let is_starting = answer.status == 503 && json["code"] == "starting";
     let state = json["status"].as_str().and_then(ServiceState::parse);

@@ -53,17 +53,27 @@ pub(super) fn screen(facts: &Facts, colours: Colours) -> String {
 
 fn first_line(facts: &Facts) -> String {
     let version = facts.service.as_ref().map(|service| {
-        let Health { version, uptime_s, .. } = &service.health;
+        let Health {
+            version, uptime_s, ..
+        } = &service.health;
         format!(", version {version}, up {}", span(*uptime_s))
     });
-    cut(&format!("bhav is {}{} ({})", facts.status, version.unwrap_or_default(), facts.url))
+    cut(&format!(
+        "bhav is {}{} ({})",
+        facts.status,
+        version.unwrap_or_default(),
+        facts.url
+    ))
 }
 
 fn rows(service: &Service) -> Vec<String> {
     let row = |name: &str, text: &str| cut(&format!("{name:<10}{text}"));
     let health = &service.health;
-    let mut lines: Vec<String> =
-        health.node.iter().map(|name| row("node", &node(name, health))).collect();
+    let mut lines: Vec<String> = health
+        .node
+        .iter()
+        .map(|name| row("node", &node(name, health)))
+        .collect();
     lines.extend([
         row("market", &market(service)),
         row("broker A", &feed(&health.feeds.broker_a)),
@@ -74,7 +84,10 @@ fn rows(service: &Service) -> Vec<String> {
     }
     let writes = health.store.writes;
     let refused = health.store.refused;
-    lines.push(row("store", &format!("{}; {writes} writes, {refused} refused", health.database)));
+    lines.push(row(
+        "store",
+        &format!("{}; {writes} writes, {refused} refused", health.database),
+    ));
     if let Some(backup) = &service.backup {
         lines.push(row("backup", &backed_up(backup)));
     }
@@ -94,10 +107,14 @@ fn rows(service: &Service) -> Vec<String> {
             l2.errors
         ),
     ));
-    let lanes = health.lanes.iter().filter(|lane| has_trouble(lane)).map(|lane| {
-        let lost = lane.refused + lane.expired + lane.panicked;
-        format!("{} {} waiting, {lost} not done", lane.name, lane.depth)
-    });
+    let lanes = health
+        .lanes
+        .iter()
+        .filter(|lane| has_trouble(lane))
+        .map(|lane| {
+            let lost = lane.refused + lane.expired + lane.panicked;
+            format!("{} {} waiting, {lost} not done", lane.name, lane.depth)
+        });
     let lanes: Vec<String> = lanes.collect();
     if !lanes.is_empty() {
         lines.push(row("lanes", &lanes.join("; ")));
@@ -133,11 +150,17 @@ fn warmers(warmers: &HealthWarmers) -> String {
     let mut states = WarmerState::ALL;
     states.sort_by_key(|state| (*state == WarmerState::Ok, state.as_str()));
     let of_state = |state: WarmerState| {
-        let there = Warmer::ALL.into_iter().filter(|warmer| warmers.of(*warmer) == state);
+        let there = Warmer::ALL
+            .into_iter()
+            .filter(|warmer| warmers.of(*warmer) == state);
         let names: Vec<&str> = there.map(Warmer::as_str).collect();
         (!names.is_empty()).then(|| format!("{state}: {}", names.join(", ")))
     };
-    states.into_iter().filter_map(of_state).collect::<Vec<_>>().join("; ")
+    states
+        .into_iter()
+        .filter_map(of_state)
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 fn market(service: &Service) -> String {
@@ -148,7 +171,11 @@ fn market(service: &Service) -> String {
     }
     match market.as_of_ist {
         Some(at) => {
-            let old = if market.stale == Some(true) { "OLD prices" } else { "prices" };
+            let old = if market.stale == Some(true) {
+                "OLD prices"
+            } else {
+                "prices"
+            };
             let _ = write!(text, "; {old} of {}", minute(at));
         }
         None => text.push_str("; no prices yet"),
@@ -204,7 +231,11 @@ fn token_text(token: &TokenFacts) -> String {
     match (token.state, token.left_s, token.expires_at) {
         ("valid", Some(left_s), Some(until)) => {
             let left = span(left_s.max(0).unsigned_abs());
-            let from = if token.of_other_node { "; from another node" } else { "" };
+            let from = if token.of_other_node {
+                "; from another node"
+            } else {
+                ""
+            };
             format!("valid; {left} left, until {} IST{from}", minute(until))
         }
         ("dead", _, Some(until)) => format!("dead; was good until {} IST", minute(until)),
@@ -225,7 +256,11 @@ fn troubles(troubles: &[Trouble], room: usize) -> Vec<String> {
         lines.push(String::new());
     }
     for (number, trouble) in troubles.iter().enumerate() {
-        let mark = if trouble.severity == Severity::Note { "-" } else { "!" };
+        let mark = if trouble.severity == Severity::Note {
+            "-"
+        } else {
+            "!"
+        };
         let mut block = wrapped(mark, &trouble.cause);
         let dated = wrapped(mark, &format!("{}{}", trouble.cause, since(trouble)));
         // The lines are few: the beginning stands where it needs none of its own.
@@ -248,7 +283,10 @@ fn troubles(troubles: &[Trouble], room: usize) -> Vec<String> {
 
 /// ` (since 2026-11-20 15:30)`, where the service has said it.
 fn since(trouble: &Trouble) -> String {
-    trouble.since_ist.map(|at| format!(" (since {})", minute(at))).unwrap_or_default()
+    trouble
+        .since_ist
+        .map(|at| format!(" (since {})", minute(at)))
+        .unwrap_or_default()
 }
 
 /// `mark` and the text, wrapped at spaces and indented from the second line on.

@@ -81,24 +81,43 @@ impl Backpressure {
         waker: Waker,
     ) -> Held {
         let renewed_ms = AtomicU64::new(now_ms);
-        let state = Arc::new(State { renewed_ms, is_cut: AtomicBool::new(false) });
+        let state = Arc::new(State {
+            renewed_ms,
+            is_cut: AtomicBool::new(false),
+        });
         let mut holders = self.holders.lock();
-        holders.insert(number, Holder { bytes, state: Arc::clone(&state), waker });
+        holders.insert(
+            number,
+            Holder {
+                bytes,
+                state: Arc::clone(&state),
+                waker,
+            },
+        );
         let mut total = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         while total > UNREAD_OUTPUT_TOTAL_BYTES_MAX {
             // Among equally slow ones, the one that holds most.
             let slowest = holders.iter().min_by_key(|(_, holder)| {
                 (holder.state.renewed_ms.load(Ordering::Relaxed), usize::MAX - holder.bytes)
             });
-            let Some(number) = slowest.map(|(number, _)| *number) else { break };
-            let Some(holder) = holders.remove(&number) else { break };
+            let Some(number) = slowest.map(|(number, _)| *number) else {
+                break;
+            };
+            let Some(holder) = holders.remove(&number) else {
+                break;
+            };
             self.bytes.fetch_sub(holder.bytes, Ordering::Relaxed);
             total -= holder.bytes;
             holder.state.is_cut.store(true, Ordering::Relaxed);
             holder.waker.wake();
         }
         drop(holders);
-        Held { unread: Arc::clone(self), number, state, taken_bytes: 0 }
+        Held {
+            unread: Arc::clone(self),
+            number,
+            state,
+            taken_bytes: 0,
+        }
     }
 
     /// Logs that a connection was cut off, at most once in `LOG_EVERY_MS`.

@@ -57,18 +57,20 @@ impl Buffers {
     #[inline(never)]
     pub(crate) fn take(head_bytes_max: usize) -> Box<Self> {
         let pooled = POOL.with(|pool| pool.borrow_mut().pop());
-        pooled.filter(|set| set.input.len() == head_bytes_max + READ_BYTES).unwrap_or_else(|| {
-            Box::new(Self {
-                input: vec![0; head_bytes_max + READ_BYTES].into_boxed_slice(),
-                input_bytes: 0,
-                input_used: 0,
-                holds_body: false,
-                out: Vec::with_capacity(16 * 1024),
-                body: Vec::with_capacity(16 * 1024),
-                owned: None,
-                heads: KnownHeads::default(),
+        pooled
+            .filter(|set| set.input.len() == head_bytes_max + READ_BYTES)
+            .unwrap_or_else(|| {
+                Box::new(Self {
+                    input: vec![0; head_bytes_max + READ_BYTES].into_boxed_slice(),
+                    input_bytes: 0,
+                    input_used: 0,
+                    holds_body: false,
+                    out: Vec::with_capacity(16 * 1024),
+                    body: Vec::with_capacity(16 * 1024),
+                    owned: None,
+                    heads: KnownHeads::default(),
+                })
             })
-        })
     }
 
     /// Records that `count` bytes were read behind the existing input.

@@ -63,8 +63,14 @@ fn started() -> Server<Careless> {
         drain_timeout_ms: 10_000,
         ..HttpSettings::default()
     };
-    let spec = LaneSpec { name: "careless", threads: 1, queue_max: 4 };
-    let service = Careless { lane: Lane::start(&spec, &clock).unwrap() };
+    let spec = LaneSpec {
+        name: "careless",
+        threads: 1,
+        queue_max: 4,
+    };
+    let service = Careless {
+        lane: Lane::start(&spec, &clock).unwrap(),
+    };
     let listener = Listener::bind(&settings.listen).unwrap();
     Server::start(listener, &settings, &clock, service).unwrap()
 }
@@ -92,7 +98,11 @@ fn sent(server: &Server<Careless>, parts: &[&[u8]], then: Then) -> String {
     let mut answer = Vec::new();
     // The server may reset the connection of a refused client.
     let _ = stream.read_to_end(&mut answer);
-    String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()
+    String::from_utf8_lossy(&answer)
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[derive(Clone, Copy)]

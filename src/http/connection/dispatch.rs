@@ -132,7 +132,9 @@ impl<S: Serve> Connection<S> {
                 // More input is already there. The worker's other connections run first.
                 self.yield_to_poll();
             }
-            let Some(next) = self.serve_arrived(need_input) else { return };
+            let Some(next) = self.serve_arrived(need_input) else {
+                return;
+            };
             match next {
                 Next::NeedInput => need_input = true,
                 Next::Flush => need_input = false,
@@ -318,14 +320,27 @@ impl<S: Serve> Connection<S> {
 
     /// Hands the stream that the last response has begun over to the thread that writes it.
     fn hand_over(self) {
-        let Self { readiness, shared, place: connection_place, stage, carry, .. } = self;
+        let Self {
+            readiness,
+            shared,
+            place: connection_place,
+            stage,
+            carry,
+            ..
+        } = self;
         let Stage::Stream(open) = stage else { return };
         let accepted = Arc::clone(readiness.owner());
         // It polls the socket; the other thread polls it from now on.
         drop(readiness);
-        let OpenStream { frames, framing, place } = *open;
+        let OpenStream {
+            frames,
+            framing,
+            place,
+        } = *open;
         let dropped_bytes = carry.len();
-        let Some(mailbox) = shared.mailboxes.of(accepted.slot.index) else { return };
+        let Some(mailbox) = shared.mailboxes.of(accepted.slot.index) else {
+            return;
+        };
         mailbox.hand_over(NewStream {
             accepted,
             frames,

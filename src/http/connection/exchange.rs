@@ -94,7 +94,11 @@ impl About {
             own_request_id,
             wants_page: matches!(head.method, Method::Get | Method::Head)
                 && accept.is_some_and(|accept| accepts_pages(accept.of(bytes))),
-            cookie_bytes: if head.bytes == 0 { head.glimpsed_cookie_bytes } else { 0 },
+            cookie_bytes: if head.bytes == 0 {
+                head.glimpsed_cookie_bytes
+            } else {
+                0
+            },
         }
     }
 
@@ -196,7 +200,11 @@ impl<S: Serve> Exchange<'_, S> {
             let full = buffers.out.len() >= FLUSH_BYTES.min(self.settings.unread_output_bytes_max);
             // An owned body is written after `out`, so no further response may be added to `out`.
             if full || buffers.owned.is_some() {
-                break if at < buffers.input_bytes { Next::Flush } else { Next::NeedInput };
+                break if at < buffers.input_bytes {
+                    Next::Flush
+                } else {
+                    Next::NeedInput
+                };
             }
             let step = match self.stage {
                 Stage::Head => self.head(buffers, &mut at),
@@ -220,7 +228,13 @@ impl<S: Serve> Exchange<'_, S> {
 
     fn head(&mut self, buffers: &mut Buffers, at: &mut usize) -> Step {
         let settings = self.settings;
-        let Buffers { input, input_bytes, heads, holds_body, .. } = buffers;
+        let Buffers {
+            input,
+            input_bytes,
+            heads,
+            holds_body,
+            ..
+        } = buffers;
         let arrived = &input[*at..*input_bytes];
         if arrived.is_empty() {
             return Step::End(Next::NeedInput);
@@ -285,12 +299,20 @@ impl<S: Serve> Exchange<'_, S> {
     ) -> Step {
         let parsed = buffers.heads.head();
         if parsed.expects_continue && buffers.input_bytes == head.end {
-            buffers.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+            buffers
+                .out
+                .extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
         let bytes = &buffers.input[head];
         let about = About::of(parsed, bytes);
         let head = Zeroizing::new(bytes.to_vec());
-        let partial = PartialRequest { head, body: Collected::default(), reader, limits, about };
+        let partial = PartialRequest {
+            head,
+            body: Collected::default(),
+            reader,
+            limits,
+            about,
+        };
         *self.stage = Stage::Body(Box::new(partial));
         Step::Again
     }
@@ -307,7 +329,9 @@ impl<S: Serve> Exchange<'_, S> {
     }
 
     fn body(&mut self, buffers: &mut Buffers, at: &mut usize) -> Step {
-        let Stage::Body(mut partial) = std::mem::take(self.stage) else { return Step::Again };
+        let Stage::Body(mut partial) = std::mem::take(self.stage) else {
+            return Step::Again;
+        };
         buffers.holds_body = true;
         let arrived = &buffers.input[*at..buffers.input_bytes];
         let complete = match &mut partial.reader {
@@ -344,8 +368,16 @@ impl<S: Serve> Exchange<'_, S> {
         }
         let settings = self.settings;
         // Cannot fail: the same bytes were parsed before.
-        buffers.heads.parse(&partial.head, settings.headers_max, settings.head_bytes_max);
-        let Buffers { out, body, owned, heads, .. } = buffers;
+        buffers
+            .heads
+            .parse(&partial.head, settings.headers_max, settings.head_bytes_max);
+        let Buffers {
+            out,
+            body,
+            owned,
+            heads,
+            ..
+        } = buffers;
         self.answer(&partial.head, heads, &partial.body.0, Sink { out, body, owned })
     }
 
@@ -371,7 +403,10 @@ impl<S: Serve> Exchange<'_, S> {
         let request = Request::new(bytes, parsed, &[], self.peer, trusted_proxies, now_ms);
         let begun = self.shared.service.admit(&request).and_then(|user| {
             let announced_bytes = length.unwrap_or(0);
-            self.shared.uploads.begin(user, announced_bytes).map_err(|Crowded| busy())
+            self.shared
+                .uploads
+                .begin(user, announced_bytes)
+                .map_err(|Crowded| busy())
         });
         let upload = match begun {
             Ok(upload) => upload,
@@ -380,7 +415,14 @@ impl<S: Serve> Exchange<'_, S> {
                     return self.refuse(buffers, &about, &problem);
                 };
                 *at += passed as usize;
-                let Buffers { input, out, body, owned, heads, .. } = buffers;
+                let Buffers {
+                    input,
+                    out,
+                    body,
+                    owned,
+                    heads,
+                    ..
+                } = buffers;
                 let bytes = &input[head];
                 let sink = Sink { out, body, owned };
                 return self.answer_by(bytes, heads, &[], sink, |service, request, response| {
@@ -394,18 +436,27 @@ impl<S: Serve> Exchange<'_, S> {
             None => BodyReader::Chunked(Chunked::default()),
         };
         if parsed.expects_continue && !has_arrived {
-            buffers.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+            buffers
+                .out
+                .extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
         let head = Zeroizing::new(bytes.to_vec());
-        *self.stage =
-            Stage::Upload(Box::new(PartialUpload { head, upload, reader, limits, about }));
+        *self.stage = Stage::Upload(Box::new(PartialUpload {
+            head,
+            upload,
+            reader,
+            limits,
+            about,
+        }));
         Step::Again
     }
 
     /// Collects what has arrived, and answers once the file is there.
     #[cold]
     fn upload(&mut self, buffers: &mut Buffers, at: &mut usize) -> Step {
-        let Stage::Upload(mut partial) = std::mem::take(self.stage) else { return Step::Again };
+        let Stage::Upload(mut partial) = std::mem::take(self.stage) else {
+            return Step::Again;
+        };
         let is_complete = match partial.take(&buffers.input[*at..buffers.input_bytes]) {
             Ok((used, is_complete)) => {
                 *at += used;
@@ -420,8 +471,16 @@ impl<S: Serve> Exchange<'_, S> {
         let settings = self.settings;
         let PartialUpload { head, upload, .. } = *partial;
         // Cannot fail: the same bytes were parsed before.
-        buffers.heads.parse(&head, settings.headers_max, settings.head_bytes_max);
-        let Buffers { out, body, owned, heads, .. } = buffers;
+        buffers
+            .heads
+            .parse(&head, settings.headers_max, settings.head_bytes_max);
+        let Buffers {
+            out,
+            body,
+            owned,
+            heads,
+            ..
+        } = buffers;
         self.answer_by(
             &head,
             heads,
@@ -435,7 +494,14 @@ impl<S: Serve> Exchange<'_, S> {
 
     /// Answers the request with this head, whose body follows it.
     fn serve(&mut self, buffers: &mut Buffers, head: Range<usize>, body_bytes: usize) -> Step {
-        let Buffers { input, out, body, owned, heads, .. } = buffers;
+        let Buffers {
+            input,
+            out,
+            body,
+            owned,
+            heads,
+            ..
+        } = buffers;
         let (bytes, rest) = input[head.start..].split_at(head.len());
         self.answer(bytes, heads, &rest[..body_bytes], Sink { out, body, owned })
     }
@@ -463,7 +529,11 @@ impl<S: Serve> Exchange<'_, S> {
         sink: Sink<'_>,
         serve: impl for<'s> FnOnce(&'s S, &Request<'_>, &mut Response<'s>),
     ) -> Step {
-        let Sink { out, body: made, owned } = sink;
+        let Sink {
+            out,
+            body: made,
+            owned,
+        } = sink;
         let head = heads.head();
         let before = out.len();
         self.shared.stats.begin();
@@ -504,13 +574,17 @@ impl<S: Serve> Exchange<'_, S> {
         }
         self.answered += 1;
         let took_ns = stopwatch.elapsed_ns();
-        self.shared.stats.count(response.kind, response.status, took_ns);
+        self.shared
+            .stats
+            .count(response.kind, response.status, took_ns);
         if let Some(open) = response.stream {
             *self.stage = Stage::Stream(open);
             return Step::Again;
         }
         if response.connection == ConnectionLine::Close {
-            return Step::End(Next::Close { unread_input: !head.close });
+            return Step::End(Next::Close {
+                unread_input: !head.close,
+            });
         }
         heads.remember(bytes);
         Step::Again
@@ -611,7 +685,9 @@ impl PartialUpload {
         match &mut self.reader {
             BodyReader::Length(left) => {
                 let taken = arrived.len().min(*left);
-                self.upload.add(&arrived[..taken]).map_err(|Crowded| busy())?;
+                self.upload
+                    .add(&arrived[..taken])
+                    .map_err(|Crowded| busy())?;
                 *left -= taken;
                 Ok((taken, *left == 0))
             }

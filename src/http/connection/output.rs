@@ -22,7 +22,11 @@ impl<S: Serve> Connection<S> {
     pub(crate) fn flush(&mut self, mut buffers: Box<Buffers>) -> Option<()> {
         let owned = buffers.owned.take();
         let is_large = buffers.out.len() > LARGE_BYTES;
-        let written = if is_large { Ok(0) } else { self.socket().write_ready(&buffers.out) };
+        let written = if is_large {
+            Ok(0)
+        } else {
+            self.socket().write_ready(&buffers.out)
+        };
         let (mut rest, is_secret): (OwnedBody, bool) = match written {
             Ok(written) if written == buffers.out.len() && owned.is_none() => {
                 buffers.give_back();
@@ -50,7 +54,8 @@ impl<S: Serve> Connection<S> {
     fn write_slowly(&mut self, rest: OwnedBody, owned: Option<OwnedBody>) -> Result<(), Lost> {
         let bytes = rest.bytes().len() + owned.as_ref().map_or(0, |body| body.bytes().len());
         self.timed = Timed::Idle;
-        self.slot().set_deadline_in(self.settings.unread_output_timeout_ms);
+        self.slot()
+            .set_deadline_in(self.settings.unread_output_timeout_ms);
         let shared = Arc::clone(&self.shared);
         let now_ms = shared.slots.now_ms();
         let waker = Waker::Coroutine(self.readiness.waker());
@@ -84,7 +89,8 @@ impl<S: Serve> Connection<S> {
                 Ok(count) => {
                     rest = &rest[count..];
                     if held.is_kept_up_by(count, self.shared.slots.now_ms()) {
-                        self.slot().set_deadline_in(self.settings.unread_output_timeout_ms);
+                        self.slot()
+                            .set_deadline_in(self.settings.unread_output_timeout_ms);
                         last_try = false;
                     }
                     in_a_row += count;

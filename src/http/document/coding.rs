@@ -146,7 +146,9 @@ impl<T: Clone + Default + 'static> Allocator<T> for KeptMemory {
     fn alloc_cell(&mut self, length: usize) -> Table<T> {
         let mut kept = self.0.borrow_mut();
         let fits = |table: &Box<dyn Any>| {
-            table.downcast_ref::<Table<T>>().is_some_and(|table| table.0.len() == length)
+            table
+                .downcast_ref::<Table<T>>()
+                .is_some_and(|table| table.0.len() == length)
         };
         let found = kept.iter().position(fits).map(|at| kept.swap_remove(at));
         match found.and_then(|table| table.downcast::<Table<T>>().ok()) {

@@ -34,18 +34,27 @@ pub(crate) struct CodedFrame {
 impl CodedFrame {
     /// A frame that is compressed when it is first taken so.
     pub(crate) fn new(text: &[u8]) -> Self {
-        Self { identity: Frame::of(text), gzip: OnceLock::new() }
+        Self {
+            identity: Frame::of(text),
+            gzip: OnceLock::new(),
+        }
     }
 
     /// Keeps `text`, of at most 64 KiB, as it is in both codings.
     pub(crate) fn stored(text: &[u8]) -> Self {
-        Self { identity: Frame::of(text), gzip: Frame::of(&stored(text)).into() }
+        Self {
+            identity: Frame::of(text),
+            gzip: Frame::of(&stored(text)).into(),
+        }
     }
 
     /// The same as [`Self::stored`], for the beginning of a stream.
     pub(crate) fn opening(text: &[u8]) -> Self {
         let gzip = [&GZIP_HEADER[..], &stored(text)].concat();
-        Self { identity: Frame::of(text), gzip: Frame::of(&gzip).into() }
+        Self {
+            identity: Frame::of(text),
+            gzip: Frame::of(&gzip).into(),
+        }
     }
 
     /// The frame in `coding`, which is identity or gzip. Of one made with [`Self::new`] gzip is for

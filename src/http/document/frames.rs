@@ -36,7 +36,10 @@ impl Frame {
         chunk.extend_from_slice(payload);
         let payload = start..chunk.len();
         chunk.extend_from_slice(b"\r\n");
-        Self { chunk: chunk.into(), payload }
+        Self {
+            chunk: chunk.into(),
+            payload,
+        }
     }
 
     /// The bytes to send.

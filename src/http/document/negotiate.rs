@@ -40,7 +40,11 @@ pub(crate) fn preferred_coding(accept_encoding: Option<&[u8]>) -> Coding {
 /// refuses it or prefers identity.
 pub(crate) fn stream_coding(accept_encoding: Option<&[u8]>) -> Coding {
     let Weights { gzip, identity, .. } = Weights::of(accept_encoding.unwrap_or_default());
-    if gzip > 0 && gzip >= identity { Coding::Gzip } else { Coding::Identity }
+    if gzip > 0 && gzip >= identity {
+        Coding::Gzip
+    } else {
+        Coding::Identity
+    }
 }
 
 fn weighed_coding(value: &[u8]) -> Coding {
@@ -68,7 +72,9 @@ impl Weights {
         let mut identity = None;
         let mut rest = None;
         for element in value.split(|byte| *byte == b',') {
-            let Some((name, weight)) = weighed(element) else { continue };
+            let Some((name, weight)) = weighed(element) else {
+                continue;
+            };
             let slot: &mut Option<Weight> = if name.eq_ignore_ascii_case(b"br") {
                 &mut br
             } else if name.eq_ignore_ascii_case(b"gzip") || name.eq_ignore_ascii_case(b"x-gzip") {
@@ -83,7 +89,11 @@ impl Weights {
             slot.get_or_insert(weight);
         }
         let weight = |named: Option<Weight>| named.or(rest).unwrap_or(0);
-        Self { br: weight(br), gzip: weight(gzip), identity: weight(identity) }
+        Self {
+            br: weight(br),
+            gzip: weight(gzip),
+            identity: weight(identity),
+        }
     }
 }
 

@@ -52,11 +52,16 @@ fn slow_coding(value: &str) -> Coding {
     let mut weights: HashMap<String, f64> = HashMap::new();
     for element in value.split(',') {
         let blank = |c: char| c == ' ' || c == '\t';
-        let parts: Vec<&str> = element.split(';').map(|part| part.trim_matches(blank)).collect();
+        let parts: Vec<&str> = element
+            .split(';')
+            .map(|part| part.trim_matches(blank))
+            .collect();
         let weight = match parts[1..] {
             [] => 1.0,
             [parameter] => {
-                let Some((name, digits)) = parameter.split_once('=') else { continue };
+                let Some((name, digits)) = parameter.split_once('=') else {
+                    continue;
+                };
                 let plain = digits.len() <= 5
                     && digits.chars().all(|c| c.is_ascii_digit() || c == '.')
                     && matches!(digits.find('.'), None | Some(1))
@@ -71,10 +76,19 @@ fn slow_coding(value: &str) -> Coding {
             _ => continue,
         };
         let name = parts[0].to_ascii_lowercase();
-        let name = if name == "x-gzip" { "gzip".into() } else { name };
+        let name = if name == "x-gzip" {
+            "gzip".into()
+        } else {
+            name
+        };
         weights.entry(name).or_insert(weight);
     }
-    let weight = |name: &str| *weights.get(name).or_else(|| weights.get("*")).unwrap_or(&0.0);
+    let weight = |name: &str| {
+        *weights
+            .get(name)
+            .or_else(|| weights.get("*"))
+            .unwrap_or(&0.0)
+    };
     let mut best = (Coding::Identity, weight("identity"));
     for (coding, name) in [(Coding::Gzip, "gzip"), (Coding::Br, "br")] {
         if weight(name) > 0.0 && weight(name) >= best.1 {

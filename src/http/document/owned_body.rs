@@ -34,12 +34,20 @@ impl OwnedBody {
     /// permit that limits how many such bodies are in memory.
     pub(crate) fn holding(bytes: Vec<u8>, held: impl Any + Send + Sync) -> Self {
         let memory = Memory::Own(bytes);
-        Self { memory, is_secret: false, _held: Some(Box::new(held)) }
+        Self {
+            memory,
+            is_secret: false,
+            _held: Some(Box::new(held)),
+        }
     }
 
     /// A part of shared bytes.
     pub(crate) fn part(bytes: Arc<[u8]>, part: Range<usize>) -> Self {
-        Self { memory: Memory::Shared(bytes, part), is_secret: false, _held: None }
+        Self {
+            memory: Memory::Shared(bytes, part),
+            is_secret: false,
+            _held: None,
+        }
     }
 
     /// All bytes of the body.
@@ -59,7 +67,11 @@ impl OwnedBody {
 
 impl From<Vec<u8>> for OwnedBody {
     fn from(bytes: Vec<u8>) -> Self {
-        Self { memory: Memory::Own(bytes), is_secret: false, _held: None }
+        Self {
+            memory: Memory::Own(bytes),
+            is_secret: false,
+            _held: None,
+        }
     }
 }
 

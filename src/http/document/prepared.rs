@@ -53,7 +53,12 @@ impl Prepared {
         if status != 304 {
             bytes.extend_from_slice(body);
         }
-        Self { status, bytes: bytes.into_boxed_slice(), status_line_bytes, head_bytes }
+        Self {
+            status,
+            bytes: bytes.into_boxed_slice(),
+            status_line_bytes,
+            head_bytes,
+        }
     }
 
     pub(crate) fn status(&self) -> u16 {

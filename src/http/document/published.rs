@@ -102,7 +102,8 @@ impl Asked {
     /// Whether the coding is to be made.
     fn is_wanted(&self, coding: Coding) -> bool {
         let now_mono_ms = self.now_mono_ms.load(Ordering::Relaxed);
-        self.of(coding).is_some_and(|asked| asked.is_recent(now_mono_ms))
+        self.of(coding)
+            .is_some_and(|asked| asked.is_recent(now_mono_ms))
     }
 
     /// Takes in what was asked for since the last look; returns whether that was anything.
@@ -191,7 +192,10 @@ impl PublishedJson {
 
     /// The same for a document that streams send as an event called `name`.
     pub(crate) fn as_event(name: &'static str) -> Self {
-        Self { event: Some(name), ..Self::default() }
+        Self {
+            event: Some(name),
+            ..Self::default()
+        }
     }
 
     /// Signals each change.
@@ -206,13 +210,25 @@ impl PublishedJson {
     }
 
     fn made(&self, variants: Variants, json: &[u8]) -> Made {
-        let event = self.event.map(|name| event(name, Some(variants.tag()), json));
+        let event = self
+            .event
+            .map(|name| event(name, Some(variants.tag()), json));
         let event = event.map(|text| Arc::new(CodedFrame::new(&text)));
-        Made(Published { variants, event, number: 0, asked: Arc::clone(&self.asked) })
+        Made(Published {
+            variants,
+            event,
+            number: 0,
+            asked: Arc::clone(&self.asked),
+        })
     }
 
     fn asked_variants(&self, json: &[u8], tag: &str) -> Variants {
-        let compress = |coding| self.asked.is_wanted(coding).then(|| kept(coding, json)).flatten();
+        let compress = |coding| {
+            self.asked
+                .is_wanted(coding)
+                .then(|| kept(coding, json))
+                .flatten()
+        };
         Variants::coded(json, tag, &POLICY, compress)
     }
 
@@ -223,20 +239,30 @@ impl PublishedJson {
             return;
         }
         let _guard = self.publishing.lock();
-        let Some(current) = self.current.load_full() else { return };
+        let Some(current) = self.current.load_full() else {
+            return;
+        };
         let is_missing = |coding| self.asked.is_wanted(coding) && !current.has(coding);
         if is_missing(Coding::Br) || is_missing(Coding::Gzip) {
             let variants = self.asked_variants(current.json(), current.tag());
             let event = current.event.clone();
             let asked = Arc::clone(&self.asked);
             let number = current.number;
-            self.current.store(Some(Arc::new(Published { variants, event, number, asked })));
+            self.current.store(Some(Arc::new(Published {
+                variants,
+                event,
+                number,
+                asked,
+            })));
         }
     }
 
     /// Publishes `json` in all codings. If it has not changed, the published responses stay. Blocks
     /// for up to a few milliseconds, so it is for OS threads, not the edge.
-    #[expect(clippy::needless_pass_by_value, reason = "publishers hand the body over")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "publishers hand the body over"
+    )]
     pub fn publish(&self, json: Vec<u8>) {
         let _guard = self.publishing.lock();
         if self.is_news(&json) {
@@ -266,7 +292,10 @@ impl PublishedJson {
     }
 
     fn is_news(&self, json: &[u8]) -> bool {
-        self.current.load().as_ref().is_none_or(|current| current.json() != json)
+        self.current
+            .load()
+            .as_ref()
+            .is_none_or(|current| current.json() != json)
     }
 
     /// Takes the document back, so that none is published.
@@ -329,7 +358,11 @@ mod tests {
     fn a_published_response_has_all_headers_and_the_body() {
         let slot = published(BODY);
         let current = slot.load();
-        let prepared = current.as_ref().unwrap().select(None, Preconditions::NONE).unwrap();
+        let prepared = current
+            .as_ref()
+            .unwrap()
+            .select(None, Preconditions::NONE)
+            .unwrap();
         assert_eq!(prepared.status_line(), b"HTTP/1.1 200 OK\r\n");
         let etag = current.as_ref().unwrap().etag(Coding::Identity);
         assert_eq!(etag.len(), 2 + 2 * ETAG_HASH_BYTES);

@@ -72,7 +72,11 @@ impl Variant {
         headers.extend(policy.headers);
         headers.extend(encoding.map(|encoding| ("Content-Encoding", encoding)));
         let full = body.map(|body| Prepared::new(policy.status, &headers, body));
-        Self { full, not_modified, etag }
+        Self {
+            full,
+            not_modified,
+            etag,
+        }
     }
 
     fn bytes(&self) -> usize {
@@ -116,9 +120,15 @@ impl Variants {
         };
         let compressed = (body.len() >= policy.compressed_from_bytes).then(|| {
             let br = variant("-br", Some("br"), compress(Coding::Br).as_deref());
-            [br, variant("-gz", Some("gzip"), compress(Coding::Gzip).as_deref())]
+            [
+                br,
+                variant("-gz", Some("gzip"), compress(Coding::Gzip).as_deref()),
+            ]
         });
-        Self { identity: variant("", None, Some(body)), compressed }
+        Self {
+            identity: variant("", None, Some(body)),
+            compressed,
+        }
     }
 
     /// The response to a GET (or, without its body, HEAD): 200 in the coding that the client

@@ -6,10 +6,16 @@ use super::*;
 use crate::http::document::coding::{GZIP_LEVEL, KeptMemory, brotli_in};
 use flate2::Compression;
 
-const POLICY: CachePolicy =
-    CachePolicy { cache_control: "no-cache", compressed_from_bytes: 1_000, ..CachePolicy::JSON };
-const CODINGS: [(Coding, &str); 3] =
-    [(Coding::Br, "br"), (Coding::Gzip, "gzip"), (Coding::Identity, "identity")];
+const POLICY: CachePolicy = CachePolicy {
+    cache_control: "no-cache",
+    compressed_from_bytes: 1_000,
+    ..CachePolicy::JSON
+};
+const CODINGS: [(Coding, &str); 3] = [
+    (Coding::Br, "br"),
+    (Coding::Gzip, "gzip"),
+    (Coding::Identity, "identity"),
+];
 
 fn body() -> Vec<u8> {
     br#"{"index1_price":24321.88,"signals":[],"sectors":[]}"#.repeat(30)
@@ -30,7 +36,9 @@ fn decoded(coding: Coding, body: &[u8]) -> Vec<u8> {
             ::brotli::BrotliDecompress(&mut &body[..], &mut out).unwrap();
         }
         Coding::Gzip => {
-            flate2::read::GzDecoder::new(body).read_to_end(&mut out).unwrap();
+            flate2::read::GzDecoder::new(body)
+                .read_to_end(&mut out)
+                .unwrap();
         }
         Coding::Identity => out.extend_from_slice(body),
     }
@@ -87,7 +95,11 @@ fn a_coding_that_was_left_out_is_answered_uncompressed_and_is_known_all_the_same
     assert!(headers(answer).contains(&format!("ETag: {}\r\n", part.etag(Coding::Identity))));
     assert_eq!(part.etag(Coding::Br), whole.etag(Coding::Br));
     // Who has it in one of the two has it.
-    for (coding, has_it) in [(Coding::Br, true), (Coding::Identity, true), (Coding::Gzip, false)] {
+    for (coding, has_it) in [
+        (Coding::Br, true),
+        (Coding::Identity, true),
+        (Coding::Gzip, false),
+    ] {
         let etag = whole.etag(coding).as_bytes();
         let answer = select(&part, "br", Preconditions::if_none_match(etag));
         assert_eq!(answer.status(), if has_it { 304 } else { 200 }, "{coding:?}");
@@ -99,7 +111,9 @@ fn a_coding_that_was_left_out_is_answered_uncompressed_and_is_known_all_the_same
 fn kept_compressors_give_the_bytes_of_new_ones_whatever_they_compressed_before() {
     let mut kept = KeptCompressors::default();
     let mut random = crate::base::rng::seeded(7);
-    for length in [0, 1, 50, 2_000, 200_000, 3, 30_000, 2_000, 70_000, 1_999, 600_000, 2_000] {
+    for length in [
+        0, 1, 50, 2_000, 200_000, 3, 30_000, 2_000, 70_000, 1_999, 600_000, 2_000,
+    ] {
         // Now text that repeats itself, now bytes that do not.
         let text: Vec<u8> = match length % 7 {
             0..4 => body().into_iter().cycle().take(length).collect(),

@@ -58,7 +58,10 @@ fn name_bytes(text: &[u8]) -> Option<usize> {
     let ends_name = |byte: &u8| !NAME_BYTES[usize::from(*byte)];
     let mut at = 0;
     loop {
-        at += text[at..].iter().position(ends_name).unwrap_or(text.len() - at);
+        at += text[at..]
+            .iter()
+            .position(ends_name)
+            .unwrap_or(text.len() - at);
         match text.get(at) {
             Some(b'%') if is_escape(text.get(at..at + 3)?) => at += 3,
             _ => return (at > 0).then_some(at),
@@ -84,7 +87,9 @@ fn ip_literal_bytes(text: &[u8]) -> Option<usize> {
 
 /// `1*HEXDIG "." 1*( unreserved / sub-delims / ":" )`
 fn is_future_address(text: &[u8]) -> bool {
-    let Some(dot) = memchr::memchr(b'.', text) else { return false };
+    let Some(dot) = memchr::memchr(b'.', text) else {
+        return false;
+    };
     let version = &text[..dot];
     let address = &text[dot + 1..];
     let in_address = |byte: &u8| *byte == b':' || NAME_BYTES[usize::from(*byte)];

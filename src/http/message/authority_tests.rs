@@ -14,9 +14,11 @@ fn is_h16(text: &str) -> bool {
 fn is_ipv4(text: &str) -> bool {
     let octets: Vec<&str> = text.split('.').collect();
     octets.len() == 4
-        && octets
-            .iter()
-            .all(|octet| octet.parse::<u8>().is_ok_and(|number| number.to_string() == *octet))
+        && octets.iter().all(|octet| {
+            octet
+                .parse::<u8>()
+                .is_ok_and(|number| number.to_string() == *octet)
+        })
 }
 
 /// Number of 16-bit groups in `text`. An IPv4 address counts as two, and is allowed only if `text`
@@ -32,7 +34,10 @@ fn groups(text: &str, ends: bool) -> Option<usize> {
         last if ends && is_ipv4(last) => 2,
         _ => return None,
     };
-    before.iter().all(|part| is_h16(part)).then_some(before.len() + of_last)
+    before
+        .iter()
+        .all(|part| is_h16(part))
+        .then_some(before.len() + of_last)
 }
 
 fn is_ipv6(text: &str) -> bool {
@@ -50,7 +55,9 @@ fn is_name_char(c: char) -> bool {
 }
 
 fn is_future(text: &str) -> bool {
-    let version = text.strip_prefix(['v', 'V']).and_then(|rest| rest.split_once('.'));
+    let version = text
+        .strip_prefix(['v', 'V'])
+        .and_then(|rest| rest.split_once('.'));
     version.is_some_and(|(version, address)| {
         let hex = version.chars().all(|c| c.is_ascii_hexdigit());
         let in_address = address.chars().all(|c| c == ':' || is_name_char(c));
@@ -73,7 +80,9 @@ fn is_name(text: &str) -> bool {
 /// The reference: host and port by RFC 3986, tried at every colon.
 fn reference(text: &str) -> Option<(&str, Option<&str>)> {
     let is_host = |host: &str| {
-        let literal = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        let literal = host
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'));
         literal.map_or_else(|| is_name(host), |inner| is_ipv6(inner) || is_future(inner))
     };
     let whole = is_host(text).then_some((text, None));

@@ -61,11 +61,17 @@ impl Chunked {
         let mut at = 0;
         while at < input.len() && self.state != State::Done {
             if let State::Data(left) = self.state {
-                let take = usize::try_from(left).unwrap_or(usize::MAX).min(input.len() - at);
+                let take = usize::try_from(left)
+                    .unwrap_or(usize::MAX)
+                    .min(input.len() - at);
                 body.extend_from_slice(&input[at..at + take]);
                 at += take;
                 let left = left - take as u64;
-                self.state = if left == 0 { State::DataCr } else { State::Data(left) };
+                self.state = if left == 0 {
+                    State::DataCr
+                } else {
+                    State::Data(left)
+                };
                 continue;
             }
             self.state = self.step(input[at], body.len(), body_bytes_max)?;
@@ -99,7 +105,11 @@ impl Chunked {
                 if size > (max - collected.min(max)) as u64 {
                     return Err(ChunkFault::TooLarge);
                 }
-                if size == 0 { State::TrailerStart } else { State::Data(size) }
+                if size == 0 {
+                    State::TrailerStart
+                } else {
+                    State::Data(size)
+                }
             }
             (State::DataCr, b'\r') => State::DataLf,
             (State::DataLf, b'\n') => {
@@ -128,7 +138,10 @@ impl Chunked {
 }
 
 fn hex(byte: u8) -> Result<u64, ChunkFault> {
-    (byte as char).to_digit(16).map(u64::from).ok_or(ChunkFault::Malformed)
+    (byte as char)
+        .to_digit(16)
+        .map(u64::from)
+        .ok_or(ChunkFault::Malformed)
 }
 
 #[cfg(test)]
@@ -177,7 +190,10 @@ mod tests {
         }
         assert_eq!(decode_in(&[b"65\r\n"], 100), Err(ChunkFault::TooLarge));
         assert_eq!(decode_in(&[b"fffffffffffffffff\r\n"], 100), Err(ChunkFault::TooLarge));
-        let many = b"32\r\n".iter().chain([b'a'; 50].iter()).chain(b"\r\n33\r\n".iter());
+        let many = b"32\r\n"
+            .iter()
+            .chain([b'a'; 50].iter())
+            .chain(b"\r\n33\r\n".iter());
         let many: Vec<u8> = many.copied().collect();
         assert_eq!(decode_in(&[&many], 100), Err(ChunkFault::TooLarge));
         let trailer = [&b"0\r\n"[..], &b"a: b\r\n".repeat(3_000)].concat();

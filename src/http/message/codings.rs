@@ -43,8 +43,14 @@ impl Codings {
     /// HTTP/1.0.
     pub(crate) fn end_in_chunked(&self, alone: bool) -> Result<(), HeadFault> {
         match self {
-            Self { chunked: true, unknown: false } if alone => Ok(()),
-            Self { chunked: true, unknown: true } if alone => Err(HeadFault::UnknownCoding),
+            Self {
+                chunked: true,
+                unknown: false,
+            } if alone => Ok(()),
+            Self {
+                chunked: true,
+                unknown: true,
+            } if alone => Err(HeadFault::UnknownCoding),
             _ => Err(HeadFault::BadTransferEncoding),
         }
     }
@@ -94,12 +100,18 @@ impl<'a> Rest<'a> {
     }
 
     fn blanks(&mut self) {
-        let blanks = self.0.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        let blanks = self
+            .0
+            .iter()
+            .take_while(|byte| matches!(byte, b' ' | b'\t'))
+            .count();
         self.0 = &self.0[blanks..];
     }
 
     fn token(&mut self) -> Option<&'a [u8]> {
-        let (token, rest) = self.0.split_at(self.0.iter().take_while(|b| is_of_token(**b)).count());
+        let (token, rest) = self
+            .0
+            .split_at(self.0.iter().take_while(|b| is_of_token(**b)).count());
         self.0 = rest;
         (!token.is_empty()).then_some(token)
     }
@@ -131,6 +143,10 @@ mod tests {
     fn separators_blanks_and_bytes_above_ascii_are_no_token() {
         let refused = (0..=u8::MAX).filter(|byte| !is_of_token(*byte) && byte.is_ascii_graphic());
         assert_eq!(refused.collect::<Vec<_>>(), b"\"(),/:;<=>?@[\\]{}");
-        assert!(![b' ', b'\t', 0, 0x7f, 0x80, 0xff].into_iter().any(is_of_token));
+        assert!(
+            ![b' ', b'\t', 0, 0x7f, 0x80, 0xff]
+                .into_iter()
+                .any(is_of_token)
+        );
     }
 }

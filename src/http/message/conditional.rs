@@ -49,18 +49,36 @@ pub(crate) enum Named<'a> {
 
 impl<'a> Preconditions<'a> {
     /// No preconditions.
-    pub const NONE: Self =
-        Self { bytes: &[], headers: &[], if_match: Lines::Absent, if_none_match: Lines::Absent };
+    pub const NONE: Self = Self {
+        bytes: &[],
+        headers: &[],
+        if_match: Lines::Absent,
+        if_none_match: Lines::Absent,
+    };
 
     #[inline]
     pub(crate) fn of(head: &'a Head, bytes: &'a [u8]) -> Self {
-        let Head { headers, if_match, if_none_match, .. } = head;
-        Self { bytes, headers, if_match: *if_match, if_none_match: *if_none_match }
+        let Head {
+            headers,
+            if_match,
+            if_none_match,
+            ..
+        } = head;
+        Self {
+            bytes,
+            headers,
+            if_match: *if_match,
+            if_none_match: *if_none_match,
+        }
     }
 
     /// One `If-None-Match` line with this value; for benches and tests.
     pub fn if_none_match(value: &'a [u8]) -> Self {
-        Self { bytes: value, if_none_match: Lines::One(Span::whole(value)), ..Self::NONE }
+        Self {
+            bytes: value,
+            if_none_match: Lines::One(Span::whole(value)),
+            ..Self::NONE
+        }
     }
 
     /// Whether there are no preconditions.
@@ -98,7 +116,11 @@ impl<'a> Preconditions<'a> {
                 etag.is_some_and(|etag| self.lines(IF_NONE_MATCH).any(|line| lists(line, etag)))
             }
         };
-        Ok(if known { Verdict::NotModified } else { Verdict::Full })
+        Ok(if known {
+            Verdict::NotModified
+        } else {
+            Verdict::Full
+        })
     }
 
     /// Whether `If-Match` is absent, is `*`, or is a well-formed list of tags that contains `etag`.
@@ -131,9 +153,12 @@ impl<'a> Preconditions<'a> {
             Lines::Absent => return None,
             Lines::One(line) if is_anything(line.of(self.bytes)) => Named::Anything,
             Lines::One(line) => Named::Tags(EntityTags(line.of(self.bytes)).flatten().collect()),
-            Lines::Several => {
-                Named::Tags(self.lines(IF_NONE_MATCH).flat_map(EntityTags).flatten().collect())
-            }
+            Lines::Several => Named::Tags(
+                self.lines(IF_NONE_MATCH)
+                    .flat_map(EntityTags)
+                    .flatten()
+                    .collect(),
+            ),
         })
     }
 
@@ -160,7 +185,9 @@ fn is_anything(line: &[u8]) -> bool {
 fn matches<'a>(lines: impl Iterator<Item = &'a [u8]>, etag: Option<&[u8]>) -> bool {
     let mut found = false;
     for tag in lines.flat_map(EntityTags) {
-        let Ok(EntityTag { weak, opaque }) = tag else { return false };
+        let Ok(EntityTag { weak, opaque }) = tag else {
+            return false;
+        };
         found |= !weak && Some(opaque) == etag;
     }
     found
@@ -192,7 +219,9 @@ impl<'a> Iterator for EntityTags<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let rest = std::mem::take(&mut self.0);
-        let start = rest.iter().position(|byte| !matches!(byte, b',' | b' ' | b'\t'))?;
+        let start = rest
+            .iter()
+            .position(|byte| !matches!(byte, b',' | b' ' | b'\t'))?;
         let rest = &rest[start..];
         let tag = rest.strip_prefix(b"W/").unwrap_or(rest);
         let weak = tag.len() < rest.len();
@@ -200,7 +229,9 @@ impl<'a> Iterator for EntityTags<'a> {
             [b'"', inner @ ..] => memchr::memchr(b'"', inner),
             _ => None,
         };
-        let Some(end) = end else { return Some(Err(NoTag)) };
+        let Some(end) = end else {
+            return Some(Err(NoTag));
+        };
         let (opaque, after) = tag.split_at(end + 2);
         let after = trimmed(after);
         if !matches!(after.first(), None | Some(b',')) {

@@ -107,7 +107,10 @@ fn a_resource_without_a_tag_matches_the_asterisk_only() {
 
 #[test]
 fn the_tags_of_both_fields_are_listed() {
-    let tag = |weak, opaque: &'static str| EntityTag { weak, opaque: opaque.as_bytes() };
+    let tag = |weak, opaque: &'static str| EntityTag {
+        weak,
+        opaque: opaque.as_bytes(),
+    };
     with("If-Match: \"a\", W/\"b\"\r\nIf-None-Match: *\r\n", |given| {
         let tags = vec![tag(false, "\"a\""), tag(true, "\"b\"")];
         assert_eq!(given.named_if_match(), Some(Named::Tags(tags)));

@@ -13,10 +13,17 @@ use crate::http::document::prepared::DateLine;
 /// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 5.6.7). Instants before 1970 or after the calendar's
 /// end in 9999 count as the nearest one between.
 pub fn imf_fixdate(unix_ms: i64) -> [u8; 29] {
-    let unix_s = unix_ms.div_euclid(1_000).clamp(0, Timestamp::MAX.as_second());
+    let unix_s = unix_ms
+        .div_euclid(1_000)
+        .clamp(0, Timestamp::MAX.as_second());
     let at = Timestamp::from_second(unix_s).unwrap_or_default();
-    let written = DateTimePrinter::new().timestamp_to_rfc9110_string(&at).unwrap_or_default();
-    written.as_bytes().try_into().unwrap_or(*b"Thu, 01 Jan 1970 00:00:00 GMT")
+    let written = DateTimePrinter::new()
+        .timestamp_to_rfc9110_string(&at)
+        .unwrap_or_default();
+    written
+        .as_bytes()
+        .try_into()
+        .unwrap_or(*b"Thu, 01 Jan 1970 00:00:00 GMT")
 }
 
 /// The line of an instant; see [`imf_fixdate`].
@@ -42,7 +49,10 @@ const WORDS: usize = size_of::<DateLine>().div_ceil(8);
 impl DateCell {
     /// A cell with the line of an instant.
     pub(crate) fn new(unix_ms: i64) -> Self {
-        let cell = Self { written: AtomicU64::new(0), copies: Default::default() };
+        let cell = Self {
+            written: AtomicU64::new(0),
+            copies: Default::default(),
+        };
         cell.set(unix_ms);
         cell
     }

@@ -43,7 +43,9 @@ words! {
 impl Method {
     /// Parses a method token; methods are case-sensitive (RFC 9110 9.1).
     pub(crate) fn parse(token: &[u8]) -> Option<Self> {
-        Self::ALL.into_iter().find(|method| method.as_str().as_bytes() == token)
+        Self::ALL
+            .into_iter()
+            .find(|method| method.as_str().as_bytes() == token)
     }
 }
 
@@ -67,7 +69,10 @@ impl Span {
 
     fn within(head: &[u8], part: &[u8]) -> Self {
         let start = part.as_ptr() as usize - head.as_ptr() as usize;
-        Self { start: start as u16, end: (start + part.len()) as u16 }
+        Self {
+            start: start as u16,
+            end: (start + part.len()) as u16,
+        }
     }
 }
 
@@ -163,7 +168,9 @@ impl Table {
     /// of the same layout keeps the allocation.
     fn recycled<'to>(table: Vec<httparse::Header<'_>>) -> Vec<httparse::Header<'to>> {
         let empty = table.into_iter().take(0);
-        empty.map(|_| -> httparse::Header<'to> { unreachable!("nothing is left") }).collect()
+        empty
+            .map(|_| -> httparse::Header<'to> { unreachable!("nothing is left") })
+            .collect()
     }
 
     fn take<'to>(&mut self) -> Vec<httparse::Header<'to>> {
@@ -264,7 +271,8 @@ impl Head {
         let mut seen = Seen::default();
         for header in request.headers.iter() {
             let value = Span::within(input, header.value);
-            self.headers.push((Span::within(input, header.name.as_bytes()), value));
+            self.headers
+                .push((Span::within(input, header.name.as_bytes()), value));
             // The first fault counts. The rest is still read, for the refusal's request id.
             fault = fault.and(self.note(header, value, &mut seen));
         }
@@ -288,7 +296,9 @@ impl Head {
     pub(crate) fn own_request_id<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         self.request_id.map(|span| span.of(bytes)).filter(|id| {
             (1..=64).contains(&id.len())
-                && id.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+                && id
+                    .iter()
+                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
                 && !id.starts_with(b"bhav_")
         })
     }
@@ -429,7 +439,11 @@ fn expect_crlf(head: &[u8], request: &httparse::Request<'_, '_>) -> Result<(), H
     let is_strict = begun.first() != Some(&b'\n')
         && head.ends_with(b"\r\n\r\n")
         && request.headers.iter().all(follows_crlf);
-    if is_strict { Ok(()) } else { Err(HeadFault::BareLineFeed) }
+    if is_strict {
+        Ok(())
+    } else {
+        Err(HeadFault::BareLineFeed)
+    }
 }
 
 /// Parses a `Content-Length` of up to 19 digits. Whether it exceeds the limit of bodies (413) is
@@ -438,7 +452,9 @@ fn parse_length(value: &[u8]) -> Result<u64, HeadFault> {
     if value.is_empty() || value.len() > 19 || !value.iter().all(u8::is_ascii_digit) {
         return Err(HeadFault::BadLength);
     }
-    Ok(value.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
+    Ok(value
+        .iter()
+        .fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
 }
 
 /// Removes `http://` or `https://`; returns whether it was https, and the rest.
@@ -451,7 +467,11 @@ fn strip_scheme(target: &str) -> Option<(bool, &str)> {
 /// The value of a header that is allowed once; an empty one if it came twice. An empty
 /// `Accept-Encoding` is answered uncompressed, and an empty `Origin` is never allowed.
 fn only(held: Option<Span>, value: Span) -> Span {
-    if held.is_some() { Span::default() } else { value }
+    if held.is_some() {
+        Span::default()
+    } else {
+        value
+    }
 }
 
 // ---- Known heads
@@ -535,11 +555,15 @@ impl Head {
         // Browsers and programs send these two with each request: an answer without a search.
         let is_usual = |(name, _): &(Span, Span)| {
             let name = name.of(bytes);
-            [&b"cookie"[..], b"authorization"].iter().any(|known| name.eq_ignore_ascii_case(known))
+            [&b"cookie"[..], b"authorization"]
+                .iter()
+                .any(|known| name.eq_ignore_ascii_case(known))
         };
         let holds_credential = |(name, _): &(Span, Span)| {
             let name = name.of(bytes).to_ascii_lowercase();
-            CREDENTIALS.iter().any(|part| memchr::memmem::find(&name, part).is_some())
+            CREDENTIALS
+                .iter()
+                .any(|part| memchr::memmem::find(&name, part).is_some())
         };
         self.bytes == bytes.len()
             && self.framing == Framing::None
@@ -569,7 +593,10 @@ pub(crate) struct Newer {
 /// bytes arrive.
 pub(crate) fn other(window: &[u8]) -> Result<Option<HeadFault>, Newer> {
     const SHAPE: &[u8; 10] = b"HTTP/0.0\r\n";
-    let start = window.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or_default();
+    let start = window
+        .iter()
+        .position(|byte| !matches!(byte, b'\r' | b'\n'))
+        .unwrap_or_default();
     let Some(version) = window[start..].splitn(3, |byte| *byte == b' ').nth(2) else {
         return Ok(None);
     };
@@ -577,12 +604,18 @@ pub(crate) fn other(window: &[u8]) -> Result<Option<HeadFault>, Newer> {
         b'0' => byte.is_ascii_digit(),
         _ => byte == shape,
     };
-    let known = version.iter().zip(SHAPE).take_while(|pair| fits(*pair)).count();
+    let known = version
+        .iter()
+        .zip(SHAPE)
+        .take_while(|pair| fits(*pair))
+        .count();
     let is_whole = known == SHAPE.len();
     match version.get(known) {
         _ if is_whole && version.starts_with(b"HTTP/1.") => {
             let version_at = version.as_ptr() as usize - window.as_ptr() as usize;
-            Err(Newer { digit_at: version_at + b"HTTP/1.".len() })
+            Err(Newer {
+                digit_at: version_at + b"HTTP/1.".len(),
+            })
         }
         _ if is_whole => Ok(Some(HeadFault::Version)),
         Some(b'\n') if known == SHAPE.len() - 2 => Ok(Some(HeadFault::BareLineFeed)),
@@ -602,7 +635,9 @@ impl Head {
     pub(crate) fn glimpse(&mut self, window: &[u8]) {
         (self.method, self.origin, self.request_id) = (Method::default(), None, None);
         (self.glimpsed_accept, self.glimpsed_cookie_bytes) = (None, 0);
-        let start = window.iter().position(|byte| !matches!(byte, b'\r' | b'\n'));
+        let start = window
+            .iter()
+            .position(|byte| !matches!(byte, b'\r' | b'\n'));
         let begun = &window[start.unwrap_or(window.len())..];
         let token = begun.split(|byte| *byte == b' ').next().unwrap_or_default();
         self.method = Method::parse(token).unwrap_or_default();
@@ -634,7 +669,8 @@ fn cookie_bytes(begun: &[u8]) -> usize {
     let lines = begun.split(|byte| *byte == b'\n').skip(1);
     let of_head = lines.take_while(|line| !matches!(*line, b"" | b"\r"));
     let is_cookie = |line: &&[u8]| {
-        line.split_first_chunk::<7>().is_some_and(|(name, _)| name.eq_ignore_ascii_case(b"cookie:"))
+        line.split_first_chunk::<7>()
+            .is_some_and(|(name, _)| name.eq_ignore_ascii_case(b"cookie:"))
     };
     of_head.filter(is_cookie).map(<[u8]>::len).sum()
 }
@@ -661,7 +697,9 @@ pub(super) fn named<'a, 'n>(
     name: &'n str,
 ) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
     let named = move |(key, value): &(Span, Span)| {
-        key.of(bytes).eq_ignore_ascii_case(name.as_bytes()).then(|| value.of(bytes))
+        key.of(bytes)
+            .eq_ignore_ascii_case(name.as_bytes())
+            .then(|| value.of(bytes))
     };
     headers.iter().filter_map(named)
 }

@@ -143,8 +143,13 @@ fn a_version_is_judged_only_when_its_line_is_complete() {
     }
     assert_eq!(fault(line), HeadFault::Version);
     assert_eq!(fault("GET / HTTP/2.0\n"), HeadFault::BareLineFeed);
-    for line in ["GET /  HTTP/1.1", "GET / HTTP/2.0 ", "GET / HTTP/20", "GET / HTTPS", "GET / 1.1"]
-    {
+    for line in [
+        "GET /  HTTP/1.1",
+        "GET / HTTP/2.0 ",
+        "GET / HTTP/20",
+        "GET / HTTPS",
+        "GET / 1.1",
+    ] {
         assert_eq!(fault(&format!("{line}\r\n")), HeadFault::Malformed, "{line}");
     }
 }
@@ -176,14 +181,20 @@ fn a_line_that_ends_in_a_line_feed_alone_is_refused_wherever_it_is() {
     ] {
         assert_eq!(fault(text), HeadFault::BareLineFeed, "{text:?}");
     }
-    for text in ["GET / HTTP/1.1\r\nHost: a\rX: b\r\n\r\n", "GET / HTTP/1.1\rHost: a\r\n\r\n"] {
+    for text in [
+        "GET / HTTP/1.1\r\nHost: a\rX: b\r\n\r\n",
+        "GET / HTTP/1.1\rHost: a\r\n\r\n",
+    ] {
         assert_eq!(fault(text), HeadFault::Malformed, "{text:?}");
     }
 }
 
 #[test]
 fn close_overrides_keep_alive() {
-    for lines in ["Connection: close, keep-alive", "Connection: keep-alive\r\nConnection: close"] {
+    for lines in [
+        "Connection: close, keep-alive",
+        "Connection: keep-alive\r\nConnection: close",
+    ] {
         for version in ["1.0", "1.1"] {
             let text = format!("GET / HTTP/{version}\r\nHost: a\r\n{lines}\r\n\r\n");
             assert!(parse(&text).1.close, "{text:?}");
@@ -240,13 +251,23 @@ proptest! {
 
 #[test]
 fn an_unknown_coding_is_501_and_a_malformed_one_400() {
-    for value in
-        ["gzip, chunked", "a;b=c;d=\"e\\\",\" , chunked", "gzip\r\nTransfer-Encoding: chunked"]
-    {
+    for value in [
+        "gzip, chunked",
+        "a;b=c;d=\"e\\\",\" , chunked",
+        "gzip\r\nTransfer-Encoding: chunked",
+    ] {
         let text = format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: {value}\r\n\r\n");
         assert_eq!(fault(&text), HeadFault::UnknownCoding, "{value}");
     }
-    for value in ["a;b", "a;b=", "a;=c", "a;b=\"c", "a;b=\"c\\\"", "a b, chunked", "chunked;a=b"] {
+    for value in [
+        "a;b",
+        "a;b=",
+        "a;=c",
+        "a;b=\"c",
+        "a;b=\"c\\\"",
+        "a b, chunked",
+        "chunked;a=b",
+    ] {
         let text = format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: {value}\r\n\r\n");
         assert_eq!(fault(&text), HeadFault::BadTransferEncoding, "{value}");
     }
@@ -259,7 +280,9 @@ fn several_lines_of_a_header_are_a_list_or_void() {
     let (parsed, head) = parse(text);
     assert_eq!(parsed, Parsed::Complete);
     assert_eq!(head.if_none_match, Lines::Several);
-    let Lines::One(line) = head.if_match else { panic!("{head:?}") };
+    let Lines::One(line) = head.if_match else {
+        panic!("{head:?}")
+    };
     assert_eq!(line.of(text.as_bytes()), b"\"c\"");
     assert_eq!(head.accept_encoding.unwrap().of(text.as_bytes()), b"br");
     assert_eq!(head.origin.unwrap().of(text.as_bytes()), b"", "two origins count as none");
@@ -280,13 +303,19 @@ fn a_malformed_head_still_yields_method_origin_and_request_id() {
     for (text, expected) in [
         ("", (Method::Get, None, None)),
         ("\r\n\r\nHEAD / HTTP/1.1\r\norigin:a\r\n", (Method::Head, a.clone(), None)),
-        ("PUT / x\nX-Request-Id: b \n junk\nORIGIN:\ta\n", (Method::Put, a.clone(), b.clone())),
+        (
+            "PUT / x\nX-Request-Id: b \n junk\nORIGIN:\ta\n",
+            (Method::Put, a.clone(), b.clone()),
+        ),
         // An incomplete line and a line of the body are no header lines.
         ("GET / x\r\nX-Request-Id: b\r\nOrigin: a", (Method::Get, None, b)),
         ("GET / x\r\nOrigin: a\r", (Method::Get, None, None)),
         ("GET / x\r\n\r\nOrigin: a\r\n", (Method::Get, None, None)),
         ("Origin: a\r\nOrigin : a\r\n", (Method::Get, None, None)),
-        ("GET / x\r\nOrigin: a\r\nOrigin: a\r\n", (Method::Get, Some(String::new()), None)),
+        (
+            "GET / x\r\nOrigin: a\r\nOrigin: a\r\n",
+            (Method::Get, Some(String::new()), None),
+        ),
     ] {
         assert_eq!(seen(text), expected, "{text:?}");
     }
@@ -294,12 +323,36 @@ fn a_malformed_head_still_yields_method_origin_and_request_id() {
 
 /// The content of a head, without the values remembered from earlier ones.
 fn content(head: &Head) -> String {
-    let Head { bytes, method, path, query, headers, framing, .. } = head;
+    let Head {
+        bytes,
+        method,
+        path,
+        query,
+        headers,
+        framing,
+        ..
+    } = head;
     let line = (bytes, method, path, query, headers, framing);
-    let Head { close, http_1_0, https, expects_continue, .. } = head;
-    let Head { if_match, if_none_match, accept_encoding, origin, request_id, .. } = head;
+    let Head {
+        close,
+        http_1_0,
+        https,
+        expects_continue,
+        ..
+    } = head;
+    let Head {
+        if_match,
+        if_none_match,
+        accept_encoding,
+        origin,
+        request_id,
+        ..
+    } = head;
     let flags = (close, http_1_0, https, expects_continue);
-    format!("{:?}", (line, flags, (if_match, if_none_match, accept_encoding, origin, request_id)))
+    format!(
+        "{:?}",
+        (line, flags, (if_match, if_none_match, accept_encoding, origin, request_id))
+    )
 }
 
 /// Parses, and answers a complete head as the router answers a route for everybody.
@@ -307,7 +360,8 @@ fn answered(heads: &mut KnownHeads, input: &[u8], headers_max: usize) -> Parsed 
     let parsed = heads.parse(input, headers_max, 16 * 1024);
     if parsed == Parsed::Complete {
         let head = heads.head();
-        head.known_route.set(head.path.of(input).starts_with(b"/").then_some(7));
+        head.known_route
+            .set(head.path.of(input).starts_with(b"/").then_some(7));
         let bytes = head.bytes;
         heads.remember(&input[..bytes]);
     }

@@ -93,7 +93,10 @@ impl Problem {
     /// Adds the first rows of a file.
     #[must_use]
     pub(crate) fn having_seen(self, seen: Vec<String>) -> Self {
-        Self { seen: Some(Box::new(FirstRows(seen))), ..self }
+        Self {
+            seen: Some(Box::new(FirstRows(seen))),
+            ..self
+        }
     }
 
     /// Adds a header.
@@ -117,7 +120,10 @@ impl Problem {
         field: impl Into<Cow<'static, str>>,
         message: impl Into<Cow<'static, str>>,
     ) -> Self {
-        self.errors.push(FieldError { field: field.into(), message: message.into() });
+        self.errors.push(FieldError {
+            field: field.into(),
+            message: message.into(),
+        });
         self
     }
 
@@ -184,5 +190,8 @@ impl Problem {
 
 /// The text as the content of an HTML element.
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }

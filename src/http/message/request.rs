@@ -48,7 +48,14 @@ impl<'a> Request<'a> {
         trusted_proxies: &'a [Network],
         arrived_mono_ms: u64,
     ) -> Self {
-        Self { bytes, head, body, peer, trusted_proxies, arrived_mono_ms }
+        Self {
+            bytes,
+            head,
+            body,
+            peer,
+            trusted_proxies,
+            arrived_mono_ms,
+        }
     }
 
     pub fn method(&self) -> Method {
@@ -132,8 +139,14 @@ impl<'a> Request<'a> {
         };
         let mut client = peer;
         let lines: Vec<&[u8]> = self.headers("x-forwarded-for").collect();
-        for hop in lines.iter().rev().flat_map(|line| line.rsplit(|byte| *byte == b',')) {
-            let Some(address) = parse_address(hop.trim_ascii()) else { break };
+        for hop in lines
+            .iter()
+            .rev()
+            .flat_map(|line| line.rsplit(|byte| *byte == b','))
+        {
+            let Some(address) = parse_address(hop.trim_ascii()) else {
+                break;
+            };
             client = Some(address);
             if !Network::any_contains(self.trusted_proxies, address) {
                 break;
@@ -146,7 +159,9 @@ impl<'a> Request<'a> {
     /// name, not through a proxy and not from a web page. False for the Unix socket, which is for
     /// proxies.
     pub(crate) fn is_direct_local(&self) -> bool {
-        let Peer::Ip(address) = self.peer else { return false };
+        let Peer::Ip(address) = self.peer else {
+            return false;
+        };
         address.to_canonical().is_loopback()
             && !self.peer.is_trusted(self.trusted_proxies)
             // Proxies use HTTP/1.0 to their upstreams by default.
@@ -160,7 +175,13 @@ impl<'a> Request<'a> {
     /// Another request of the same client: one to read, whose head is `bytes`, parsed into `head`.
     pub(crate) fn reading_instead<'b>(&'b self, bytes: &'b [u8], head: &'b Head) -> Request<'b> {
         let peer = self.client_address().map_or(self.peer, Peer::Ip);
-        Request { bytes, head, body: &[], peer, ..*self }
+        Request {
+            bytes,
+            head,
+            body: &[],
+            peer,
+            ..*self
+        }
     }
 
     /// Whether the target is a path, and not an absolute URI as clients send to proxies.
@@ -198,13 +219,17 @@ pub(crate) fn accepts_pages(accept: &[u8]) -> bool {
 /// The byte that `%` followed by these two digits encodes; `None` if they are not hexadecimal.
 pub(crate) fn decoded_escape(high: u8, low: u8) -> Option<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|value| value as u8);
-    digit(high).zip(digit(low)).map(|(high, low)| high << 4 | low)
+    digit(high)
+        .zip(digit(low))
+        .map(|(high, low)| high << 4 | low)
 }
 
 /// An address as proxies write it: bare, with a port, or an IPv6 address in brackets.
 fn parse_address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
-    let inner = text.strip_prefix('[').and_then(|rest| rest.split(']').next());
+    let inner = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.split(']').next());
     let address: Option<IpAddr> = inner.unwrap_or(text).parse().ok().or_else(|| {
         let socket: std::net::SocketAddr = text.parse().ok()?;
         Some(socket.ip())
@@ -249,25 +274,38 @@ const INDIRECT_HEADERS: [&str; 9] = [
 ];
 
 /// Prefixes of further such headers.
-const INDIRECT_PREFIXES: [&str; 6] =
-    ["x-forwarded", "x-original-", "x-envoy-", "cf-", "proxy-", "sec-fetch-"];
+const INDIRECT_PREFIXES: [&str; 6] = [
+    "x-forwarded",
+    "x-original-",
+    "x-envoy-",
+    "cf-",
+    "proxy-",
+    "sec-fetch-",
+];
 
 fn is_indirect(name: &[u8]) -> bool {
     let begins = |prefix: &&str| {
         let start = name.get(..prefix.len()).unwrap_or_default();
         start.eq_ignore_ascii_case(prefix.as_bytes())
     };
-    INDIRECT_HEADERS.iter().any(|header| name.eq_ignore_ascii_case(header.as_bytes()))
+    INDIRECT_HEADERS
+        .iter()
+        .any(|header| name.eq_ignore_ascii_case(header.as_bytes()))
         || INDIRECT_PREFIXES.iter().any(begins)
 }
 
 /// Whether `Connection` names no further headers. A header is named there for the next proxy to
 /// remove, so a proxy is involved.
 fn has_no_hop_by_hop_headers(connection: &[u8]) -> bool {
-    connection.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).all(|option| {
-        option.is_empty()
-            || ["close", "keep-alive"].iter().any(|own| option.eq_ignore_ascii_case(own.as_bytes()))
-    })
+    connection
+        .split(|byte| *byte == b',')
+        .map(<[u8]>::trim_ascii)
+        .all(|option| {
+            option.is_empty()
+                || ["close", "keep-alive"]
+                    .iter()
+                    .any(|own| option.eq_ignore_ascii_case(own.as_bytes()))
+        })
 }
 
 /// Whether `Host` is `localhost`, in `127.0.0.0/8` or `[::1]`, with any port. Another name may
@@ -277,7 +315,9 @@ fn is_loopback_name(host: &[u8]) -> bool {
     name.is_some_and(|name| {
         name.eq_ignore_ascii_case("localhost")
             || name == "[::1]"
-            || name.parse().is_ok_and(|address: Ipv4Addr| address.is_loopback())
+            || name
+                .parse()
+                .is_ok_and(|address: Ipv4Addr| address.is_loopback())
     })
 }
 
@@ -384,8 +424,14 @@ mod local_client_tests {
 
     #[test]
     fn a_request_to_another_host_name_is_not_direct() {
-        for host in ["localhost", "LocalHost:1", "127.0.0.1", "127.9.8.7:65535", "[::1]", "[::1]:8"]
-        {
+        for host in [
+            "localhost",
+            "LocalHost:1",
+            "127.0.0.1",
+            "127.9.8.7:65535",
+            "[::1]",
+            "[::1]:8",
+        ] {
             assert!(direct(host, ""), "{host}");
         }
         for host in [

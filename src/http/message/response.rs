@@ -101,7 +101,8 @@ impl<'a> Response<'a> {
             return;
         }
         self.out.extend_from_slice(document.status_line());
-        self.out.extend_from_slice(self.extra_lines.as_deref().unwrap_or_default());
+        self.out
+            .extend_from_slice(self.extra_lines.as_deref().unwrap_or_default());
         self.out.extend_from_slice(self.connection.bytes());
         self.out.extend_from_slice(&self.date.line());
         self.out.extend_from_slice(document.headers());
@@ -181,7 +182,12 @@ impl<'a> Response<'a> {
         wanted: WantedStream<'_>,
         frames: impl FnOnce() -> Result<Box<dyn Frames>, StreamsFull>,
     ) -> Result<(), StreamsFull> {
-        let WantedStream { coding, address, places, opening } = wanted;
+        let WantedStream {
+            coding,
+            address,
+            places,
+            opening,
+        } = wanted;
         let begun = match self.head_only {
             true => None,
             false => {
@@ -213,8 +219,13 @@ impl<'a> Response<'a> {
         self.out.extend_from_slice(NO_SNIFFING);
         self.out.extend_from_slice(b"\r\n");
         if let Some((place, frames)) = begun {
-            self.out.extend_from_slice(opening.of(coding).bytes(framing));
-            self.stream = Some(Box::new(OpenStream { frames, framing, place }));
+            self.out
+                .extend_from_slice(opening.of(coding).bytes(framing));
+            self.stream = Some(Box::new(OpenStream {
+                frames,
+                framing,
+                place,
+            }));
         }
         Ok(())
     }
@@ -283,11 +294,13 @@ impl<'a> Response<'a> {
     fn begin(&mut self, status: u16) {
         self.open(status);
         self.out.extend_from_slice(b"HTTP/1.1 ");
-        self.out.extend_from_slice(itoa::Buffer::new().format(status).as_bytes());
+        self.out
+            .extend_from_slice(itoa::Buffer::new().format(status).as_bytes());
         self.out.push(b' ');
         self.out.extend_from_slice(reason(status).as_bytes());
         self.out.extend_from_slice(b"\r\n");
-        self.out.extend_from_slice(self.extra_lines.as_deref().unwrap_or_default());
+        self.out
+            .extend_from_slice(self.extra_lines.as_deref().unwrap_or_default());
         self.out.extend_from_slice(self.connection.bytes());
         self.out.extend_from_slice(&self.date.line());
     }

@@ -68,7 +68,13 @@ impl Uploads {
             return Err(Crowded);
         }
         *count += 1;
-        Ok(Upload { uploads: Arc::clone(self), user, pieces: Vec::new(), bytes: 0, at: 0 })
+        Ok(Upload {
+            uploads: Arc::clone(self),
+            user,
+            pieces: Vec::new(),
+            bytes: 0,
+            at: 0,
+        })
     }
 
     fn piece(&self) -> Result<Vec<u8>, Crowded> {
@@ -106,12 +112,17 @@ impl Upload {
     /// [`Crowded`] if the budget is used up.
     pub(crate) fn add(&mut self, mut arrived: &[u8]) -> Result<(), Crowded> {
         while !arrived.is_empty() {
-            let has_room = self.pieces.last().is_some_and(|piece| piece.len() < PIECE_BYTES);
+            let has_room = self
+                .pieces
+                .last()
+                .is_some_and(|piece| piece.len() < PIECE_BYTES);
             if !has_room {
                 let piece = self.uploads.piece()?;
                 self.pieces.push(piece);
             }
-            let Some(piece) = self.pieces.last_mut() else { break };
+            let Some(piece) = self.pieces.last_mut() else {
+                break;
+            };
             let taken = arrived.len().min(PIECE_BYTES - piece.len());
             piece.extend_from_slice(&arrived[..taken]);
             self.bytes += taken;
@@ -123,7 +134,9 @@ impl Upload {
 
 impl Read for Upload {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let Some(piece) = self.pieces.get(self.at / PIECE_BYTES) else { return Ok(0) };
+        let Some(piece) = self.pieces.get(self.at / PIECE_BYTES) else {
+            return Ok(0);
+        };
         let rest = piece.get(self.at % PIECE_BYTES..).unwrap_or_default();
         let taken = rest.len().min(into.len());
         into[..taken].copy_from_slice(&rest[..taken]);
@@ -139,7 +152,9 @@ impl Seek for Upload {
             SeekFrom::End(by) => (self.bytes, Some(by)),
             SeekFrom::Current(by) => (self.at, Some(by)),
         };
-        let at = by.and_then(|by| (from as i64).checked_add(by)).and_then(|at| at.try_into().ok());
+        let at = by
+            .and_then(|by| (from as i64).checked_add(by))
+            .and_then(|at| at.try_into().ok());
         self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
         Ok(self.at as u64)
     }
@@ -147,7 +162,9 @@ impl Seek for Upload {
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        self.uploads.bytes.fetch_sub(self.pieces.len() * PIECE_BYTES, Ordering::Relaxed);
+        self.uploads
+            .bytes
+            .fetch_sub(self.pieces.len() * PIECE_BYTES, Ordering::Relaxed);
         let mut by_user = self.uploads.by_user.lock();
         if let Some(count) = by_user.get_mut(&self.user) {
             *count -= 1;

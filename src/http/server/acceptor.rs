@@ -64,12 +64,21 @@ impl<S: Serve> Server<S> {
         for listener in listeners {
             let descriptor = listener.as_raw_fd();
             let end = AcceptingEnds::begin(&shared);
-            let readiness = Readiness::of(Accepting { listener, _end: end })?;
+            let readiness = Readiness::of(Accepting {
+                listener,
+                _end: end,
+            })?;
             acceptors.push(readiness.waker());
             let accepted = Arc::clone(&shared);
             coroutines::spawn_for(descriptor, move || accept_loop(&readiness, &accepted))?;
         }
-        Ok(Self { shared, addresses, acceptors, sweeper: Some(sweeper), streams })
+        Ok(Self {
+            shared,
+            addresses,
+            acceptors,
+            sweeper: Some(sweeper),
+            streams,
+        })
     }
 
     /// The first listening address: `127.0.0.1:8080` or `unix:/path`.

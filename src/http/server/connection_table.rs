@@ -133,7 +133,8 @@ impl ConnectionTable {
 
     /// Changes the limit, at most to the table's size. Open connections stay open.
     pub(crate) fn set_cap(&self, connections_max: usize) {
-        self.cap.store(connections_max.clamp(1, self.slots.len()), Ordering::Relaxed);
+        self.cap
+            .store(connections_max.clamp(1, self.slots.len()), Ordering::Relaxed);
     }
 
     /// Size of the table.
@@ -143,7 +144,10 @@ impl ConnectionTable {
 
     /// Requests answered since start.
     pub fn requests(&self) -> u64 {
-        let live = self.slots.iter().map(|slot| slot.requests.load(Ordering::Relaxed));
+        let live = self
+            .slots
+            .iter()
+            .map(|slot| slot.requests.load(Ordering::Relaxed));
         self.requests_ended.load(Ordering::Relaxed) + live.sum::<u64>()
     }
 
@@ -154,7 +158,10 @@ impl ConnectionTable {
         }
         let index = self.free.lock().pop()?;
         self.open.fetch_add(1, Ordering::Relaxed);
-        Some(SlotGuard { slots: Arc::clone(self), index })
+        Some(SlotGuard {
+            slots: Arc::clone(self),
+            index,
+        })
     }
 
     /// Parks an accept loop until a connection ends, at most for `limit_ms`.
@@ -175,7 +182,10 @@ impl ConnectionTable {
     /// notice.
     pub(crate) fn evict_most_silent(&self) {
         let deadline_of = |slot: &&Slot| slot.deadline_ms.load(Ordering::Relaxed);
-        let ending = self.slots.iter().filter(|slot| !matches!(deadline_of(slot), EVICTED | NEVER));
+        let ending = self
+            .slots
+            .iter()
+            .filter(|slot| !matches!(deadline_of(slot), EVICTED | NEVER));
         if let Some(slot) = ending.min_by_key(deadline_of) {
             slot.deadline_ms.store(EVICTED, Ordering::Relaxed);
             if let Some(waker) = &*slot.waker.lock() {
@@ -246,7 +256,10 @@ impl ConnectionTable {
     }
 
     fn wake_expired(&self, now_ms: u64) {
-        self.paused.lock().drain(..).for_each(|waker| waker.wakeup());
+        self.paused
+            .lock()
+            .drain(..)
+            .for_each(|waker| waker.wakeup());
         for slot in &self.slots {
             if slot.deadline_ms.load(Ordering::Relaxed) <= now_ms
                 && let Some(waker) = &*slot.waker.lock()
@@ -265,7 +278,10 @@ impl ConnectionTable {
         self.open.fetch_sub(1, Ordering::Relaxed);
         self.free.lock().push(index);
         if self.waiting_count.load(Ordering::SeqCst) > 0 {
-            self.waiting.lock().iter().for_each(|(_, parker)| parker.unpark());
+            self.waiting
+                .lock()
+                .iter()
+                .for_each(|(_, parker)| parker.unpark());
         }
     }
 }
@@ -285,7 +301,9 @@ impl SlotGuard {
 
     /// Sets the connection's deadline to `timeout_ms` from now.
     pub(crate) fn set_deadline_in(&self, timeout_ms: u64) {
-        self.slot().deadline_ms.store(self.slots.now_ms() + timeout_ms, Ordering::Relaxed);
+        self.slot()
+            .deadline_ms
+            .store(self.slots.now_ms() + timeout_ms, Ordering::Relaxed);
     }
 
     /// Sets the connection's deadline.

@@ -62,7 +62,11 @@ impl FanOut {
             probed_ms: 0,
         };
         let thread = threads::spawn("fan-out", move || while rounds.next().is_ok() {})?;
-        Ok(Self { news, running, thread })
+        Ok(Self {
+            news,
+            running,
+            thread,
+        })
     }
 
     /// Ends the thread.
@@ -131,8 +135,16 @@ impl<S: Serve> Rounds<S> {
         let interval_ms = self.shared.settings().stream_interval_ms;
         let now_ms = self.now_ms();
         let walks = [&self.common, &self.others].map(|walks| walks.begins_ms(interval_ms));
-        let walk_ms = walks.into_iter().flatten().map(|at_ms| at_ms.saturating_sub(now_ms)).min();
-        let look_ms = if self.is_watching { LOOK_MS } else { QUIET_LOOK_MS };
+        let walk_ms = walks
+            .into_iter()
+            .flatten()
+            .map(|at_ms| at_ms.saturating_sub(now_ms))
+            .min();
+        let look_ms = if self.is_watching {
+            LOOK_MS
+        } else {
+            QUIET_LOOK_MS
+        };
         let wait_ms = walk_ms.map_or(look_ms, |walk_ms| walk_ms.min(look_ms));
         let hear = |limit| self.news.wait(limit).then_some(());
         let is_told = match wait_ms {
@@ -150,9 +162,15 @@ impl<S: Serve> Rounds<S> {
         } else if self.is_watching && !self.others.is_pending && now_ms >= self.others.due_ms {
             self.others.hear(now_ms);
         }
-        let is_due =
-            |walks: &Walks| walks.begins_ms(interval_ms).is_some_and(|at_ms| now_ms >= at_ms);
-        let due = Due { common: is_due(&self.common), others: is_due(&self.others) };
+        let is_due = |walks: &Walks| {
+            walks
+                .begins_ms(interval_ms)
+                .is_some_and(|at_ms| now_ms >= at_ms)
+        };
+        let due = Due {
+            common: is_due(&self.common),
+            others: is_due(&self.others),
+        };
         if due.common || due.others {
             self.walk(due, interval_ms);
         }
@@ -165,7 +183,10 @@ impl<S: Serve> Rounds<S> {
         let now_ms = self.now_ms();
         // All that has been told until now is covered for those that are due.
         if self.news.wait(Duration::ZERO) {
-            let others = [(due.common, &mut self.common), (due.others, &mut self.others)];
+            let others = [
+                (due.common, &mut self.common),
+                (due.others, &mut self.others),
+            ];
             others
                 .into_iter()
                 .filter(|(is_due, _)| !is_due)
@@ -178,7 +199,11 @@ impl<S: Serve> Rounds<S> {
         self.is_watching = self.shared.service.refresh_streams(due, &mut |group| {
             is_common |= group == Group::COMMON;
             let walk = walk.get_or_insert_with(|| Walk::new(stats, begun));
-            self.shared.mailboxes.all().iter().for_each(|mailbox| mailbox.wake(group, walk));
+            self.shared
+                .mailboxes
+                .all()
+                .iter()
+                .for_each(|mailbox| mailbox.wake(group, walk));
         });
         if due.common {
             self.common.end(now_ms, interval_ms, is_common);
@@ -234,7 +259,9 @@ mod tests {
         fn refresh_streams(&self, due: Due, wake: &mut dyn FnMut(Group)) -> bool {
             let groups = self.groups.load(Ordering::SeqCst);
             let all = [Group::COMMON, Group::of_content(0)];
-            all.into_iter().filter(|group| groups & group.bit() != 0).for_each(wake);
+            all.into_iter()
+                .filter(|group| groups & group.bit() != 0)
+                .for_each(wake);
             self.asked.fetch_add(1, Ordering::SeqCst);
             assert_eq!(due.common, due.others, "both are told and sent together here");
             false
@@ -246,7 +273,10 @@ mod tests {
         clock: &Clock,
         interval_ms: u64,
     ) -> (Arc<Shared<Stage>>, News, impl FnOnce() + use<>) {
-        let settings = HttpSettings { stream_interval_ms: interval_ms, ..HttpSettings::default() };
+        let settings = HttpSettings {
+            stream_interval_ms: interval_ms,
+            ..HttpSettings::default()
+        };
         let slots = Arc::new(ConnectionTable::new(2, clock));
         let shared = Arc::new(Shared::new(Stage::default(), &settings, slots));
         let writers = StreamWriters::start(&shared).unwrap();
@@ -334,7 +364,10 @@ mod tests {
             }
             walks.hear(*at_ms);
             waiting += 1;
-            if walks.begins_ms(1_000).is_some_and(|begins_ms| begins_ms <= *at_ms) {
+            if walks
+                .begins_ms(1_000)
+                .is_some_and(|begins_ms| begins_ms <= *at_ms)
+            {
                 send(&mut walks, &mut waiting, *at_ms);
             }
         }
@@ -345,9 +378,16 @@ mod tests {
     fn a_source_of_the_same_interval_is_not_waited_for_and_nothing_of_it_is_skipped() {
         for period_ms in [950, 990, 1_000, 1_050] {
             // Each a little late, and one by half a second.
-            let late_ms = |number| if number == 500 { 500 } else { number * 7_919 % 45 };
-            let changes: Vec<u64> =
-                (1..1_000).map(|number| number * period_ms + late_ms(number)).collect();
+            let late_ms = |number| {
+                if number == 500 {
+                    500
+                } else {
+                    number * 7_919 % 45
+                }
+            };
+            let changes: Vec<u64> = (1..1_000)
+                .map(|number| number * period_ms + late_ms(number))
+                .collect();
             let sent = sent(&changes);
             assert!(sent.is_sorted_by(|one, next| one < next), "each by itself: {period_ms}");
             for (at, (change_ms, sent_ms)) in changes.iter().zip(&sent).enumerate() {
@@ -378,7 +418,9 @@ mod tests {
     #[test]
     fn a_source_that_changes_all_the_time_has_one_walk_an_interval() {
         for period_ms in [10, 100, 250, 300, 499] {
-            let changes: Vec<u64> = (0..1_000_000 / period_ms).map(|at| at * period_ms).collect();
+            let changes: Vec<u64> = (0..1_000_000 / period_ms)
+                .map(|at| at * period_ms)
+                .collect();
             let mut walks = sent(&changes);
             walks.dedup();
             assert!((820..=1_115).contains(&walks.len()), "{} at {period_ms}", walks.len());

@@ -50,7 +50,10 @@ pub(crate) struct Walk {
 
 impl Walk {
     pub(crate) fn new(stats: &Arc<StreamStats>, begun: Stopwatch) -> Arc<Self> {
-        Arc::new(Self { stats: Arc::clone(stats), begun })
+        Arc::new(Self {
+            stats: Arc::clone(stats),
+            begun,
+        })
     }
 }
 
@@ -126,7 +129,12 @@ impl Mailbox {
     /// Takes what has come: streams, the groups that are due, and their walk.
     pub(super) fn take(&self) -> (Vec<NewStream>, u64, Option<Arc<Walk>>) {
         self.bell.hear();
-        let arrived = self.arrivals.lock().as_mut().map(std::mem::take).unwrap_or_default();
+        let arrived = self
+            .arrivals
+            .lock()
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default();
         // The walk last: it is stored before its groups.
         let due = self.due.swap(0, Ordering::SeqCst);
         (arrived, due, self.walk.lock().take())

@@ -148,7 +148,11 @@ impl Listener {
             }
             None => {}
         }
-        if listeners.is_empty() { Err(bad()) } else { Ok(listeners) }
+        if listeners.is_empty() {
+            Err(bad())
+        } else {
+            Ok(listeners)
+        }
     }
 
     fn bind_at(address: SocketAddr) -> io::Result<Self> {
@@ -159,7 +163,11 @@ impl Listener {
     }
 
     fn port(&self) -> u16 {
-        let address = self.socket.local_addr().ok().and_then(|address| address.as_socket());
+        let address = self
+            .socket
+            .local_addr()
+            .ok()
+            .and_then(|address| address.as_socket());
         address.map_or(0, |address| address.port())
     }
 
@@ -198,14 +206,18 @@ impl Listener {
     /// `WouldBlock` when none waits; otherwise the error of accept(2).
     pub fn accept(&self) -> io::Result<(Socket, Peer)> {
         let (socket, address) = self.socket.accept()?;
-        let Some(address) = address.as_socket() else { return Ok((Socket(socket), Peer::Unix)) };
+        let Some(address) = address.as_socket() else {
+            return Ok((Socket(socket), Peer::Unix));
+        };
         socket.set_tcp_nodelay(true)?;
         Ok((Socket(socket), Peer::Ip(address.ip().to_canonical())))
     }
 
     /// The address for clients: `127.0.0.1:8080` or `unix:/path`.
     pub fn address(&self) -> String {
-        let Ok(address) = self.socket.local_addr() else { return "unknown".into() };
+        let Ok(address) = self.socket.local_addr() else {
+            return "unknown".into();
+        };
         match (address.as_socket(), address.as_pathname()) {
             (Some(address), _) => address.to_string(),
             (None, Some(path)) => format!("unix:{}", path.display()),

@@ -51,9 +51,18 @@ impl Places {
         count: usize,
         limits: PlaceLimits,
     ) -> Result<Place, Full> {
-        let mut place = Place { places: Arc::clone(self), count, network: None };
+        let mut place = Place {
+            places: Arc::clone(self),
+            count,
+            network: None,
+        };
         self.open.fetch_add(1, Ordering::Relaxed);
-        if self.all.fetch_add(count, Ordering::Relaxed).saturating_add(count) > limits.all {
+        if self
+            .all
+            .fetch_add(count, Ordering::Relaxed)
+            .saturating_add(count)
+            > limits.all
+        {
             return Err(Full::All);
         }
         if let Some(network) = address.map(network) {
@@ -170,7 +179,10 @@ impl Streams {
 mod tests {
     use super::*;
 
-    const LIMITS: PlaceLimits = PlaceLimits { all: 3, of_a_network: 2 };
+    const LIMITS: PlaceLimits = PlaceLimits {
+        all: 3,
+        of_a_network: 2,
+    };
 
     #[test]
     fn both_limits_hold_and_a_place_that_is_left_can_be_taken_again() {

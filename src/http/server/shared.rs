@@ -237,7 +237,10 @@ impl HttpStats {
     /// `kinds`: see [`Serve::kinds`].
     pub(crate) fn new(kinds: usize) -> Self {
         let durations = Durations::new((kinds + 1) * STATUS_CLASSES.len());
-        Self { durations, ..Self::default() }
+        Self {
+            durations,
+            ..Self::default()
+        }
     }
 
     pub(crate) fn begin(&self) {
@@ -252,7 +255,8 @@ impl HttpStats {
             _ => {}
         }
         let class = usize::from((status / 100).clamp(2, 5) - 2);
-        self.durations.record(kind * STATUS_CLASSES.len() + class, took_ns);
+        self.durations
+            .record(kind * STATUS_CLASSES.len() + class, took_ns);
     }
 
     /// Durations of the requests of a kind, by class in the order of [`STATUS_CLASSES`].

@@ -75,10 +75,15 @@ impl StreamWriters {
         let writers: Vec<Writer<S>> = (0..coroutines::workers().max(1))
             .map(|_| Writer::new(shared))
             .collect::<Result<_, _>>()?;
-        let mailboxes: Box<[_]> =
-            writers.iter().map(|writer| Arc::clone(&writer.mailbox)).collect();
+        let mailboxes: Box<[_]> = writers
+            .iter()
+            .map(|writer| Arc::clone(&writer.mailbox))
+            .collect();
         shared.mailboxes.set(mailboxes.clone());
-        let mut started = Self { threads: Vec::new(), mailboxes };
+        let mut started = Self {
+            threads: Vec::new(),
+            mailboxes,
+        };
         for (number, writer) in writers.into_iter().enumerate() {
             match threads::spawn(&format!("stream-{number}"), move || writer.run()) {
                 Ok(thread) => started.threads.push(thread),
@@ -189,7 +194,8 @@ impl<S: Serve> Writer<S> {
     fn run(mut self) {
         let mut reports: Vec<Report> = Vec::new();
         while !self.mailbox.is_closed() {
-            self.poll.wait(self.is_busy().then_some(SLICE_PAUSE), &mut reports);
+            self.poll
+                .wait(self.is_busy().then_some(SLICE_PAUSE), &mut reports);
             for Report { number, has_input } in reports.drain(..) {
                 match number {
                     BELL => {
@@ -227,7 +233,14 @@ impl<S: Serve> Writer<S> {
     }
 
     fn open(&mut self, new: NewStream) {
-        let NewStream { accepted, frames, framing, place, connection_place, dropped_bytes } = new;
+        let NewStream {
+            accepted,
+            frames,
+            framing,
+            place,
+            connection_place,
+            dropped_bytes,
+        } = new;
         let number = self.free.pop().unwrap_or(self.streams.len() as u32);
         if let Err(error) = self.poll.add(&accepted.socket, u64::from(number)) {
             self.free.push(number);
@@ -304,7 +317,9 @@ impl<S: Serve> Writer<S> {
                 return;
             };
             // From the end: the list closes a gap with its last stream, which was visited before.
-            let Some(at) = rest.min(self.groups[group].len()).checked_sub(1) else { continue };
+            let Some(at) = rest.min(self.groups[group].len()).checked_sub(1) else {
+                continue;
+            };
             self.walking = Some((group, at));
             left -= usize::from(self.update(self.groups[group][at]));
         }
@@ -319,7 +334,9 @@ impl<S: Serve> Writer<S> {
 
     /// Handles a report of a stream's socket.
     fn react(&mut self, number: u32, has_input: bool) {
-        let Some(Some(stream)) = self.streams.get_mut(number as usize) else { return };
+        let Some(Some(stream)) = self.streams.get_mut(number as usize) else {
+            return;
+        };
         if has_input && let Some(end) = stream.drop_input(&mut self.room) {
             self.end(number, &end);
         } else if stream.rest.is_some() {
@@ -329,7 +346,9 @@ impl<S: Serve> Writer<S> {
 
     /// Sends what is new on a stream, or ends it. Returns whether it has tried to write.
     fn update(&mut self, number: u32) -> bool {
-        let Some(Some(stream)) = self.streams.get_mut(number as usize) else { return false };
+        let Some(Some(stream)) = self.streams.get_mut(number as usize) else {
+            return false;
+        };
         let mut has_written = false;
         let update = || stream.update(&self.shared, &mut has_written);
         // A panic of one stream's content ends that stream alone. The panic hook has logged it.
@@ -342,7 +361,9 @@ impl<S: Serve> Writer<S> {
     }
 
     fn end(&mut self, number: u32, end: &End) {
-        let Some(stream) = self.streams[number as usize].take() else { return };
+        let Some(stream) = self.streams[number as usize].take() else {
+            return;
+        };
         self.free.push(number);
         let of_group = &mut self.groups[stream.group.index()];
         of_group.swap_remove(stream.at as usize);
@@ -427,7 +448,10 @@ impl Stream {
         let length = frame.length(self.framing);
         let bytes = length + behind.len();
         shared.streams.stats.bytes.add(bytes as u64);
-        let sent = self.accepted.socket.write_both_ready(frame.bytes(self.framing), behind)?;
+        let sent = self
+            .accepted
+            .socket
+            .write_both_ready(frame.bytes(self.framing), behind)?;
         if sent == bytes {
             return Ok(());
         }
@@ -437,10 +461,20 @@ impl Stream {
             (second, _) => (frame.rest(self.framing, sent), second),
         };
         let now_ms = shared.slots.now_ms();
-        self.accepted.slot.set_deadline_in(shared.settings().unread_output_timeout_ms);
+        self.accepted
+            .slot
+            .set_deadline_in(shared.settings().unread_output_timeout_ms);
         let waker = Waker::Thread(Arc::clone(&self.look_bell));
-        let held = shared.unread.hold(self.accepted.slot.index, bytes - sent, now_ms, waker);
-        self.rest = Some(Box::new(Rest { first, second, sent: 0, bytes: bytes - sent, held }));
+        let held = shared
+            .unread
+            .hold(self.accepted.slot.index, bytes - sent, now_ms, waker);
+        self.rest = Some(Box::new(Rest {
+            first,
+            second,
+            sent: 0,
+            bytes: bytes - sent,
+            held,
+        }));
         Ok(())
     }
 
@@ -473,7 +507,9 @@ impl Stream {
         if self.framing == Framing::Chunked {
             last.extend_from_slice(LAST_CHUNK);
         }
-        let Self { accepted, place, .. } = self;
+        let Self {
+            accepted, place, ..
+        } = self;
         // Released before the client sees the end, because it may reconnect at once.
         drop(place);
         if accepted.socket.write_ready(&last).is_ok() {
@@ -498,7 +534,9 @@ impl Rest {
             }
             let left = &self.first.bytes()[self.sent..];
             if left.is_empty() {
-                let Some(second) = self.second.take() else { return Ok(true) };
+                let Some(second) = self.second.take() else {
+                    return Ok(true);
+                };
                 (self.first, self.sent) = (second, 0);
                 continue;
             }

@@ -68,7 +68,12 @@ struct Wanted<'a> {
 /// quote again that was not sent.
 pub(crate) fn encode(update: &Update) -> Vec<u8> {
     let text = |date: Option<Date>| date.map(|date| date.to_string());
-    let Update { rules, calls, evening, .. } = update;
+    let Update {
+        rules,
+        calls,
+        evening,
+        ..
+    } = update;
     let quote = |Aged { quote, age_ms }: &Aged| {
         (Cow::Owned(quote.symbol.to_string()), *age_ms, Stored::of(quote))
     };
@@ -94,13 +99,22 @@ pub(super) fn decode(epoch: Epoch, seq: u64, bytes: &[u8]) -> Option<Update> {
     fits.then_some(())?;
     let [first, second] = &read.sources;
     let sources = [rules_of(first)?, rules_of(second)?];
-    let rules = FreshnessRules { sources, spoken_for_ms: read.spoken_for_ms };
+    let rules = FreshnessRules {
+        sources,
+        spoken_for_ms: read.spoken_for_ms,
+    };
     let date = |text: &Option<String>| text.as_ref().map(|text| text.parse::<Date>()).transpose();
     let signals = date(&read.signals).ok()?;
-    let evening = Evening { signals, instruments: date(&read.instruments).ok()? };
+    let evening = Evening {
+        signals,
+        instruments: date(&read.instruments).ok()?,
+    };
     let aged = |(symbol, age_ms, stored): &(Cow<'_, str>, u64, Stored<'_>)| {
         let quote: Quote = stored.quote(symbol)?;
-        Some(Aged { quote, age_ms: *age_ms })
+        Some(Aged {
+            quote,
+            age_ms: *age_ms,
+        })
     };
     Some(Update {
         epoch,
@@ -117,7 +131,11 @@ pub(super) fn decode(epoch: Epoch, seq: u64, bytes: &[u8]) -> Option<Update> {
 
 /// The list of a node as bytes: the first [`WANTED_MAX`] symbols.
 pub(crate) fn encode_wanted(node: &str, symbols: &[Symbol]) -> Vec<u8> {
-    json(&Wanted { version: VERSION, node: name(node), symbols: names(symbols, WANTED_MAX) })
+    json(&Wanted {
+        version: VERSION,
+        node: name(node),
+        symbols: names(symbols, WANTED_MAX),
+    })
 }
 
 /// The node and its symbols.
@@ -151,7 +169,11 @@ fn is_name(node: &str) -> bool {
 }
 
 fn names(symbols: &[Symbol], most: usize) -> Vec<Cow<'_, str>> {
-    symbols.iter().take(most).map(|symbol| Cow::Borrowed(symbol.as_str())).collect()
+    symbols
+        .iter()
+        .take(most)
+        .map(|symbol| Cow::Borrowed(symbol.as_str()))
+        .collect()
 }
 
 fn symbols(names: &[Cow<'_, str>]) -> Option<Vec<Symbol>> {
@@ -160,16 +182,30 @@ fn symbols(names: &[Cow<'_, str>]) -> Option<Vec<Symbol>> {
 
 fn of_source(rules: &FreshnessRules, calls: &Calls, source: Source) -> OfSource {
     let pair = |limits: Limits| (limits.period_ms, limits.grace_ms);
-    let SourceRules { moving, resting, rests_for_ms, round } = rules.sources[source as usize];
+    let SourceRules {
+        moving,
+        resting,
+        rests_for_ms,
+        round,
+    } = rules.sources[source as usize];
     let calls = calls[source as usize];
-    OfSource { moving_ms: pair(moving), resting_ms: pair(resting), rests_for_ms, calls, round }
+    OfSource {
+        moving_ms: pair(moving),
+        resting_ms: pair(resting),
+        rests_for_ms,
+        calls,
+        round,
+    }
 }
 
 /// The rules of a source; `None` if no program of ours wrote them.
 fn rules_of(source: &OfSource) -> Option<SourceRules> {
     let limits = |(period_ms, grace_ms): (u64, u64)| {
         let fits = period_ms.max(grace_ms) <= LIMIT_MS_MAX;
-        fits.then_some(Limits { period_ms, grace_ms })
+        fits.then_some(Limits {
+            period_ms,
+            grace_ms,
+        })
     };
     Some(SourceRules {
         moving: limits(source.moving_ms)?,

@@ -48,7 +48,10 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Longest that the end of the service waits for the thread.
 const STOP_WAIT: Duration = Duration::from_millis(250);
 /// Deadlines of the connection that reads what the server keeps.
-const READ: Deadlines = Deadlines { connect_ms: 500, call_ms: 2_000 };
+const READ: Deadlines = Deadlines {
+    connect_ms: 500,
+    call_ms: 2_000,
+};
 
 /// The rows of the reading script's keys.
 const ROWS: [&KeptKey; 2] = [RELAY, RELAY_QUOTES];
@@ -91,7 +94,11 @@ impl Follower {
     ) -> io::Result<Self> {
         let timer = server.timer.clone();
         let board = Mutex::new(Board::new());
-        let shared = Arc::new(Shared { counters: Mutex::default(), board, timer });
+        let shared = Arc::new(Shared {
+            counters: Mutex::default(),
+            board,
+            timer,
+        });
         let server = Arc::clone(server);
         let installation = Arc::clone(installation);
         let reads = Client::new(&server, READ);
@@ -99,19 +106,34 @@ impl Follower {
         let _thread = Stoppable::spawn("relay", STOP_WAIT, move |stop| {
             let read = script(include_str!("../scripts/read.lua"), &ROWS);
             let shared = thread_shared;
-            Worker { server, installation, reads, read, inbox, shared, stop }.run();
+            Worker {
+                server,
+                installation,
+                reads,
+                read,
+                inbox,
+                shared,
+                stop,
+            }
+            .run();
         })?;
         Ok(Self { shared, _thread })
     }
 
     /// The symbols that nodes want now, each once.
     pub(crate) fn wanted(&self) -> Vec<Symbol> {
-        self.shared.board.lock().wanted(self.shared.timer.monotonic_ms())
+        self.shared
+            .board
+            .lock()
+            .wanted(self.shared.timer.monotonic_ms())
     }
 
     /// Counters for health and metrics.
     pub(crate) fn reading(&self) -> RelayReading {
-        self.shared.counters.lock().read(self.shared.timer.monotonic_ms())
+        self.shared
+            .counters
+            .lock()
+            .read(self.shared.timer.monotonic_ms())
     }
 }
 
@@ -156,7 +178,9 @@ impl Worker {
     /// Subscribes and receives until that fails or the service stops. Returns whether it worked at
     /// all.
     fn subscribe(&self, following: &mut Following) -> bool {
-        let Ok(namespace_keys) = self.installation.namespace_keys() else { return false };
+        let Ok(namespace_keys) = self.installation.namespace_keys() else {
+            return false;
+        };
         if following.namespace.as_ref() != Some(namespace_keys.namespace()) {
             *following = Following {
                 namespace: Some(namespace_keys.namespace().clone()),
@@ -165,7 +189,9 @@ impl Worker {
         }
         let channels = namespace_keys.keys.channels();
         let until_mono_ms = self.now_mono_ms() + OPEN_MS;
-        let Ok(mut connection) = self.server.connect(until_mono_ms) else { return false };
+        let Ok(mut connection) = self.server.connect(until_mono_ms) else {
+            return false;
+        };
         connection.end_by(until_mono_ms);
         if let Err(error) = connection.subscribe(&channels) {
             self.server.note(&error);
@@ -233,7 +259,11 @@ impl Session<'_> {
         if self.must_read || silent {
             let is_new = self.read()?;
             if is_new || silent {
-                let state = if is_new { State::Following } else { State::Silent };
+                let state = if is_new {
+                    State::Following
+                } else {
+                    State::Silent
+                };
                 self.counters().reading.state = state;
             }
             // The server has news that was not sent to this node: the subscription is dead.
@@ -243,7 +273,8 @@ impl Session<'_> {
             self.must_read = false;
         }
         self.hand_over();
-        self.connection.end_by(self.worker.now_mono_ms() + RECEIVE_MS);
+        self.connection
+            .end_by(self.worker.now_mono_ms() + RECEIVE_MS);
         if let Some((channel, message)) = self.connection.hear().ok()? {
             self.take(&channel, &message);
         }
@@ -259,8 +290,11 @@ impl Session<'_> {
     fn read(&mut self) -> Option<bool> {
         let namespace_keys = &self.namespace_keys;
         let asked_mono_ms = self.worker.now_mono_ms();
-        let kept =
-            self.worker.reads.call(|to| read_kept(&self.worker.read, namespace_keys, to)).ok()?;
+        let kept = self
+            .worker
+            .reads
+            .call(|to| read_kept(&self.worker.read, namespace_keys, to))
+            .ok()?;
         self.counters().reading.loads += 1;
         self.worker.reads.note_foreign(&ROWS, &kept.foreign);
         for (cause, what) in kept.distrusted {
@@ -268,16 +302,24 @@ impl Session<'_> {
         }
         self.server_zero_ms = kept.server_ms.saturating_sub(asked_mono_ms);
         self.received_mono_ms = self.worker.now_mono_ms();
-        let Some(state) = kept.state else { return Some(false) };
-        let Some(is_new) = self.following.sequence.read(state.epoch, state.seq, state.sent_ms)
+        let Some(state) = kept.state else {
+            return Some(false);
+        };
+        let Some(is_new) = self
+            .following
+            .sequence
+            .read(state.epoch, state.seq, state.sent_ms)
         else {
-            self.worker.installation.distrust(Distrust::Replayed, Signed::Head);
+            self.worker
+                .installation
+                .distrust(Distrust::Replayed, Signed::Head);
             return Some(false);
         };
         if is_new {
             let age_ms = kept.server_ms.saturating_sub(state.sent_ms);
             let sent_mono_ms = self.received_mono_ms.saturating_sub(age_ms);
-            self.counters().received(state.epoch, &state.node, sent_mono_ms);
+            self.counters()
+                .received(state.epoch, &state.node, sent_mono_ms);
         }
         // After a gap the newest number is known already, but the quotes between are missing.
         if is_new || self.must_read {
@@ -290,8 +332,12 @@ impl Session<'_> {
     fn take(&mut self, channel: &str, message: &[u8]) {
         let inbox = &self.worker.inbox;
         let taken = match self.channels.iter().position(|known| known == channel) {
-            Some(0) => self.take_update(message).map_err(|cause| (cause, Signed::Message)),
-            Some(1) => self.take_wanted(message).map_err(|cause| (cause, Signed::Wanted)),
+            Some(0) => self
+                .take_update(message)
+                .map_err(|cause| (cause, Signed::Message)),
+            Some(1) => self
+                .take_wanted(message)
+                .map_err(|cause| (cause, Signed::Wanted)),
             Some(2) if message.len() <= SEALED_BYTES_MAX => {
                 (inbox.sealed)(message.to_vec());
                 Ok(())
@@ -309,7 +355,10 @@ impl Session<'_> {
 
     /// Opens a message that a node of ours signed a moment ago.
     fn recent<'m>(&self, kind: Signed, message: &'m [u8]) -> Result<Opened<'m>, Distrust> {
-        let opened = self.namespace_keys.open(kind, b"", message).ok_or(Distrust::Forged)?;
+        let opened = self
+            .namespace_keys
+            .open(kind, b"", message)
+            .ok_or(Distrust::Forged)?;
         self.expect_recent(opened.number)?;
         Ok(opened)
     }
@@ -317,7 +366,11 @@ impl Session<'_> {
     /// Refuses a message of another time, which is a recording.
     fn expect_recent(&self, sent_ms: u64) -> Result<(), Distrust> {
         let apart_ms = self.server_now_ms().abs_diff(sent_ms);
-        if apart_ms <= REPLAYED_MS { Ok(()) } else { Err(Distrust::Replayed) }
+        if apart_ms <= REPLAYED_MS {
+            Ok(())
+        } else {
+            Err(Distrust::Replayed)
+        }
     }
 
     fn server_now_ms(&self) -> u64 {
@@ -330,7 +383,11 @@ impl Session<'_> {
         let now_mono_ms = self.worker.now_mono_ms();
         let mut board = self.worker.shared.board.lock();
         let is_later = board.put(node, symbols, opened.number, now_mono_ms);
-        if is_later { Ok(()) } else { Err(Distrust::Replayed) }
+        if is_later {
+            Ok(())
+        } else {
+            Err(Distrust::Replayed)
+        }
     }
 
     fn take_update(&mut self, message: &[u8]) -> Result<(), Distrust> {
@@ -346,7 +403,11 @@ impl Session<'_> {
             self.must_read |= now_mono_ms.saturating_sub(self.received_mono_ms) >= DOUBTFUL_MS / 2;
             return Err(replayed);
         }
-        match self.following.sequence.receive(update.epoch, update.seq, update.sent_ms) {
+        match self
+            .following
+            .sequence
+            .receive(update.epoch, update.seq, update.sent_ms)
+        {
             Place::Old => {
                 self.counters().reading.old += 1;
                 return Ok(());
@@ -368,7 +429,8 @@ impl Session<'_> {
         let ahead_ms = update.sent_ms.saturating_sub(server_now_ms);
         self.must_read |= under_way_ms.max(ahead_ms) > DOUBTFUL_MS;
         let sent_mono_ms = now_mono_ms.saturating_sub(under_way_ms);
-        self.counters().received(update.epoch, &update.node, sent_mono_ms);
+        self.counters()
+            .received(update.epoch, &update.node, sent_mono_ms);
         update.grow_older(under_way_ms);
         self.keep(update);
         self.hand_over();
@@ -396,7 +458,9 @@ impl Session<'_> {
 
     /// Passes on the waiting update.
     fn hand_over(&mut self) {
-        let Some((mut update, since_mono_ms)) = self.following.waits.take() else { return };
+        let Some((mut update, since_mono_ms)) = self.following.waits.take() else {
+            return;
+        };
         let now_mono_ms = self.worker.now_mono_ms();
         update.grow_older(now_mono_ms.saturating_sub(since_mono_ms));
         let refused = (self.worker.inbox.update)(Box::new(update)).err();
@@ -430,10 +494,18 @@ impl Board {
 
     /// Replaces a node's list, unless that was sent later. Returns whether it did.
     fn put(&mut self, node: String, symbols: Vec<Symbol>, sent_ms: u64, now_mono_ms: u64) -> bool {
-        if self.0.get(&node).is_some_and(|list| list.sent_ms >= sent_ms) {
+        if self
+            .0
+            .get(&node)
+            .is_some_and(|list| list.sent_ms >= sent_ms)
+        {
             return false;
         }
-        let list = List { until_mono_ms: now_mono_ms + WANTED_TTL_MS, sent_ms, symbols };
+        let list = List {
+            until_mono_ms: now_mono_ms + WANTED_TTL_MS,
+            sent_ms,
+            symbols,
+        };
         let worth = |list: &List| (list.until_mono_ms > now_mono_ms).then_some(list.until_mono_ms);
         self.0.insert(node, list, worth);
         true
@@ -472,7 +544,11 @@ impl Sequence {
     fn receive(&mut self, epoch: Epoch, seq: u64, sent_ms: u64) -> Place {
         let place = match self.0 {
             Some((last, number, last_ms)) if (epoch, seq) <= (last, number) => {
-                return if sent_ms > last_ms { Place::Anew } else { Place::Old };
+                return if sent_ms > last_ms {
+                    Place::Anew
+                } else {
+                    Place::Old
+                };
             }
             Some((last, number, _)) if epoch == last && seq == number + 1 => Place::Next,
             // A new leader begins with all it has.
@@ -521,8 +597,13 @@ impl Counters {
     }
 
     fn read(&self, now_mono_ms: u64) -> RelayReading {
-        let age_ms = self.received_mono_ms.map(|at_ms| now_mono_ms.saturating_sub(at_ms));
-        RelayReading { age_ms, ..self.reading.clone() }
+        let age_ms = self
+            .received_mono_ms
+            .map(|at_ms| now_mono_ms.saturating_sub(at_ms));
+        RelayReading {
+            age_ms,
+            ..self.reading.clone()
+        }
     }
 }
 
@@ -535,12 +616,18 @@ mod board_tests {
     use super::*;
 
     fn symbols(names: &[&str]) -> Vec<Symbol> {
-        names.iter().map(|name| Symbol::parse(&format!("NSE:{name}")).unwrap()).collect()
+        names
+            .iter()
+            .map(|name| Symbol::parse(&format!("NSE:{name}")).unwrap())
+            .collect()
     }
 
     fn wanted(board: &mut Board, now_mono_ms: u64) -> Vec<String> {
-        let mut wanted: Vec<String> =
-            board.wanted(now_mono_ms).iter().map(ToString::to_string).collect();
+        let mut wanted: Vec<String> = board
+            .wanted(now_mono_ms)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         wanted.sort();
         wanted
     }

@@ -36,7 +36,12 @@ pub(super) fn read_kept(
         .key(namespace_keys.keys.key(Key::RelayQuotes))
         .arg(KEPT_BYTES_MAX);
     let (server_ms, head, quotes, foreign): Everything = read.invoke(to)?;
-    let mut kept = Kept { state: None, server_ms, distrusted: Vec::new(), foreign };
+    let mut kept = Kept {
+        state: None,
+        server_ms,
+        distrusted: Vec::new(),
+        foreign,
+    };
     let Some(head) = head else { return Ok(kept) };
     match opened(namespace_keys, Signed::Head, &head) {
         Ok(mut state) => {
@@ -60,7 +65,9 @@ pub(super) fn opened(
     kind: Signed,
     value: &[u8],
 ) -> Result<Update, Distrust> {
-    let opened = namespace_keys.open(kind, b"", value).ok_or(Distrust::Forged)?;
+    let opened = namespace_keys
+        .open(kind, b"", value)
+        .ok_or(Distrust::Forged)?;
     decode(opened.epoch, opened.number, opened.body).ok_or(Distrust::Unreadable)
 }
 
@@ -70,9 +77,13 @@ fn aged(
     value: &[u8],
     server_ms: u64,
 ) -> Result<Aged, Distrust> {
-    let opened = namespace_keys.open(Signed::Quote, key, value).ok_or(Distrust::Forged)?;
+    let opened = namespace_keys
+        .open(Signed::Quote, key, value)
+        .ok_or(Distrust::Forged)?;
     let key = std::str::from_utf8(key).ok();
-    let quote = key.and_then(|key| codec::decode(key, opened.body)).ok_or(Distrust::Unreadable)?;
+    let quote = key
+        .and_then(|key| codec::decode(key, opened.body))
+        .ok_or(Distrust::Unreadable)?;
     let age_ms = match opened.number {
         0 => Aged::NEVER_MS,
         vouched_ms => server_ms.saturating_sub(vouched_ms),

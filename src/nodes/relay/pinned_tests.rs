@@ -22,7 +22,10 @@ fn quote(name: &str, source: Source) -> Quote {
 
 /// A message with the fields that the publisher sets.
 fn message() -> Update {
-    let limits = |period_ms, grace_ms| Limits { period_ms, grace_ms };
+    let limits = |period_ms, grace_ms| Limits {
+        period_ms,
+        grace_ms,
+    };
     let rules = |rests_for_ms, round| SourceRules {
         moving: limits(1_000, 3_000),
         resting: limits(60_000, 5_000),
@@ -34,7 +37,10 @@ fn message() -> Update {
         sources: [rules(Some(-250), 4), rules(None, 1)],
         spoken_for_ms: Some(86_400_000),
     };
-    let evening = Evening { signals: Some(date), instruments: None };
+    let evening = Evening {
+        signals: Some(date),
+        instruments: None,
+    };
     let mut update = Update {
         epoch: Epoch(7),
         seq: 42,
@@ -46,7 +52,14 @@ fn message() -> Update {
     };
     let vouched = |mono_ms, calls| Vouched { mono_ms, calls };
     update.add_quote(quote("NSE:INFY", Source::BrokerA), vouched(-1_250, 2), 0);
-    update.add_quote(quote("BSE:M&M", Source::Public), Vouched { calls: 7, ..Vouched::NEVER }, 0);
+    update.add_quote(
+        quote("BSE:M&M", Source::Public),
+        Vouched {
+            calls: 7,
+            ..Vouched::NEVER
+        },
+        0,
+    );
     update.add_quote(quote("NSE:SBIN", Source::BrokerA), vouched(5, 1), 0);
     update
 }
@@ -74,7 +87,10 @@ fn a_message_of_the_leader_has_these_bytes() {
         \"broker_a\",\"simulated\":true}]";
     const UNKNOWN: &[u8] = b"],\"unknown\":[\"NSE:NONE\",\"BSE:NONE\"]}";
     assert_bytes(&encode(&message()), &[HEAD, QUOTES, UNKNOWN].concat());
-    let head = Update { quotes: Vec::new(), ..message() };
+    let head = Update {
+        quotes: Vec::new(),
+        ..message()
+    };
     assert_bytes(&encode(&head), &[HEAD, UNKNOWN].concat());
 }
 
@@ -83,9 +99,22 @@ fn a_message_of_the_leader_has_these_bytes() {
 fn the_range_of_the_day_is_one_more_member_of_a_quote() {
     let price = |text| parse_decimal(text);
     let day = DayRange::around(price("1500.10").unwrap(), price("1480"), price("1512.30"));
-    let with = Quote { day, ..quote("NSE:INFY", Source::BrokerA) };
-    let mut update = Update { quotes: Vec::new(), ..message() };
-    update.add_quote(with.clone(), Vouched { mono_ms: 0, calls: 2 }, 0);
+    let with = Quote {
+        day,
+        ..quote("NSE:INFY", Source::BrokerA)
+    };
+    let mut update = Update {
+        quotes: Vec::new(),
+        ..message()
+    };
+    update.add_quote(
+        with.clone(),
+        Vouched {
+            mono_ms: 0,
+            calls: 2,
+        },
+        0,
+    );
     let bytes = encode(&update);
     let member = b"\"previous_close\":\"1490.5\",\"day\":[\"1480\",\"1512.30\"],\"as_of\":";
     assert!(memchr::memmem::find(&bytes, member).is_some(), "{}", bytes.escape_ascii());
@@ -100,8 +129,14 @@ fn the_range_of_the_day_is_one_more_member_of_a_quote() {
 #[test]
 fn the_least_that_a_leader_sends_has_these_bytes() {
     let Update { rules, .. } = message();
-    let rules = FreshnessRules { spoken_for_ms: None, ..rules };
-    let evening = Evening { signals: None, instruments: Date::new(2026, 11, 20).ok() };
+    let rules = FreshnessRules {
+        spoken_for_ms: None,
+        ..rules
+    };
+    let evening = Evening {
+        signals: None,
+        instruments: Date::new(2026, 11, 20).ok(),
+    };
     let expected =
         b"{\"version\":3,\"sent_ms\":0,\"age_ms\":0,\"node\":\"-\",\"sources\":[{\"moving_ms\":\
         [1000,3000],\"resting_ms\":[60000,5000],\"rests_for_ms\":-250,\"calls\":1,\"round\":4},\

@@ -19,7 +19,10 @@ use crate::nodes::valkey::{
 use crate::store::Epoch;
 
 /// A late message is worth little: the next round comes in a second.
-const DEADLINES: Deadlines = Deadlines { connect_ms: 500, call_ms: 1_000 };
+const DEADLINES: Deadlines = Deadlines {
+    connect_ms: 500,
+    call_ms: 1_000,
+};
 /// Time for which this node trusts its estimate of the server's clock.
 const CLOCK_MS: u64 = 30_000;
 /// Tries of a publication: one for a wrong estimate of the server's clock, and some for forged
@@ -96,7 +99,12 @@ impl Publisher {
         let namespace_keys = self.installation.sure_namespace_keys()?;
         let seq = self.next_seq(epoch);
         let node = self.node.clone();
-        let mut update = Update { epoch, seq, node, ..update };
+        let mut update = Update {
+            epoch,
+            seq,
+            node,
+            ..update
+        };
         let mut forged = Forged::default();
         for _ in 0..TRIES_MAX {
             let (code, _, fence, place, foreign) =
@@ -162,14 +170,21 @@ impl Publisher {
     /// the followers notice the gap.
     pub(super) fn next_seq(&self, epoch: Epoch) -> u64 {
         let mut last = self.last.lock();
-        *last = if last.0 == epoch { (epoch, last.1 + 1) } else { (epoch, 1) };
+        *last = if last.0 == epoch {
+            (epoch, last.1 + 1)
+        } else {
+            (epoch, 1)
+        };
         last.1
     }
 
     fn note_server_ms(&self, server_ms: u64) {
         let now_mono_ms = self.timer.monotonic_ms();
         let zero_ms = server_ms.saturating_sub(now_mono_ms);
-        *self.server_clock.lock() = ServerClock { zero_ms, asked_mono_ms: Some(now_mono_ms) };
+        *self.server_clock.lock() = ServerClock {
+            zero_ms,
+            asked_mono_ms: Some(now_mono_ms),
+        };
     }
 
     /// The time by the server's clock, which is read through `client` if the estimate is too old.
@@ -177,7 +192,9 @@ impl Publisher {
         let now_mono_ms = self.timer.monotonic_ms();
         let known = {
             let clock = self.server_clock.lock();
-            let is_recent = clock.asked_mono_ms.is_some_and(|at| now_mono_ms - at < CLOCK_MS);
+            let is_recent = clock
+                .asked_mono_ms
+                .is_some_and(|at| now_mono_ms - at < CLOCK_MS);
             is_recent.then(|| clock.zero_ms + now_mono_ms)
         };
         if let Some(known) = known {
@@ -231,7 +248,10 @@ impl Publisher {
         let head = namespace_keys.sign(Signed::Head, "", place, &encode(update));
         let mut script = self.publish.prepare_invoke();
         let keys = &namespace_keys.keys;
-        script.key(keys.key(Key::Fence)).key(keys.key(Key::Relay)).key(keys.key(Key::RelayQuotes));
+        script
+            .key(keys.key(Key::Fence))
+            .key(keys.key(Key::Relay))
+            .key(keys.key(Key::RelayQuotes));
         script
             .arg(namespace_keys.sign(Signed::Fence, "", (update.epoch, update.sent_ms), b""))
             .arg(namespace_keys.sign(Signed::Place, "", place, b""))
@@ -246,7 +266,9 @@ impl Publisher {
             let symbol = aged.quote.symbol.as_str();
             let place = (update.epoch, update.sent_ms.saturating_sub(aged.age_ms));
             let stored = codec::encode(&aged.quote);
-            script.arg(symbol).arg(namespace_keys.sign(Signed::Quote, symbol, place, &stored));
+            script
+                .arg(symbol)
+                .arg(namespace_keys.sign(Signed::Quote, symbol, place, &stored));
         }
         update.quotes = quotes;
         let told: Told = self.updates.call(|to| script.invoke(to))?;

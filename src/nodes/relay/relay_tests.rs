@@ -46,7 +46,10 @@ impl Ears {
     /// The newest price of a symbol, in paise, and its age.
     fn price(&self, symbol: &str) -> Option<(i64, u64)> {
         self.updates.lock().iter().rev().find_map(|update| {
-            let aged = update.quotes.iter().find(|aged| aged.quote.symbol.as_str() == symbol)?;
+            let aged = update
+                .quotes
+                .iter()
+                .find(|aged| aged.quote.symbol.as_str() == symbol)?;
             Some((i64::try_from(aged.quote.last_price.mantissa()).unwrap(), aged.age_ms))
         })
     }
@@ -68,12 +71,23 @@ fn node_of(server: &TestServer, name: &str, installation: &Arc<Installation>) ->
     let relay = Publisher::new(&server.server(), installation, name);
     let follower = Follower::start(&server.server(), installation, ears.inbox()).unwrap();
     let installation = Arc::clone(installation);
-    Node { installation, relay, ears, follower }
+    Node {
+        installation,
+        relay,
+        ears,
+        follower,
+    }
 }
 
 fn prices(prices: &[(&str, i64)], age_ms: u64) -> Update {
-    let aged = |(symbol, paise): &(&str, i64)| Aged { quote: quote(symbol, *paise), age_ms };
-    Update { quotes: prices.iter().map(aged).collect(), ..least() }
+    let aged = |(symbol, paise): &(&str, i64)| Aged {
+        quote: quote(symbol, *paise),
+        age_ms,
+    };
+    Update {
+        quotes: prices.iter().map(aged).collect(),
+        ..least()
+    }
 }
 
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
@@ -87,9 +101,16 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 /// Publishes as any client of the server can.
 fn publish(server: &TestServer, channel: &str, payload: &[u8]) {
     let timer = Clock::system();
-    let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
+    let mut connection = server
+        .server()
+        .connect(timer.monotonic_ms() + 5_000)
+        .unwrap();
     connection.end_by(timer.monotonic_ms() + 5_000);
-    redis::cmd("PUBLISH").arg(channel).arg(payload).exec(&mut connection).unwrap();
+    redis::cmd("PUBLISH")
+        .arg(channel)
+        .arg(payload)
+        .exec(&mut connection)
+        .unwrap();
 }
 
 fn subscribed(node: &Node) {
@@ -124,11 +145,22 @@ fn what_the_leader_tells_all_nodes_hear_with_its_age() {
 #[test]
 fn a_node_that_comes_later_reads_everything_that_was_told() {
     let name = "a_node_that_comes_later_reads_everything_that_was_told";
-    let Some(server) = TestServer::start(name) else { return };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
     let leader = node(&server, "a");
-    leader.relay.publish(Epoch(1), prices(&[("NSE:A", 100), ("NSE:B", 200)], 1_000)).unwrap();
-    let evening = Evening { signals: Some(jiff::civil::date(2026, 11, 20)), instruments: None };
-    let head = Update { evening, ..prices(&[("NSE:B", 201)], 0) };
+    leader
+        .relay
+        .publish(Epoch(1), prices(&[("NSE:A", 100), ("NSE:B", 200)], 1_000))
+        .unwrap();
+    let evening = Evening {
+        signals: Some(jiff::civil::date(2026, 11, 20)),
+        instruments: None,
+    };
+    let head = Update {
+        evening,
+        ..prices(&[("NSE:B", 201)], 0)
+    };
     leader.relay.publish(Epoch(1), head).unwrap();
     let late = node(&server, "b");
     eventually("read", || late.ears.price("NSE:B").is_some());
@@ -144,23 +176,34 @@ fn a_node_that_comes_later_reads_everything_that_was_told() {
 #[test]
 fn a_leader_that_was_replaced_is_refused_and_not_heard() {
     let name = "a_leader_that_was_replaced_is_refused_and_not_heard";
-    let Some(server) = TestServer::start(name) else { return };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
     let old = node(&server, "a");
     let new = node(&server, "b");
     let follower = node(&server, "c");
     subscribed(&follower);
     let told = |node: &Node, epoch, paise| {
-        node.relay.publish(Epoch(epoch), prices(&[("NSE:A", paise)], 0))
+        node.relay
+            .publish(Epoch(epoch), prices(&[("NSE:A", paise)], 0))
     };
     assert_eq!(told(&old, 1, 100), Ok(()));
     assert_eq!(told(&new, 2, 200), Ok(()));
     assert_eq!(told(&old, 1, 101), Err(SendError::Deposed));
     assert_eq!(told(&new, 2, 201), Ok(()));
-    eventually("heard", || follower.ears.price("NSE:A").is_some_and(|(paise, _)| paise == 201));
+    eventually("heard", || {
+        follower
+            .ears
+            .price("NSE:A")
+            .is_some_and(|(paise, _)| paise == 201)
+    });
     assert_eq!(follower.follower.reading().gaps, 0);
     // The claim of a third leader, which has published nothing yet, fences the second off too.
     let fence =
-        installation().namespace_keys().unwrap().sign(Signed::Fence, "", (Epoch(3), 0), b"");
+        installation()
+            .namespace_keys()
+            .unwrap()
+            .sign(Signed::Fence, "", (Epoch(3), 0), b"");
     command(&server, &[b"SET", b"bhav:main:epoch", &fence]);
     assert_eq!(told(&new, 2, 202), Err(SendError::Deposed));
 }
@@ -168,16 +211,24 @@ fn a_leader_that_was_replaced_is_refused_and_not_heard() {
 #[test]
 fn a_message_that_was_missed_is_made_up_for_by_reading_everything() {
     let name = "a_message_that_was_missed_is_made_up_for_by_reading_everything";
-    let Some(server) = TestServer::start(name) else { return };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
     let leader = node(&server, "a");
     let follower = node(&server, "b");
     subscribed(&follower);
-    leader.relay.publish(Epoch(1), prices(&[("NSE:A", 100)], 0)).unwrap();
+    leader
+        .relay
+        .publish(Epoch(1), prices(&[("NSE:A", 100)], 0))
+        .unwrap();
     eventually("heard", || follower.ears.price("NSE:A").is_some());
     let loads = follower.follower.reading().loads;
     // The quote is kept but not published, as if the message had been lost.
     let timer = Clock::system();
-    let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
+    let mut connection = server
+        .server()
+        .connect(timer.monotonic_ms() + 5_000)
+        .unwrap();
     connection.end_by(timer.monotonic_ms() + 5_000);
     let bytes = codec::encode(&quote("NSE:B", 555));
     let namespace_keys = installation().namespace_keys().unwrap();
@@ -189,7 +240,10 @@ fn a_message_that_was_missed_is_made_up_for_by_reading_everything() {
         .exec(&mut connection)
         .unwrap();
     leader.relay.next_seq(Epoch(1));
-    leader.relay.publish(Epoch(1), prices(&[("NSE:A", 102)], 0)).unwrap();
+    leader
+        .relay
+        .publish(Epoch(1), prices(&[("NSE:A", 102)], 0))
+        .unwrap();
     eventually("read", || follower.ears.price("NSE:B").is_some());
     assert!(follower.follower.reading().loads > loads);
     assert_eq!(follower.follower.reading().gaps, 1);
@@ -199,15 +253,23 @@ fn a_message_that_was_missed_is_made_up_for_by_reading_everything() {
 #[test]
 fn an_update_that_is_not_taken_waits_grows_older_and_is_joined_with_the_next() {
     let name = "an_update_that_is_not_taken_waits_grows_older_and_is_joined_with_the_next";
-    let Some(server) = TestServer::start(name) else { return };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
     let leader = node(&server, "a");
     let follower = node(&server, "b");
     subscribed(&follower);
     follower.ears.deaf.store(true, SeqCst);
     for paise in [100, 101, 102] {
-        leader.relay.publish(Epoch(1), prices(&[("NSE:A", paise)], 0)).unwrap();
+        leader
+            .relay
+            .publish(Epoch(1), prices(&[("NSE:A", paise)], 0))
+            .unwrap();
     }
-    leader.relay.publish(Epoch(1), prices(&[("NSE:B", 200)], 0)).unwrap();
+    leader
+        .relay
+        .publish(Epoch(1), prices(&[("NSE:B", 200)], 0))
+        .unwrap();
     eventually("waits", || follower.follower.reading().messages == 4);
     assert!(follower.ears.updates.lock().is_empty());
     follower.ears.deaf.store(false, SeqCst);
@@ -220,7 +282,9 @@ fn an_update_that_is_not_taken_waits_grows_older_and_is_joined_with_the_next() {
 #[test]
 fn a_server_that_dies_or_stops_is_found_again_and_everything_is_read() {
     let name = "a_server_that_dies_or_stops_is_found_again_and_everything_is_read";
-    let Some(mut server) = TestServer::start(name) else { return };
+    let Some(mut server) = TestServer::start(name) else {
+        return;
+    };
     let leader = node(&server, "a");
     let follower = node(&server, "b");
     subscribed(&follower);
@@ -230,7 +294,10 @@ fn a_server_that_dies_or_stops_is_found_again_and_everything_is_read() {
             leader.relay.publish(Epoch(1), update).is_ok()
         });
         eventually("heard", || {
-            follower.ears.price("NSE:A").is_some_and(|(heard, _)| heard == paise)
+            follower
+                .ears
+                .price("NSE:A")
+                .is_some_and(|(heard, _)| heard == paise)
         });
     };
     heard(100);
@@ -248,11 +315,16 @@ fn a_server_that_dies_or_stops_is_found_again_and_everything_is_read() {
 #[test]
 fn a_silent_leader_shows_as_one_and_costs_a_read_each_three_seconds() {
     let name = "a_silent_leader_shows_as_one_and_costs_a_read_each_three_seconds";
-    let Some(server) = TestServer::start(name) else { return };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
     let leader = node(&server, "a");
     let follower = node(&server, "b");
     subscribed(&follower);
-    leader.relay.publish(Epoch(1), prices(&[("NSE:A", 100)], 0)).unwrap();
+    leader
+        .relay
+        .publish(Epoch(1), prices(&[("NSE:A", 100)], 0))
+        .unwrap();
     eventually("follows", || follower.follower.reading().state.as_str() == "following");
     let loads = follower.follower.reading().loads;
     let timer = Clock::system();
@@ -260,14 +332,20 @@ fn a_silent_leader_shows_as_one_and_costs_a_read_each_three_seconds() {
     assert!(timer.monotonic_ms() > 2_000);
     assert_eq!(follower.follower.reading().loads, loads + 1);
     assert_eq!(follower.follower.reading().failures, 0);
-    leader.relay.publish(Epoch(1), prices(&[("NSE:A", 101)], 0)).unwrap();
+    leader
+        .relay
+        .publish(Epoch(1), prices(&[("NSE:A", 101)], 0))
+        .unwrap();
     eventually("follows again", || follower.follower.reading().state.as_str() == "following");
 }
 
 /// Sends a command as any client of the server can.
 fn command(server: &TestServer, words: &[&[u8]]) -> redis::Value {
     let timer = Clock::system();
-    let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
+    let mut connection = server
+        .server()
+        .connect(timer.monotonic_ms() + 5_000)
+        .unwrap();
     connection.end_by(timer.monotonic_ms() + 5_000);
     let mut command = redis::cmd(std::str::from_utf8(words[0]).unwrap());
     for word in &words[1..] {
@@ -279,7 +357,10 @@ fn command(server: &TestServer, words: &[&[u8]]) -> redis::Value {
 /// Receives the next message of a channel, as any client can.
 fn overheard(server: &TestServer, channel: &str, tell: impl FnOnce()) -> Vec<u8> {
     let timer = Clock::system();
-    let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
+    let mut connection = server
+        .server()
+        .connect(timer.monotonic_ms() + 5_000)
+        .unwrap();
     connection.end_by(timer.monotonic_ms() + 10_000);
     connection.subscribe(&[channel.to_owned()]).unwrap();
     tell();
@@ -300,7 +381,9 @@ impl Node {
 #[test]
 fn bytes_that_are_no_messages_are_counted_and_change_nothing() {
     let name = "bytes_that_are_no_messages_are_counted_and_change_nothing";
-    let Some(server) = TestServer::start(name) else { return };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
     let leader = node(&server, "a");
     let follower = node(&server, "b");
     subscribed(&follower);
@@ -319,7 +402,10 @@ fn bytes_that_are_no_messages_are_counted_and_change_nothing() {
     publish(&server, "bhav:main:relay", &other);
     eventually("distrusted", || follower.distrusted() == [16, 1, 0]);
     assert!(follower.ears.updates.lock().is_empty());
-    leader.relay.publish(Epoch(1), prices(&[("NSE:A", 100)], 0)).unwrap();
+    leader
+        .relay
+        .publish(Epoch(1), prices(&[("NSE:A", 100)], 0))
+        .unwrap();
     eventually("still hears", || follower.ears.price("NSE:A").is_some());
     assert_eq!(follower.follower.reading().connects, 1);
 }
@@ -327,22 +413,32 @@ fn bytes_that_are_no_messages_are_counted_and_change_nothing() {
 #[test]
 fn a_message_of_a_stranger_changes_nothing_whatever_it_copies() {
     let name = "a_message_of_a_stranger_changes_nothing_whatever_it_copies";
-    let Some(server) = TestServer::start(name) else { return };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
     let leader = node(&server, "a");
     let follower = node(&server, "b");
     subscribed(&follower);
     let tell = |paise| {
-        leader.relay.publish(Epoch(1), prices(&[("NSE:A", paise)], 0)).unwrap();
+        leader
+            .relay
+            .publish(Epoch(1), prices(&[("NSE:A", paise)], 0))
+            .unwrap();
     };
     let recorded = overheard(&server, "bhav:main:relay", || tell(100));
     eventually("heard", || follower.paise("NSE:A") == Some(100));
     // The stranger changes the price, takes the next number, or signs with another secret.
-    let price = recorded.windows(6).position(|bytes| bytes == b"\"1.00\"").unwrap();
+    let price = recorded
+        .windows(6)
+        .position(|bytes| bytes == b"\"1.00\"")
+        .unwrap();
     let mut own_price = recorded.clone();
     own_price[price + 1] = b'9';
     let mut next = recorded.clone();
     next[47] += 1;
-    let other = of("main", "the secret of a stranger of 32 bytes", None).namespace_keys().unwrap();
+    let other = of("main", "the secret of a stranger of 32 bytes", None)
+        .namespace_keys()
+        .unwrap();
     let with_own_secret = other.sign(Signed::Message, "", (Epoch(1), 2), &recorded[48..]);
     for forged in [own_price, next, with_own_secret] {
         publish(&server, "bhav:main:relay", &forged);
@@ -361,12 +457,17 @@ fn a_message_of_a_stranger_changes_nothing_whatever_it_copies() {
 #[test]
 fn a_recording_of_long_ago_is_no_news_to_a_node_that_has_heard_nothing() {
     let name = "a_recording_of_long_ago_is_no_news_to_a_node_that_has_heard_nothing";
-    let Some(server) = TestServer::start(name) else { return };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
     let follower = node(&server, "b");
     subscribed(&follower);
     let namespace_keys = installation().namespace_keys().unwrap();
     // A message of another day, with an epoch of that day.
-    let long_ago = Update { sent_ms: 1_700_000_000_000, ..prices(&[("NSE:A", 100)], 0) };
+    let long_ago = Update {
+        sent_ms: 1_700_000_000_000,
+        ..prices(&[("NSE:A", 100)], 0)
+    };
     let body = encode(&long_ago);
     publish(
         &server,
@@ -375,28 +476,51 @@ fn a_recording_of_long_ago_is_no_news_to_a_node_that_has_heard_nothing() {
     );
     let wanted = encode_wanted("a", &[Symbol::parse("NSE:A").unwrap()]);
     let place = (Epoch(0), 1_700_000_000_000);
-    publish(&server, "bhav:main:wanted", &namespace_keys.sign(Signed::Wanted, "", place, &wanted));
-    publish(&server, "bhav:main:changes", &namespace_keys.sign(Signed::Changes, "", place, b""));
+    publish(
+        &server,
+        "bhav:main:wanted",
+        &namespace_keys.sign(Signed::Wanted, "", place, &wanted),
+    );
+    publish(
+        &server,
+        "bhav:main:changes",
+        &namespace_keys.sign(Signed::Changes, "", place, b""),
+    );
     eventually("replayed", || follower.distrusted() == [0, 0, 3]);
     assert!(follower.ears.updates.lock().is_empty() && follower.follower.wanted().is_empty());
     // Its epoch does not keep out a leader of today either.
     let leader = node(&server, "a");
-    leader.relay.publish(Epoch(2), prices(&[("NSE:A", 101)], 0)).unwrap();
+    leader
+        .relay
+        .publish(Epoch(2), prices(&[("NSE:A", 101)], 0))
+        .unwrap();
     eventually("heard", || follower.paise("NSE:A") == Some(101));
 }
 
 #[test]
 fn what_the_server_keeps_is_believed_where_it_was_signed_for_and_not_if_it_is_put_back() {
     let name = "what_the_server_keeps_is_believed_where_it_was_signed_for";
-    let Some(server) = TestServer::start(name) else { return };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
     let leader = node(&server, "a");
-    leader.relay.publish(Epoch(1), prices(&[("NSE:A", 100)], 0)).unwrap();
+    leader
+        .relay
+        .publish(Epoch(1), prices(&[("NSE:A", 100)], 0))
+        .unwrap();
     let kept =
         |words: &[&[u8]]| -> Vec<u8> { redis::from_redis_value(command(&server, words)).unwrap() };
     let head = kept(&[b"HGET", b"bhav:main:relay", b"head"]);
     let quote = kept(&[b"HGET", b"bhav:main:relay:quote", b"NSE:A"]);
-    leader.relay.publish(Epoch(1), prices(&[("NSE:B", 200)], 0)).unwrap();
-    for (symbol, value) in [(&b"NSE:B"[..], &quote[..]), (b"NSE:C", &quote), (b"NSE:D", b"x")] {
+    leader
+        .relay
+        .publish(Epoch(1), prices(&[("NSE:B", 200)], 0))
+        .unwrap();
+    for (symbol, value) in [
+        (&b"NSE:B"[..], &quote[..]),
+        (b"NSE:C", &quote),
+        (b"NSE:D", b"x"),
+    ] {
         command(&server, &[b"HSET", b"bhav:main:relay:quote", symbol, value]);
     }
     let follower = node(&server, "b");
@@ -406,7 +530,10 @@ fn what_the_server_keeps_is_believed_where_it_was_signed_for_and_not_if_it_is_pu
     // An earlier state is put back, after the node has received later ones.
     command(&server, &[b"HSET", b"bhav:main:relay", b"head", &head]);
     eventually("replayed", || follower.distrusted()[2] > 0);
-    leader.relay.publish(Epoch(1), prices(&[("NSE:B", 201)], 0)).unwrap();
+    leader
+        .relay
+        .publish(Epoch(1), prices(&[("NSE:B", 201)], 0))
+        .unwrap();
     eventually("goes on", || follower.paise("NSE:B") == Some(201));
     assert_eq!(follower.follower.reading().gaps, 0);
 }
@@ -428,8 +555,24 @@ fn numbers_that_no_leader_gave_do_not_silence_the_relay() {
     for words in [
         [&b"SET"[..], b"bhav:main:epoch", b"1000000000000000"].to_vec(),
         [&b"SET"[..], b"bhav:main:epoch", b"rumour"].to_vec(),
-        [&b"HSET"[..], b"bhav:main:relay", b"epoch", b"1", b"seq", b"1000000000000000"].to_vec(),
-        [&b"HSET"[..], b"bhav:main:relay", b"epoch", b"x", b"seq", b"y"].to_vec(),
+        [
+            &b"HSET"[..],
+            b"bhav:main:relay",
+            b"epoch",
+            b"1",
+            b"seq",
+            b"1000000000000000",
+        ]
+        .to_vec(),
+        [
+            &b"HSET"[..],
+            b"bhav:main:relay",
+            b"epoch",
+            b"x",
+            b"seq",
+            b"y",
+        ]
+        .to_vec(),
         [&b"HSET"[..], b"bhav:main:relay", b"head", b"x"].to_vec(),
         [&b"HSET"[..], b"bhav:main:relay", b"place", &place(1, 1_000)].to_vec(),
         [&b"HSET"[..], b"bhav:main:relay", b"place", b"short"].to_vec(),
@@ -447,17 +590,26 @@ fn numbers_that_no_leader_gave_do_not_silence_the_relay() {
 #[test]
 fn after_a_server_that_forgot_and_a_database_that_went_back_lower_numbers_are_heard() {
     let name = "after_a_server_that_forgot_and_a_database_that_went_back_lower_numbers_are_heard";
-    let Some(mut server) = TestServer::start(name) else { return };
+    let Some(mut server) = TestServer::start(name) else {
+        return;
+    };
     let leader = node(&server, "a");
     let follower = node(&server, "b");
     subscribed(&follower);
-    leader.relay.publish(Epoch(51), prices(&[("NSE:A", 100)], 0)).unwrap();
+    leader
+        .relay
+        .publish(Epoch(51), prices(&[("NSE:A", 100)], 0))
+        .unwrap();
     eventually("heard", || follower.paise("NSE:A") == Some(100));
     server.restart();
     let mut paise = 100;
     eventually("heard again", || {
         paise += 1;
-        drop(leader.relay.publish(Epoch(4), prices(&[("NSE:A", paise)], 0)));
+        drop(
+            leader
+                .relay
+                .publish(Epoch(4), prices(&[("NSE:A", paise)], 0)),
+        );
         follower.paise("NSE:A").is_some_and(|heard| heard > 100)
     });
 }
@@ -473,7 +625,10 @@ fn a_secret_may_be_changed_on_one_node_after_the_other() {
     let leader = node_of(&server, "a", &before);
     let follower = node_of(&server, "b", &after);
     subscribed(&follower);
-    leader.relay.publish(Epoch(1), prices(&[("NSE:A", 100)], 0)).unwrap();
+    leader
+        .relay
+        .publish(Epoch(1), prices(&[("NSE:A", 100)], 0))
+        .unwrap();
     eventually("heard", || follower.paise("NSE:A") == Some(100));
     assert_eq!(follower.distrusted(), [0; 3]);
 }
@@ -481,12 +636,17 @@ fn a_secret_may_be_changed_on_one_node_after_the_other() {
 #[test]
 fn what_nodes_want_reaches_all_and_sealed_bytes_are_passed_on() {
     let name = "what_nodes_want_reaches_all_and_sealed_bytes_are_passed_on";
-    let Some(server) = TestServer::start(name) else { return };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
     let leader = node(&server, "a");
     let follower = node(&server, "b");
     subscribed(&leader);
     let symbols = |names: &[&str]| -> Vec<Symbol> {
-        names.iter().map(|name| Symbol::parse(name).unwrap()).collect()
+        names
+            .iter()
+            .map(|name| Symbol::parse(name).unwrap())
+            .collect()
     };
     follower.relay.want(&symbols(&["NSE:A", "NSE:B"])).unwrap();
     leader.relay.want(&symbols(&["NSE:B", "NSE:C"])).unwrap();
@@ -502,7 +662,9 @@ fn what_nodes_want_reaches_all_and_sealed_bytes_are_passed_on() {
 #[test]
 fn the_thread_ends_with_its_owner_whatever_the_server_does() {
     let name = "the_thread_ends_with_its_owner_whatever_the_server_does";
-    let Some(mut server) = TestServer::start(name) else { return };
+    let Some(mut server) = TestServer::start(name) else {
+        return;
+    };
     let timer = Clock::system();
     let drop_in_ms = |node: Node| {
         let begun_ms = timer.monotonic_ms();

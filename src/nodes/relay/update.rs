@@ -73,7 +73,10 @@ impl Update {
         *calls = vouched.calls.max(*calls);
         let age_ms = match vouched.mono_ms {
             never if never == Vouched::NEVER.mono_ms => Aged::NEVER_MS,
-            mono_ms => (now_mono_ms as i64).saturating_sub(mono_ms).max(0).unsigned_abs(),
+            mono_ms => (now_mono_ms as i64)
+                .saturating_sub(mono_ms)
+                .max(0)
+                .unsigned_abs(),
         };
         self.quotes.push(Aged { quote, age_ms });
     }
@@ -87,14 +90,24 @@ impl Update {
     ) -> Vec<(Quote, Vouched)> {
         let calls = self.calls;
         let held = |Aged { quote, age_ms }: Aged| {
-            let leads = indices.leads().iter().any(|lead| lead.symbol == quote.symbol);
+            let leads = indices
+                .leads()
+                .iter()
+                .any(|lead| lead.symbol == quote.symbol);
             let vouched = i64::try_from(age_ms).map_or(Vouched::NEVER, |age_ms| Vouched {
                 mono_ms: (now_mono_ms as i64).saturating_sub(age_ms),
-                calls: if leads { calls[quote.source as usize] } else { Vouched::IN_TURN },
+                calls: if leads {
+                    calls[quote.source as usize]
+                } else {
+                    Vouched::IN_TURN
+                },
             });
             (quote, vouched)
         };
-        std::mem::take(&mut self.quotes).into_iter().map(held).collect()
+        std::mem::take(&mut self.quotes)
+            .into_iter()
+            .map(held)
+            .collect()
     }
 
     /// Merges a later update into this one, which has waited.
@@ -106,9 +119,13 @@ impl Update {
             .map(|aged| (aged.quote.symbol.clone(), aged))
             .collect();
         let is_news = |symbol: &Symbol| !newer.unknown.contains(symbol);
-        self.unknown.retain(|symbol| is_news(symbol) && !quotes.contains_key(symbol));
+        self.unknown
+            .retain(|symbol| is_news(symbol) && !quotes.contains_key(symbol));
         newer.unknown.append(&mut self.unknown);
-        *self = Self { quotes: quotes.into_values().collect(), ..newer };
+        *self = Self {
+            quotes: quotes.into_values().collect(),
+            ..newer
+        };
     }
 
     /// Makes everything in it older by this time.
@@ -145,7 +162,10 @@ impl Evening {
     /// The state at this node.
     pub(crate) fn of(signals: Option<Date>, list: &InstrumentList) -> Self {
         let fetched = list.origin() == Origin::BrokerA;
-        Self { signals, instruments: fetched.then(|| list.as_of()) }
+        Self {
+            signals,
+            instruments: fetched.then(|| list.as_of()),
+        }
     }
 }
 

@@ -22,10 +22,24 @@ pub(crate) fn quote(symbol: &str, paise: i64) -> Quote {
 
 /// The update with the least content.
 pub(crate) fn least() -> Update {
-    let limits = Limits { period_ms: 1_000, grace_ms: 3_000 };
-    let of = SourceRules { moving: limits, resting: limits, rests_for_ms: None, round: 1 };
-    let rules = FreshnessRules { sources: [of, of], spoken_for_ms: None };
-    Update { node: "-".to_owned(), ..Update::new(rules, Evening::default()) }
+    let limits = Limits {
+        period_ms: 1_000,
+        grace_ms: 3_000,
+    };
+    let of = SourceRules {
+        moving: limits,
+        resting: limits,
+        rests_for_ms: None,
+        round: 1,
+    };
+    let rules = FreshnessRules {
+        sources: [of, of],
+        spoken_for_ms: None,
+    };
+    Update {
+        node: "-".to_owned(),
+        ..Update::new(rules, Evening::default())
+    }
 }
 
 fn symbol() -> impl Strategy<Value = Symbol> {
@@ -33,7 +47,13 @@ fn symbol() -> impl Strategy<Value = Symbol> {
 }
 
 fn aged() -> impl Strategy<Value = Aged> {
-    (symbol(), 1i64..1_000_000_000, any::<u64>(), 0i64..4_000_000_000, proptest::bool::ANY)
+    (
+        symbol(),
+        1i64..1_000_000_000,
+        any::<u64>(),
+        0i64..4_000_000_000,
+        proptest::bool::ANY,
+    )
         .prop_map(|(symbol, paise, age_ms, second, simulated)| Aged {
             quote: Quote {
                 symbol,
@@ -51,8 +71,10 @@ fn aged() -> impl Strategy<Value = Aged> {
 }
 
 fn limits() -> impl Strategy<Value = Limits> {
-    (0..=LIMIT_MS_MAX, 0..=LIMIT_MS_MAX)
-        .prop_map(|(period_ms, grace_ms)| Limits { period_ms, grace_ms })
+    (0..=LIMIT_MS_MAX, 0..=LIMIT_MS_MAX).prop_map(|(period_ms, grace_ms)| Limits {
+        period_ms,
+        grace_ms,
+    })
 }
 
 fn source() -> impl Strategy<Value = SourceRules> {
@@ -69,7 +91,10 @@ fn source() -> impl Strategy<Value = SourceRules> {
 
 fn rules() -> impl Strategy<Value = FreshnessRules> {
     (source(), source(), proptest::option::of(any::<i64>())).prop_map(
-        |(first, second, spoken_for_ms)| FreshnessRules { sources: [first, second], spoken_for_ms },
+        |(first, second, spoken_for_ms)| FreshnessRules {
+            sources: [first, second],
+            spoken_for_ms,
+        },
     )
 }
 
@@ -96,7 +121,10 @@ fn update() -> impl Strategy<Value = Update> {
             age_ms,
             rules,
             calls,
-            evening: Evening { signals, instruments },
+            evening: Evening {
+                signals,
+                instruments,
+            },
             quotes,
             unknown,
         },
@@ -174,8 +202,17 @@ fn messages_of_another_version_or_over_a_limit_are_refused() {
     assert_eq!(read(&[]), None);
     let nameless = text.replace("\"node\":\"-\"", "\"node\":\"\"");
     assert_eq!(read(nameless.as_bytes()), None);
-    let many = vec![Aged { quote: quote("NSE:INFY", 100), age_ms: 0 }; SYMBOLS_MAX + 1];
-    let encoded = encode(&Update { quotes: many, ..least() });
+    let many = vec![
+        Aged {
+            quote: quote("NSE:INFY", 100),
+            age_ms: 0
+        };
+        SYMBOLS_MAX + 1
+    ];
+    let encoded = encode(&Update {
+        quotes: many,
+        ..least()
+    });
     assert_eq!(read(&encoded).unwrap().quotes.len(), SYMBOLS_MAX, "and fits the limit of bytes");
     let names = vec!["\"NSE:A\""; SYMBOLS_MAX + 1].join(",");
     let too_many = text.replace("\"unknown\":[", &format!("\"unknown\":[{names}"));
@@ -200,11 +237,17 @@ fn a_member_that_this_version_does_not_know_is_passed_over() {
 
 #[test]
 fn a_later_message_replaces_what_waits_and_what_waits_grows_older() {
-    let aged = |symbol, paise, age_ms| Aged { quote: quote(symbol, paise), age_ms };
+    let aged = |symbol, paise, age_ms| Aged {
+        quote: quote(symbol, paise),
+        age_ms,
+    };
     let mut waits = Update {
         seq: 1,
         quotes: vec![aged("NSE:A", 100, 10), aged("NSE:B", 200, 10)],
-        unknown: vec![Symbol::parse("NSE:C").unwrap(), Symbol::parse("NSE:D").unwrap()],
+        unknown: vec![
+            Symbol::parse("NSE:C").unwrap(),
+            Symbol::parse("NSE:D").unwrap(),
+        ],
         ..least()
     };
     let newer = Update {
@@ -214,8 +257,14 @@ fn a_later_message_replaces_what_waits_and_what_waits_grows_older() {
         ..least()
     };
     waits.add(newer, 250);
-    waits.quotes.sort_by(|a, b| a.quote.symbol.as_str().cmp(b.quote.symbol.as_str()));
-    let expected = [aged("NSE:A", 100, 260), aged("NSE:B", 201, 5), aged("NSE:C", 300, 5)];
+    waits
+        .quotes
+        .sort_by(|a, b| a.quote.symbol.as_str().cmp(b.quote.symbol.as_str()));
+    let expected = [
+        aged("NSE:A", 100, 260),
+        aged("NSE:B", 201, 5),
+        aged("NSE:C", 300, 5),
+    ];
     assert_eq!(waits.quotes, expected);
     assert_eq!((waits.seq, waits.age_ms), (3, 7));
     assert_eq!(waits.unknown, [Symbol::parse("NSE:D").unwrap()], "the other is known by now");
@@ -224,19 +273,32 @@ fn a_later_message_replaces_what_waits_and_what_waits_grows_older() {
 #[test]
 fn a_price_is_as_old_at_the_receiver_as_at_the_sender() {
     // The leader has run for a day, the follower for a second.
-    let vouched = Vouched { mono_ms: 86_398_000, calls: 2 };
+    let vouched = Vouched {
+        mono_ms: 86_398_000,
+        calls: 2,
+    };
     let indices = IndexList::embedded();
     let share = quote("NSE:INFY", 150_010);
-    let lead = Quote { symbol: indices.primary.symbol.clone(), ..share.clone() };
+    let lead = Quote {
+        symbol: indices.primary.symbol.clone(),
+        ..share.clone()
+    };
     let mut update = least();
     for quote in [&share, &lead] {
         update.add_quote(quote.clone(), vouched, 86_400_000);
     }
     update.add_quote(share.clone(), Vouched::NEVER, 86_400_000);
-    let held = |calls| Vouched { mono_ms: -1_000, calls };
+    let held = |calls| Vouched {
+        mono_ms: -1_000,
+        calls,
+    };
     assert_eq!(
         update.take_quotes(1_000, &indices),
-        [(share.clone(), held(Vouched::IN_TURN)), (lead, held(2)), (share, Vouched::NEVER)]
+        [
+            (share.clone(), held(Vouched::IN_TURN)),
+            (lead, held(2)),
+            (share, Vouched::NEVER)
+        ]
     );
 }
 

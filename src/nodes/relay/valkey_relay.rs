@@ -43,7 +43,15 @@ impl ValkeyRelay {
     /// # Errors
     /// A thread cannot be started.
     pub(crate) fn start(parts: RelayParts) -> io::Result<Self> {
-        let RelayParts { server, installation, node, update, changed, tokens, clock } = parts;
+        let RelayParts {
+            server,
+            installation,
+            node,
+            update,
+            changed,
+            tokens,
+            clock,
+        } = parts;
         let (send, heard) = bounded(HEARD_MAX);
         let counts = Arc::clone(&tokens.counts);
         // Encrypted token messages are dropped when the queue is full. The sender repeats them.
@@ -52,7 +60,11 @@ impl ValkeyRelay {
                 counts.increment(TokenEvent::Dropped);
             }
         });
-        let inbox = Inbox { update, sealed, changed };
+        let inbox = Inbox {
+            update,
+            sealed,
+            changed,
+        };
         let follower = Arc::new(Follower::start(&server, &installation, inbox)?);
         let publisher = Arc::new(Publisher::new(&server, &installation, &node));
         let sends = Arc::clone(&publisher);
@@ -66,7 +78,11 @@ impl ValkeyRelay {
             tokens,
             clock,
         })?;
-        Ok(Self { publisher, _tokens, follower })
+        Ok(Self {
+            publisher,
+            _tokens,
+            follower,
+        })
     }
 }
 

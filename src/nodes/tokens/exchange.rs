@@ -108,7 +108,11 @@ impl Worker {
         let (secret, namespace) = in_force(&parts);
         let slots = Broker::ALL.map(|broker| {
             let shared = Arc::clone(&parts.tokens.of[broker]);
-            Slot { broker, shared, told: None }
+            Slot {
+                broker,
+                shared,
+                told: None,
+            }
         });
         Self {
             cipher: cipher(&parts.node, &secret, namespace.as_ref()),
@@ -165,7 +169,9 @@ impl Worker {
         for at in 0..self.slots.len() {
             self.tell_slot(at);
         }
-        let since = self.asked_mono_ms.map_or(u64::MAX, |at| now_mono_ms.saturating_sub(at));
+        let since = self
+            .asked_mono_ms
+            .map_or(u64::MAX, |at| now_mono_ms.saturating_sub(at));
         if since >= ASK_MS && self.send(self.cipher.ask()) {
             self.asked_mono_ms = Some(now_mono_ms);
         }
@@ -189,7 +195,9 @@ impl Worker {
 
     fn tell_slot(&mut self, at: usize) {
         let slot = &self.slots[at];
-        let Some(token) = slot.shared.current() else { return };
+        let Some(token) = slot.shared.current() else {
+            return;
+        };
         let refused = token.is_refused();
         let told = |(told, was_refused): &(Weak<Token>, bool)| {
             told.as_ptr() == Arc::as_ptr(&token) && *was_refused == refused
@@ -200,7 +208,11 @@ impl Worker {
         let sealed = if refused {
             let candidate = slot.candidate(&token.given);
             let Candidate { print, set_at, .. } = candidate;
-            let refused = RefusedToken { broker: slot.broker, print, set_at };
+            let refused = RefusedToken {
+                broker: slot.broker,
+                print,
+                set_at,
+            };
             if self.refused.of(slot.broker, &candidate).is_none() {
                 self.refused.add(refused);
                 // Another node may have a better token, so it asks at once.
@@ -323,7 +335,9 @@ impl Worker {
     fn take_refusal(&mut self, node: &str, refused: RefusedToken) {
         self.refused.add(refused);
         let slot = &mut self.slots[refused.broker as usize];
-        let Some(token) = slot.shared.current() else { return };
+        let Some(token) = slot.shared.current() else {
+            return;
+        };
         if concerns(&refused, &slot.candidate(&token.given)) && token.mark_dead() {
             slot.told = Some((Arc::downgrade(&token), true));
             self.parts.tokens.counts.increment(TokenEvent::Dead);
@@ -340,9 +354,19 @@ impl Worker {
 
 impl Slot {
     fn candidate(&self, token: &GivenToken) -> Candidate {
-        let GivenToken { ref access_token, set_at, dated, .. } = *token;
+        let GivenToken {
+            ref access_token,
+            set_at,
+            dated,
+            ..
+        } = *token;
         let expires_at = (self.shared.expiry)(set_at);
-        Candidate { print: print_of(access_token), set_at, dated, expires_at }
+        Candidate {
+            print: print_of(access_token),
+            set_at,
+            dated,
+            expires_at,
+        }
     }
 }
 

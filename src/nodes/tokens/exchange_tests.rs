@@ -58,7 +58,12 @@ impl Node {
             tokens,
             clock: clock.clone(),
         };
-        Self { worker: Worker::new(parts), shared, heard: 0, _sender }
+        Self {
+            worker: Worker::new(parts),
+            shared,
+            heard: 0,
+            _sender,
+        }
     }
 
     /// Receives new messages, and sends this node's own.
@@ -81,7 +86,8 @@ impl Node {
     }
 
     fn log_in(&self, text: &str) {
-        self.shared.activate(text.into(), "key".into(), self.worker.parts.clock.now());
+        self.shared
+            .activate(text.into(), "key".into(), self.worker.parts.clock.now());
     }
 }
 
@@ -138,7 +144,9 @@ fn recordings_bring_no_old_token_back() {
     assert!(nodes[1].has("two"));
     let replay = |nodes: &mut [Node; 2]| {
         clock.advance_ms(60_000);
-        recorded.iter().for_each(|sealed| nodes[1].worker.hear(sealed));
+        recorded
+            .iter()
+            .for_each(|sealed| nodes[1].worker.hear(sealed));
     };
     replay(&mut nodes);
     assert!(nodes[1].has("two") && nodes[1].count(TokenEvent::Old) > 0);
@@ -208,7 +216,11 @@ fn a_start_with_a_dead_token_of_the_settings_learns_that_it_is_dead() {
         nodes.iter_mut().for_each(|node| node.turn(&air));
     }
     assert!(late.shared.current().unwrap().is_refused());
-    assert!(nodes.iter().all(|node| node.shared.current().unwrap().is_refused()));
+    assert!(
+        nodes
+            .iter()
+            .all(|node| node.shared.current().unwrap().is_refused())
+    );
 }
 
 #[test]
@@ -235,15 +247,23 @@ fn another_secret_is_counted_and_said_once_without_what_it_hid() {
         .finish();
     // With a single subscriber a line that another test's thread reaches first is off for all.
     let _second = tracing::Dispatch::new(tracing_subscriber::registry());
-    let mut nodes = [("a", SECRET), ("b", "a key that no other node has, by mistake")]
-        .map(|(name, secret)| Node::new(name, secret, &air, &clock));
+    let mut nodes = [
+        ("a", SECRET),
+        ("b", "a key that no other node has, by mistake"),
+    ]
+    .map(|(name, secret)| Node::new(name, secret, &air, &clock));
     tracing::subscriber::with_default(subscriber, || {
         nodes[0].log_in(CANARY);
         settle(&mut nodes, &air);
         assert!(nodes[1].shared.current().is_none());
         assert!(nodes[1].count(TokenEvent::Foreign) > 1, "a question and a token");
         // The same secret at last, by a reload.
-        nodes[1].worker.parts.installation.secret.set(&SECRET.into(), None);
+        nodes[1]
+            .worker
+            .parts
+            .installation
+            .secret
+            .set(&SECRET.into(), None);
         clock.advance_ms(1_000);
         settle(&mut nodes, &air);
     });

@@ -62,13 +62,19 @@ pub(super) fn judge(
     if is_refused {
         return Verdict::Not(TokenEvent::Refused);
     }
-    let Some(ours) = ours else { return Verdict::Take };
+    let Some(ours) = ours else {
+        return Verdict::Take;
+    };
     if told.print == ours.print {
         return Verdict::Same;
     }
     // Brokers state whole seconds. Of two logins in one second all nodes choose the same.
     let is_later = (told.at_ms(), told.print) > (ours.at_ms(), ours.print);
-    if told.dated && is_later { Verdict::Take } else { Verdict::Not(TokenEvent::Old) }
+    if told.dated && is_later {
+        Verdict::Take
+    } else {
+        Verdict::Not(TokenEvent::Old)
+    }
 }
 
 /// Tokens that a broker refused.
@@ -77,7 +83,8 @@ pub(super) struct RefusedTokens(VecDeque<RefusedToken>);
 
 impl RefusedTokens {
     pub(super) fn add(&mut self, token: RefusedToken) {
-        self.0.retain(|known| (known.broker, known.print) != (token.broker, token.print));
+        self.0
+            .retain(|known| (known.broker, known.print) != (token.broker, token.print));
         if self.0.len() == REFUSED_MAX {
             self.0.pop_front();
         }
@@ -87,7 +94,9 @@ impl RefusedTokens {
     /// The refusal of this token. A token that was given later is another one, even if its text is
     /// the same.
     pub(super) fn of(&self, broker: Broker, token: &Candidate) -> Option<&RefusedToken> {
-        self.0.iter().find(|refused| refused.broker == broker && concerns(refused, token))
+        self.0
+            .iter()
+            .find(|refused| refused.broker == broker && concerns(refused, token))
     }
 }
 
@@ -110,7 +119,12 @@ mod tests {
 
     fn candidate(letter: u8, time: &str) -> Candidate {
         let set_at = at(time);
-        Candidate { print: [letter; 32], set_at, dated: true, expires_at: expiry(set_at) }
+        Candidate {
+            print: [letter; 32],
+            set_at,
+            dated: true,
+            expires_at: expiry(set_at),
+        }
     }
 
     fn verdict(told: &Candidate, ours: Option<&Candidate>) -> Verdict {
@@ -134,7 +148,10 @@ mod tests {
     fn a_token_that_settings_had_at_a_start_takes_no_valid_ones_place() {
         let login = candidate(1, "08:00:00");
         let started = candidate(2, "08:50:00");
-        let started = Candidate { dated: false, ..started };
+        let started = Candidate {
+            dated: false,
+            ..started
+        };
         assert_eq!(verdict(&started, Some(&login)), Verdict::Not(TokenEvent::Old));
         assert_eq!(verdict(&started, None), Verdict::Take);
         assert_eq!(verdict(&login, Some(&started)), Verdict::Not(TokenEvent::Old));
@@ -154,11 +171,18 @@ mod tests {
         let token = candidate(1, "08:00:00");
         let mut refused = RefusedTokens::default();
         let broker = Broker::A;
-        refused.add(RefusedToken { broker, print: token.print, set_at: token.set_at });
+        refused.add(RefusedToken {
+            broker,
+            print: token.print,
+            set_at: token.set_at,
+        });
         let is_refused = |token: &Candidate| refused.of(broker, token).is_some();
         assert!(is_refused(&token) && refused.of(Broker::B, &token).is_none());
         assert!(!is_refused(&candidate(1, "08:00:01")) && !is_refused(&candidate(2, "08:00:00")));
-        assert!(is_refused(&Candidate { dated: false, ..candidate(1, "08:50:00") }));
+        assert!(is_refused(&Candidate {
+            dated: false,
+            ..candidate(1, "08:50:00")
+        }));
         let now = NOW.parse().unwrap();
         assert_eq!(judge(&token, None, true, now), Verdict::Not(TokenEvent::Refused));
     }
@@ -168,7 +192,11 @@ mod tests {
         let mut refused = RefusedTokens::default();
         for letter in 0..=REFUSED_MAX as u8 {
             let set_at = at("08:00:00");
-            refused.add(RefusedToken { broker: Broker::A, print: [letter; 32], set_at });
+            refused.add(RefusedToken {
+                broker: Broker::A,
+                print: [letter; 32],
+                set_at,
+            });
         }
         assert!(refused.of(Broker::A, &candidate(0, "08:00:00")).is_none());
         assert!(refused.of(Broker::A, &candidate(1, "08:00:00")).is_some());

@@ -153,7 +153,9 @@ impl TokenCipher {
         let mut sealed = Zeroizing::new(plain.to_vec());
         let aad = Aad::from(&self.purpose[..]);
         let nonce_used = Nonce::assume_unique_for_key(nonce);
-        let tag = self.key.seal_in_place_separate_tag(nonce_used, aad, &mut sealed);
+        let tag = self
+            .key
+            .seal_in_place_separate_tag(nonce_used, aad, &mut sealed);
         let tag = tag.expect("the message is far below the cipher's limit");
         wipe::scrub();
         Some([&nonce[..], &sealed, tag.as_ref()].concat())
@@ -167,7 +169,11 @@ impl TokenCipher {
         let mut plain = Zeroizing::new(rest.to_vec());
         let nonce = Nonce::assume_unique_for_key(*nonce);
         let aad = Aad::from(&self.purpose[..]);
-        let bytes = self.key.open_in_place(nonce, aad, &mut plain).map_err(|_| NotOurs)?.len();
+        let bytes = self
+            .key
+            .open_in_place(nonce, aad, &mut plain)
+            .map_err(|_| NotOurs)?
+            .len();
         plain.truncate(bytes);
         Ok(plain)
     }
@@ -185,14 +191,20 @@ impl TokenCipher {
             REFUSED => TokenMessage::Refused(refused(rest)?),
             _ => return Err(NotOurs),
         };
-        Ok(Some(Heard { node: node.to_owned(), word }))
+        Ok(Some(Heard {
+            node: node.to_owned(),
+            word,
+        }))
     }
 }
 
 /// The beginning of both kinds of messages about a token.
 fn about(rest: &[u8]) -> Result<(Broker, Timestamp, &[u8]), NotOurs> {
     let (&broker, rest) = rest.split_first().ok_or(NotOurs)?;
-    let broker = Broker::ALL.into_iter().find(|known| *known as u8 == broker).ok_or(NotOurs)?;
+    let broker = Broker::ALL
+        .into_iter()
+        .find(|known| *known as u8 == broker)
+        .ok_or(NotOurs)?;
     let (at_ms, rest) = rest.split_first_chunk::<8>().ok_or(NotOurs)?;
     let set_at = Timestamp::from_millisecond(i64::from_be_bytes(*at_ms)).map_err(|_| NotOurs)?;
     Ok((broker, set_at, rest))
@@ -208,14 +220,23 @@ fn token(rest: &[u8]) -> Result<TokenMessage, NotOurs> {
     }
     let access_token = access_token.into();
     let api_key = api_key.into();
-    let token = GivenToken { access_token, api_key, set_at, dated: dated == 1 };
+    let token = GivenToken {
+        access_token,
+        api_key,
+        set_at,
+        dated: dated == 1,
+    };
     Ok(TokenMessage::Has(broker, token))
 }
 
 fn refused(rest: &[u8]) -> Result<RefusedToken, NotOurs> {
     let (broker, set_at, rest) = about(rest)?;
     let print = rest.try_into().map_err(|_| NotOurs)?;
-    Ok(RefusedToken { broker, print, set_at })
+    Ok(RefusedToken {
+        broker,
+        print,
+        set_at,
+    })
 }
 
 /// The print of a token.

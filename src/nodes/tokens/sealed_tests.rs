@@ -41,16 +41,32 @@ fn what_one_node_tells_another_opens_and_it_ignores_itself() {
     let sealed = a.tell(Broker::A, &token()).unwrap();
     let heard = b.hear(&sealed, 0).unwrap().unwrap();
     assert_eq!(heard.node, "a");
-    let TokenMessage::Has(broker, heard) = heard.word else { panic!("another word") };
+    let TokenMessage::Has(broker, heard) = heard.word else {
+        panic!("another word")
+    };
     assert_eq!(heard.access_token.expose_secret(), CANARY);
     assert_eq!(heard.api_key.expose_secret(), "canary-api-key");
     assert_eq!((broker, heard.set_at, heard.dated), (Broker::A, token().set_at, true));
-    let undated = a.tell(Broker::A, &GivenToken { dated: false, ..token() }).unwrap();
-    let Some(TokenMessage::Has(_, undated)) = word(&b, &undated) else { panic!("another word") };
+    let undated = a
+        .tell(
+            Broker::A,
+            &GivenToken {
+                dated: false,
+                ..token()
+            },
+        )
+        .unwrap();
+    let Some(TokenMessage::Has(_, undated)) = word(&b, &undated) else {
+        panic!("another word")
+    };
     assert!(!undated.dated);
     assert!(a.hear(&sealed, 0).unwrap().is_none(), "its own");
     let print = print_of(&heard.access_token);
-    let told = RefusedToken { broker: Broker::B, print, set_at: token().set_at };
+    let told = RefusedToken {
+        broker: Broker::B,
+        print,
+        set_at: token().set_at,
+    };
     let Some(TokenMessage::Refused(heard)) = word(&b, &a.refused(&told).unwrap()) else {
         panic!("another word");
     };
@@ -91,7 +107,10 @@ fn words_have_these_bytes_before_they_are_sealed() {
         rTssilnC7tCyasH0gHA8UZV9rcd9AtqiMkcRs0kwQ/dY971JpHo=",
         )
         .unwrap();
-    let heard = relay(SECRET, "main", "b").hear(&recorded, 0).unwrap().unwrap();
+    let heard = relay(SECRET, "main", "b")
+        .hear(&recorded, 0)
+        .unwrap()
+        .unwrap();
     assert!(matches!(heard.word, TokenMessage::Has(_, told) if told.set_at == token().set_at));
 }
 
@@ -175,7 +194,9 @@ fn start_node(
         match heard.ok().flatten().map(|heard| heard.word) {
             Some(TokenMessage::Asked) => {
                 if let Some(token) = &has {
-                    answers.pass_on(&cipher.tell(Broker::A, token).unwrap()).unwrap();
+                    answers
+                        .pass_on(&cipher.tell(Broker::A, token).unwrap())
+                        .unwrap();
                 }
             }
             Some(TokenMessage::Has(_, token)) => *slot.lock() = Some(token),
@@ -184,7 +205,11 @@ fn start_node(
     };
     let update = Box::new(|_| Ok(()));
     let changed = Box::new(|| ());
-    let inbox = Inbox { update, sealed: Box::new(sealed), changed };
+    let inbox = Inbox {
+        update,
+        sealed: Box::new(sealed),
+        changed,
+    };
     let follower = Follower::start(&server.server(), &installation(), inbox).unwrap();
     (follower, sender, heard)
 }
@@ -192,7 +217,9 @@ fn start_node(
 #[test]
 fn a_node_that_starts_asks_and_the_token_comes_and_lies_nowhere() {
     let name = "a_node_that_starts_asks_and_the_token_comes_and_lies_nowhere";
-    let Some(server) = TestServer::start(name) else { return };
+    let Some(server) = TestServer::start(name) else {
+        return;
+    };
     let timer = Clock::system();
     let has = start_node(&server, &timer, "a", Some(token()));
     let starts = start_node(&server, &timer, "b", None);
@@ -204,13 +231,28 @@ fn a_node_that_starts_asks_and_the_token_comes_and_lies_nowhere() {
         let now_ms = timer.monotonic_ms();
         assert!(now_ms < 20_000);
         if asked_ms.is_none_or(|at| now_ms - at > 1_500) {
-            starts.1.pass_on(&relay(SECRET, "main", "b").ask().unwrap()).unwrap();
+            starts
+                .1
+                .pass_on(&relay(SECRET, "main", "b").ask().unwrap())
+                .unwrap();
             asked_ms = Some(now_ms);
         }
         std::thread::yield_now();
     }
-    assert_eq!(starts.2.lock().as_ref().unwrap().access_token.expose_secret(), CANARY);
-    let mut connection = server.server().connect(timer.monotonic_ms() + 5_000).unwrap();
+    assert_eq!(
+        starts
+            .2
+            .lock()
+            .as_ref()
+            .unwrap()
+            .access_token
+            .expose_secret(),
+        CANARY
+    );
+    let mut connection = server
+        .server()
+        .connect(timer.monotonic_ms() + 5_000)
+        .unwrap();
     connection.end_by(timer.monotonic_ms() + 5_000);
     let keys: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut connection).unwrap();
     assert!(keys.is_empty(), "nothing is stored: {keys:?}");

@@ -73,7 +73,10 @@ impl Address {
         };
         let authority = uri.authority().filter(|found| !found.host().is_empty());
         let authority = authority.ok_or(BadAddress::Malformed)?;
-        let user = authority.as_str().rsplit_once('@').map(|(user, _)| user.to_owned());
+        let user = authority
+            .as_str()
+            .rsplit_once('@')
+            .map(|(user, _)| user.to_owned());
         let is_plain = |user: &String| !user.is_empty() && !user.contains('%');
         if uri.query().is_some() || text.contains('#') || !user.iter().all(is_plain) {
             return Err(BadAddress::Malformed);
@@ -81,7 +84,10 @@ impl Address {
         let host = authority.host().trim_matches(['[', ']']).to_owned();
         let port = authority.port_u16();
         let has_port = authority.as_str().rsplit_once(']').map_or(
-            authority.as_str().rsplit_once('@').map_or(authority.as_str(), |(_, at)| at),
+            authority
+                .as_str()
+                .rsplit_once('@')
+                .map_or(authority.as_str(), |(_, at)| at),
             |(_, after)| after,
         );
         if port.is_none() && has_port.contains(':') {
@@ -94,8 +100,18 @@ impl Address {
         if database > DATABASE_MAX {
             return Err(BadAddress::Database);
         }
-        let place = Place::Tcp { host, port: port.unwrap_or(PORT), tls };
-        Ok(Self { text: text.to_owned(), place, user, database, says_valkey })
+        let place = Place::Tcp {
+            host,
+            port: port.unwrap_or(PORT),
+            tls,
+        };
+        Ok(Self {
+            text: text.to_owned(),
+            place,
+            user,
+            database,
+            says_valkey,
+        })
     }
 
     fn of_socket(text: &str, path: &str) -> Result<Self, BadAddress> {
@@ -106,7 +122,13 @@ impl Address {
             return Err(BadAddress::SocketPath);
         }
         let place = Place::Unix(PathBuf::from(path));
-        Ok(Self { text: text.to_owned(), place, user: None, database: 0, says_valkey: false })
+        Ok(Self {
+            text: text.to_owned(),
+            place,
+            user: None,
+            database: 0,
+            says_valkey: false,
+        })
     }
 }
 
@@ -122,7 +144,9 @@ fn has_password(text: &str) -> bool {
     let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
     // A password may contain what ends an authority, so the last @ of all counts too.
     let user = authority.rsplit_once('@').or_else(|| rest.rsplit_once('@'));
-    let in_query = ["pass=", "password="].iter().any(|name| rest.contains(name));
+    let in_query = ["pass=", "password="]
+        .iter()
+        .any(|name| rest.contains(name));
     in_query || user.is_some_and(|(user, _)| user.contains(':'))
 }
 
@@ -232,19 +256,29 @@ impl NodeSecret {
         let previous = split(previous);
         let is_same = held.current.expose_secret() == current.expose_secret();
         let texts = |secrets: &[SecretString]| -> Vec<String> {
-            secrets.iter().map(|secret| secret.expose_secret().to_owned()).collect()
+            secrets
+                .iter()
+                .map(|secret| secret.expose_secret().to_owned())
+                .collect()
         };
         if is_same && texts(&held.previous) == texts(&previous) {
             return;
         }
-        let current = if is_same { Arc::clone(&held.current) } else { Arc::new(current.clone()) };
+        let current = if is_same {
+            Arc::clone(&held.current)
+        } else {
+            Arc::new(current.clone())
+        };
         self.0.store(Arc::new(Secrets { current, previous }));
     }
 }
 
 fn split(previous: Option<&SecretString>) -> Vec<SecretString> {
     let text = previous.map_or("", |secrets| secrets.expose_secret());
-    let each = text.split(',').map(str::trim).filter(|secret| !secret.is_empty());
+    let each = text
+        .split(',')
+        .map(str::trim)
+        .filter(|secret| !secret.is_empty());
     each.map(SecretString::from).collect()
 }
 
@@ -255,7 +289,9 @@ mod tests {
     fn tcp(text: &str) -> (String, u16, bool, Option<String>, u32) {
         let address = Address::parse(text).unwrap();
         assert_eq!(address.to_string(), text);
-        let Place::Tcp { host, port, tls } = address.place else { panic!("{text}") };
+        let Place::Tcp { host, port, tls } = address.place else {
+            panic!("{text}")
+        };
         (host, port, tls, address.user, address.database)
     }
 

@@ -51,8 +51,14 @@ impl Client {
         Self {
             server: Arc::clone(server),
             deadlines,
-            slot: Mutex::new(Slot { connection: None, back_off: BackOff::new() }),
-            stats: Mutex::new(ClientStats { is_valkey, ..ClientStats::default() }),
+            slot: Mutex::new(Slot {
+                connection: None,
+                back_off: BackOff::new(),
+            }),
+            stats: Mutex::new(ClientStats {
+                is_valkey,
+                ..ClientStats::default()
+            }),
         }
     }
 
@@ -105,8 +111,9 @@ impl Client {
             0 => {}
             retry_ms => return Err(ValkeyError::Away { retry_ms }),
         }
-        let opened =
-            self.server.connect(until_mono_ms.min(now_mono_ms + self.deadlines.connect_ms));
+        let opened = self
+            .server
+            .connect(until_mono_ms.min(now_mono_ms + self.deadlines.connect_ms));
         match &opened {
             Ok(connection) => {
                 back_off.succeeded();
@@ -132,7 +139,11 @@ impl Client {
 
     /// The server's own name, or that of the address until the server has given its own.
     pub(crate) fn server_name(&self) -> CacheBackend {
-        if self.stats.lock().is_valkey { CacheBackend::Valkey } else { CacheBackend::Redis }
+        if self.stats.lock().is_valkey {
+            CacheBackend::Valkey
+        } else {
+            CacheBackend::Redis
+        }
     }
 
     pub(crate) fn stats(&self) -> ClientStats {

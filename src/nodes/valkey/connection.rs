@@ -102,14 +102,21 @@ impl Connection {
     }
 
     fn send(&mut self, bytes: &[u8]) -> RedisResult<()> {
-        self.stream.socket().allow(self.until_mono_ms, ANSWER_BYTES_MAX);
-        let sent = self.stream.write_all(bytes).and_then(|()| self.stream.flush());
+        self.stream
+            .socket()
+            .allow(self.until_mono_ms, ANSWER_BYTES_MAX);
+        let sent = self
+            .stream
+            .write_all(bytes)
+            .and_then(|()| self.stream.flush());
         self.usable &= sent.is_ok();
         Ok(sent?)
     }
 
     fn answer(&mut self) -> RedisResult<Value> {
-        self.stream.socket().allow(self.until_mono_ms, ANSWER_BYTES_MAX);
+        self.stream
+            .socket()
+            .allow(self.until_mono_ms, ANSWER_BYTES_MAX);
         let answer = self.parser.parse_value(&mut self.stream);
         self.usable &= answer.is_ok();
         answer
@@ -197,8 +204,12 @@ impl ValkeyError {
                 let refusal = Refusal::of(&detail, error.detail().unwrap_or_default());
                 Self::Refused { detail, refusal }
             }
-            ErrorKind::Io => Self::Broken { detail: error.to_string() },
-            kind => Self::Broken { detail: format!("{kind:?}") },
+            ErrorKind::Io => Self::Broken {
+                detail: error.to_string(),
+            },
+            kind => Self::Broken {
+                detail: format!("{kind:?}"),
+            },
         }
     }
 
@@ -303,7 +314,9 @@ mod access_tests {
     #[test]
     fn a_server_that_refuses_nothing_is_left_as_it_was() {
         let name = "a_server_that_refuses_nothing_is_left_as_it_was";
-        let Some(server) = TestServer::start(name) else { return };
+        let Some(server) = TestServer::start(name) else {
+            return;
+        };
         let until_mono_ms = Clock::system().monotonic_ms() + 10_000;
         let mut connection = server.server().connect(until_mono_ms).unwrap();
         connection.end_by(until_mono_ms);
@@ -313,11 +326,26 @@ mod access_tests {
         assert!(kept.is_empty(), "{kept:?}");
         // What somebody else keeps under the name refuses nothing.
         let access = keys.key(Key::Access);
-        for words in [["LPUSH", &access, "x"], ["SADD", &access, "x"], ["SET", &access, "x"]] {
-            redis::cmd(words[0]).arg(&words[1..]).exec(&mut connection).unwrap();
+        for words in [
+            ["LPUSH", &access, "x"],
+            ["SADD", &access, "x"],
+            ["SET", &access, "x"],
+        ] {
+            redis::cmd(words[0])
+                .arg(&words[1..])
+                .exec(&mut connection)
+                .unwrap();
             assert_eq!(refused(&mut connection, &keys).unwrap(), [], "{words:?}");
         }
-        let rules = ["ACL", "SETUSER", "default", "-info", "-publish", "resetkeys", "~other:*"];
+        let rules = [
+            "ACL",
+            "SETUSER",
+            "default",
+            "-info",
+            "-publish",
+            "resetkeys",
+            "~other:*",
+        ];
         let mut command = Cmd::new();
         for word in rules {
             command.arg(word);

@@ -61,7 +61,10 @@ impl Server {
         let timer = Clock::system();
         let mut tls = None;
         let mut names = None;
-        if let Place::Tcp { host, tls: wanted, .. } = &address.place {
+        if let Place::Tcp {
+            host, tls: wanted, ..
+        } = &address.place
+        {
             if *wanted {
                 let name = ServerName::try_from(host.clone()).map_err(|_| Unusable::Name)?;
                 tls = Some((Arc::new(trusting(roots(ca_file)?)), name));
@@ -69,13 +72,24 @@ impl Server {
             names = Some(Names::start("cache-name")?);
         }
         let refusals = Arc::default();
-        Ok(Self { address, password, tls, names, timer, name: None, refusals })
+        Ok(Self {
+            address,
+            password,
+            tls,
+            names,
+            timer,
+            name: None,
+            refusals,
+        })
     }
 
     /// Gives this name to the connections on the server.
     #[must_use]
     pub(crate) fn named(self, name: String) -> Self {
-        Self { name: Some(name), ..self }
+        Self {
+            name: Some(name),
+            ..self
+        }
     }
 
     /// Tries all commands that a node needs, without changing anything. Returns what the server
@@ -87,7 +101,10 @@ impl Server {
             connection.end_by(until_mono_ms);
             let mut found = refused(&mut connection, &keys)?;
             // Subscribing comes last, because the connection can do nothing else after it.
-            match connection.subscribe(&keys.channels()).map_err(|error| ValkeyError::of(&error)) {
+            match connection
+                .subscribe(&keys.channels())
+                .map_err(|error| ValkeyError::of(&error))
+            {
                 Err(ValkeyError::Refused { refusal, .. }) if !found.contains(&refusal) => {
                     found.push(refusal);
                 }
@@ -97,7 +114,10 @@ impl Server {
             Ok(found)
         });
         match asked {
-            Ok(found) => found.iter().map(|refusal| refusal.in_words(self.user())).collect(),
+            Ok(found) => found
+                .iter()
+                .map(|refusal| refusal.in_words(self.user()))
+                .collect(),
             Err(error) => vec![self.in_words(&error)],
         }
     }
@@ -142,7 +162,13 @@ impl Server {
     /// script or a transaction was refused, many servers do not name the command, so this checks
     /// which commands are refused.
     pub(super) fn note_answer(&self, error: &ValkeyError, connection: &mut Connection) {
-        if !matches!(error, ValkeyError::Refused { refusal: Refusal::Unnamed, .. }) {
+        if !matches!(
+            error,
+            ValkeyError::Refused {
+                refusal: Refusal::Unnamed,
+                ..
+            }
+        ) {
             return self.note_failure(error);
         }
         let looked = self.refusals.looked().unwrap_or_else(|| {
@@ -155,20 +181,27 @@ impl Server {
             found
         });
         let unnamed = [Refusal::Unnamed];
-        for refusal in if looked.is_empty() { &unnamed[..] } else { &looked } {
+        for refusal in if looked.is_empty() {
+            &unnamed[..]
+        } else {
+            &looked
+        } {
             self.refusals.note(&refusal.in_words(self.user()));
         }
     }
 
     /// A connection that is logged in.
     pub(crate) fn connect(&self, until_mono_ms: u64) -> Result<Connection, ValkeyError> {
-        self.open(until_mono_ms).inspect_err(|error| self.note_failure(error))
+        self.open(until_mono_ms)
+            .inspect_err(|error| self.note_failure(error))
     }
 
     fn open(&self, until_mono_ms: u64) -> Result<Connection, ValkeyError> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => ValkeyError::Late,
-            _ => ValkeyError::Connect { detail: error.to_string() },
+            _ => ValkeyError::Connect {
+                detail: error.to_string(),
+            },
         };
         let socket = self.socket(until_mono_ms).map_err(failed)?;
         let mut timed = Timed::new(socket, &self.timer);
@@ -179,8 +212,14 @@ impl Server {
         };
         let parser = Parser::new();
         let database = self.address.database;
-        let mut connection =
-            Connection { stream, parser, database, until_mono_ms, is_valkey: false, usable: true };
+        let mut connection = Connection {
+            stream,
+            parser,
+            database,
+            until_mono_ms,
+            is_valkey: false,
+            usable: true,
+        };
         let password = self.password.as_ref().map(ExposeSecret::expose_secret);
         let introduced =
             connection.introduce(self.address.user.as_deref(), password, self.name.as_deref());
@@ -206,7 +245,9 @@ impl Server {
             }
         };
         let mut failure = io::Error::from(io::ErrorKind::NotFound);
-        let Some(names) = &self.names else { return Err(failure) };
+        let Some(names) = &self.names else {
+            return Err(failure);
+        };
         let wait_ms = self.left(until_mono_ms)?.as_millis() as u64;
         for address in names.addresses(host, port, wait_ms)? {
             let tcp = TcpStream::connect_timeout(&address, self.left(until_mono_ms)?);
@@ -221,6 +262,11 @@ impl Server {
 
 /// The trusted authorities: those in the operator's file if one is given, else the web's.
 fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, Unusable> {
-    let Some(path) = ca_file else { return Ok(web_roots()) };
-    roots_of(path).map_err(|detail| Unusable::Certificates { path: path.to_owned(), detail })
+    let Some(path) = ca_file else {
+        return Ok(web_roots());
+    };
+    roots_of(path).map_err(|detail| Unusable::Certificates {
+        path: path.to_owned(),
+        detail,
+    })
 }

@@ -140,7 +140,13 @@ impl NamespaceKeys {
         wipe::scrub();
         let keys = Keys::of(&namespace.name);
         let namespace = Arc::clone(namespace);
-        Self { keys, namespace, secrets, signing, previous }
+        Self {
+            keys,
+            namespace,
+            secrets,
+            signing,
+            previous,
+        }
     }
 
     /// The namespace of these keys.
@@ -149,9 +155,16 @@ impl NamespaceKeys {
     }
 
     fn context(&self, kind: Signed, key: &[u8]) -> Vec<u8> {
-        let parts = [kind.name().as_bytes(), self.namespace().as_str().as_bytes(), key];
+        let parts = [
+            kind.name().as_bytes(),
+            self.namespace().as_str().as_bytes(),
+            key,
+        ];
         // None is longer: kinds are ours, namespaces and keys are bounded.
-        parts.iter().flat_map(|part| [&[part.len() as u8][..], part].concat()).collect()
+        parts
+            .iter()
+            .flat_map(|part| [&[part.len() as u8][..], part].concat())
+            .collect()
     }
 
     /// The value as it is sent or kept.
@@ -183,11 +196,12 @@ impl NamespaceKeys {
         let told = (key.len() <= usize::from(u8::MAX))
             .then(|| [&self.context(kind, key)[..], rest].concat())?;
         let mut keys = std::iter::once(&self.signing).chain(&self.previous);
-        keys.any(|key| hmac::verify(key, &told, tag).is_ok()).then(|| Opened {
-            epoch: Epoch(u64::from_be_bytes(*epoch)),
-            number: u64::from_be_bytes(*number),
-            body,
-        })
+        keys.any(|key| hmac::verify(key, &told, tag).is_ok())
+            .then(|| Opened {
+                epoch: Epoch(u64::from_be_bytes(*epoch)),
+                number: u64::from_be_bytes(*number),
+                body,
+            })
     }
 }
 
@@ -246,7 +260,10 @@ impl Installation {
     /// last. A node that knows neither cannot reach the others until the database replies. Blocks.
     pub(crate) fn of_database(store: &Store, state_dir: &Path, secret: &Arc<NodeSecret>) -> Self {
         let path = state_dir.join(CLUSTER_FILE);
-        let installation = Self { kept: Some(path.clone()), ..Self::new(secret) };
+        let installation = Self {
+            kept: Some(path.clone()),
+            ..Self::new(secret)
+        };
         installation.identify(store);
         if installation.namespace().is_none()
             && let Ok(Some(kept)) = small_file::read(&path)
@@ -279,7 +296,10 @@ impl Installation {
     /// node's last run.
     fn name(&self, name: Namespace, is_sure: bool) {
         let known = self.known.load();
-        if known.as_ref().is_some_and(|known| known.name == name && known.is_sure >= is_sure) {
+        if known
+            .as_ref()
+            .is_some_and(|known| known.name == name && known.is_sure >= is_sure)
+        {
             return;
         }
         self.known.store(Some(Arc::new(Known { name, is_sure })));
@@ -317,8 +337,16 @@ impl Installation {
     /// Same as `namespace_keys`, for the lease. Fails unless the namespace is sure, so that a node
     /// with another database's namespace cannot lead.
     pub(crate) fn sure_namespace_keys(&self) -> Result<Arc<NamespaceKeys>, ValkeyError> {
-        let is_sure = self.known.load().as_ref().is_some_and(|known| known.is_sure);
-        if is_sure { self.namespace_keys() } else { Err(ValkeyError::NoNamespace) }
+        let is_sure = self
+            .known
+            .load()
+            .as_ref()
+            .is_some_and(|known| known.is_sure);
+        if is_sure {
+            self.namespace_keys()
+        } else {
+            Err(ValkeyError::NoNamespace)
+        }
     }
 
     /// Counts a distrusted value, and logs each cause from time to time.
@@ -333,7 +361,9 @@ impl Installation {
 
     /// Whether a cause has had no line for ten minutes. The line is then taken as written.
     fn is_due(&self, cause: Distrust) -> bool {
-        self.lines[cause as usize].admit(self.timer.monotonic_ms()).is_ok()
+        self.lines[cause as usize]
+            .admit(self.timer.monotonic_ms())
+            .is_ok()
     }
 
     /// The counts by cause.
@@ -365,7 +395,9 @@ pub(crate) mod tests {
     fn a_value_is_read_where_it_was_signed_for_and_nowhere_else() {
         let namespace_keys = installation().namespace_keys().unwrap();
         let signed = namespace_keys.sign(Signed::Quote, "NSE:INFY", PLACE, b"price");
-        let opened = namespace_keys.open(Signed::Quote, b"NSE:INFY", &signed).unwrap();
+        let opened = namespace_keys
+            .open(Signed::Quote, b"NSE:INFY", &signed)
+            .unwrap();
         assert_eq!((opened.epoch, opened.number, opened.body), (Epoch(7), 42, &b"price"[..]));
         for (kind, key) in [
             (Signed::Quote, "NSE:TCS"),
@@ -374,7 +406,10 @@ pub(crate) mod tests {
         ] {
             assert!(namespace_keys.open(kind, key.as_bytes(), &signed).is_none(), "{kind:?} {key}");
         }
-        for (name, secret) in [("other", SECRET), ("main", "another secret of another cluster")] {
+        for (name, secret) in [
+            ("other", SECRET),
+            ("main", "another secret of another cluster"),
+        ] {
             let other = of(name, secret, None).namespace_keys().unwrap();
             assert!(other.open(Signed::Quote, b"NSE:INFY", &signed).is_none(), "{name}");
         }
@@ -400,7 +435,10 @@ pub(crate) mod tests {
             let signed = namespace_keys.sign(kind, key, PLACE, b"body");
             let (found, rest) = signed.split_at(TAG_BYTES);
             assert_eq!(rest, b"\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0\x2abody");
-            let hex: String = found[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+            let hex: String = found[..8]
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
             assert_eq!(hex, tag, "{kind:?}");
         }
     }
@@ -425,20 +463,38 @@ pub(crate) mod tests {
         for at in 0..signed.len() {
             let mut changed = signed.clone();
             changed[at] ^= 1;
-            assert!(namespace_keys.open(Signed::Message, b"", &changed).is_none(), "{at}");
-            assert!(namespace_keys.open(Signed::Message, b"", &signed[..at]).is_none(), "{at}");
+            assert!(
+                namespace_keys
+                    .open(Signed::Message, b"", &changed)
+                    .is_none(),
+                "{at}"
+            );
+            assert!(
+                namespace_keys
+                    .open(Signed::Message, b"", &signed[..at])
+                    .is_none(),
+                "{at}"
+            );
         }
     }
 
     #[test]
     fn what_a_previous_secret_signed_is_read_while_it_is_named() {
         let old = of("main", "the secret of yesterday of 32 bytes", None);
-        let signed = old.namespace_keys().unwrap().sign(Signed::Message, "", PLACE, b"price");
+        let signed = old
+            .namespace_keys()
+            .unwrap()
+            .sign(Signed::Message, "", PLACE, b"price");
         let new = of("main", SECRET, Some("the secret of yesterday of 32 bytes"));
         let namespace_keys = new.namespace_keys().unwrap();
         assert!(namespace_keys.open(Signed::Message, b"", &signed).is_some());
         new.secret.set(&SECRET.into(), None);
-        assert!(new.namespace_keys().unwrap().open(Signed::Message, b"", &signed).is_none());
+        assert!(
+            new.namespace_keys()
+                .unwrap()
+                .open(Signed::Message, b"", &signed)
+                .is_none()
+        );
     }
 
     #[test]
@@ -452,7 +508,14 @@ pub(crate) mod tests {
             installation.namespace_keys().is_ok() && installation.sure_namespace_keys().is_err()
         );
         installation.name(name("now"), true);
-        assert_eq!(installation.sure_namespace_keys().unwrap().namespace().as_str(), "now");
+        assert_eq!(
+            installation
+                .sure_namespace_keys()
+                .unwrap()
+                .namespace()
+                .as_str(),
+            "now"
+        );
         installation.name(name("now"), false);
         assert!(installation.sure_namespace_keys().is_ok());
     }

@@ -99,7 +99,14 @@ const fn row(
     life_ms_max: u64,
     writer: Writer,
 ) -> KeptKey {
-    KeptKey { name, kept_type, form, size_max, life_ms_max, writer }
+    KeptKey {
+        name,
+        kept_type,
+        form,
+        size_max,
+        life_ms_max,
+        writer,
+    }
 }
 
 /// Every key that nodes keep.

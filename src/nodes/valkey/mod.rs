@@ -25,7 +25,10 @@ mod dial;
 pub(crate) mod installation;
 #[cfg(feature = "engines")]
 pub(crate) mod keys;
-#[cfg_attr(not(feature = "engines"), allow(dead_code, reason = "only a server refuses anything"))]
+#[cfg_attr(
+    not(feature = "engines"),
+    allow(dead_code, reason = "only a server refuses anything")
+)]
 mod refusals;
 #[cfg(feature = "engines")]
 #[cfg(test)]

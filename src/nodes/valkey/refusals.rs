@@ -128,7 +128,10 @@ impl Default for Refusals {
 
 impl Refusals {
     fn by(timer: Clock) -> Self {
-        Self { known: Mutex::default(), timer }
+        Self {
+            known: Mutex::default(),
+            timer,
+        }
     }
 
     /// Notes a cause, and logs it if it is new.
@@ -139,7 +142,10 @@ impl Refusals {
         if let Some(cause) = causes.iter_mut().find(|cause| *cause.text == *text) {
             cause.met_mono_ms = now_mono_ms;
         } else if causes.len() < CAUSES_MAX {
-            causes.push(Cause { text: text.into(), met_mono_ms: now_mono_ms });
+            causes.push(Cause {
+                text: text.into(),
+                met_mono_ms: now_mono_ms,
+            });
             drop(known);
             tracing::warn!("{text}");
         }
@@ -150,7 +156,11 @@ impl Refusals {
     pub(super) fn note_foreign(&self, name: &'static str) {
         let now_mono_ms = self.timer.monotonic_ms();
         let mut known = self.known.lock();
-        match known.foreign.iter_mut().find(|foreign| foreign.name == name) {
+        match known
+            .foreign
+            .iter_mut()
+            .find(|foreign| foreign.name == name)
+        {
             Some(foreign) => {
                 foreign.met_mono_ms = now_mono_ms;
                 if now_mono_ms.saturating_sub(foreign.logged_mono_ms) < FOREIGN_MS {
@@ -161,7 +171,11 @@ impl Refusals {
             None => {
                 let met_mono_ms = now_mono_ms;
                 let logged_mono_ms = now_mono_ms;
-                known.foreign.push(Foreign { name, met_mono_ms, logged_mono_ms });
+                known.foreign.push(Foreign {
+                    name,
+                    met_mono_ms,
+                    logged_mono_ms,
+                });
             }
         }
         drop(known);
@@ -177,7 +191,9 @@ impl Refusals {
     pub(crate) fn foreign(&self) -> Vec<&'static str> {
         let now_mono_ms = self.timer.monotonic_ms();
         let mut known = self.known.lock();
-        known.foreign.retain(|it| now_mono_ms.saturating_sub(it.met_mono_ms) < FOREIGN_MS);
+        known
+            .foreign
+            .retain(|it| now_mono_ms.saturating_sub(it.met_mono_ms) < FOREIGN_MS);
         known.foreign.iter().map(|foreign| foreign.name).collect()
     }
 
@@ -198,8 +214,15 @@ impl Refusals {
         let now_mono_ms = self.timer.monotonic_ms();
         let mut known = self.known.lock();
         let is_over = |cause: &Cause| now_mono_ms.saturating_sub(cause.met_mono_ms) >= OVER_MS;
-        let over: Vec<Cause> = known.causes.extract_if(.., |cause| is_over(cause)).collect();
-        let lasting = known.causes.iter().map(|cause| Arc::clone(&cause.text)).collect();
+        let over: Vec<Cause> = known
+            .causes
+            .extract_if(.., |cause| is_over(cause))
+            .collect();
+        let lasting = known
+            .causes
+            .iter()
+            .map(|cause| Arc::clone(&cause.text))
+            .collect();
         drop(known);
         for cause in over {
             tracing::info!(cause = &*cause.text, "the shared server has stopped refusing this");
@@ -218,10 +241,18 @@ mod tests {
     fn answers_of_every_server_are_read_and_nothing_of_them_is_kept_but_the_command() {
         let command = |name: &str| Refusal::Command(name.to_owned());
         for (code, rest, expected) in [
-            ("WRONGPASS", "invalid username-password pair or user is disabled.", Refusal::Login),
+            (
+                "WRONGPASS",
+                "invalid username-password pair or user is disabled.",
+                Refusal::Login,
+            ),
             ("ERR", "AUTH <password> called without any password configured", Refusal::Login),
             ("NOAUTH", "Authentication required.", Refusal::NoPassword),
-            ("NOPERM", "this user has no permissions to run the 'info' command", command("INFO")),
+            (
+                "NOPERM",
+                "this user has no permissions to run the 'info' command",
+                command("INFO"),
+            ),
             (
                 "NOPERM",
                 "User bhav has no permissions to run the 'script|load' command",

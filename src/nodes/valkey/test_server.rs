@@ -40,7 +40,11 @@ impl TestServer {
             std::io::stderr().write_all(text.as_bytes()).unwrap();
             return None;
         };
-        let server = Self { child, directory, options };
+        let server = Self {
+            child,
+            directory,
+            options,
+        };
         server.wait_until_it_answers();
         Some(server)
     }
@@ -111,13 +115,15 @@ impl TestServer {
         let maps = std::fs::read_to_string(of("maps")).unwrap();
         let memory = std::fs::File::open(of("mem")).unwrap();
         let writable = maps.lines().filter(|line| line.contains(" rw"));
-        writable.filter_map(|line| line.split_once(' ')?.0.split_once('-')).any(|(from, to)| {
-            let [from, to] = [from, to].map(|hex| u64::from_str_radix(hex, 16).unwrap());
-            let mut part = vec![0; (to - from) as usize];
-            // Guard pages cannot be read.
-            memory.read_exact_at(&mut part, from).is_ok()
-                && memchr::memmem::find(&part, bytes).is_some()
-        })
+        writable
+            .filter_map(|line| line.split_once(' ')?.0.split_once('-'))
+            .any(|(from, to)| {
+                let [from, to] = [from, to].map(|hex| u64::from_str_radix(hex, 16).unwrap());
+                let mut part = vec![0; (to - from) as usize];
+                // Guard pages cannot be read.
+                memory.read_exact_at(&mut part, from).is_ok()
+                    && memchr::memmem::find(&part, bytes).is_some()
+            })
     }
 
     fn wait_until_it_answers(&self) {
@@ -126,7 +132,9 @@ impl TestServer {
 
     /// Whether the server replies. A refusal for lack of a password is a reply too.
     fn answers(&self) -> bool {
-        let Ok(mut stream) = UnixStream::connect(self.socket()) else { return false };
+        let Ok(mut stream) = UnixStream::connect(self.socket()) else {
+            return false;
+        };
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(b"PING\r\n").is_ok() && stream.read_exact(&mut [0]).is_ok()
     }
@@ -138,7 +146,10 @@ impl Drop for TestServer {
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "the tests that share this share no clock")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the tests that share this share no clock"
+)]
 fn wait_for(failure: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {
@@ -151,7 +162,15 @@ fn spawn(directory: &TempDir, options: &[String]) -> Option<Child> {
     let socket = directory.path().join("s");
     PROGRAMS.iter().find_map(|program| {
         Command::new(program)
-            .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"])
+            .args([
+                "--port",
+                "0",
+                "--save",
+                "",
+                "--appendonly",
+                "no",
+                "--unixsocket",
+            ])
             .arg(&socket)
             .arg("--dir")
             .arg(directory.path())

@@ -31,7 +31,13 @@ fn command(words: &[&[u8]]) -> Command {
 
 /// A value in the form of a signed one, whose tag nobody made.
 fn unsigned(epoch: u64, number: u64, body: &[u8]) -> Vec<u8> {
-    [&[7; 32][..], &epoch.to_be_bytes(), &number.to_be_bytes(), body].concat()
+    [
+        &[7; 32][..],
+        &epoch.to_be_bytes(),
+        &number.to_be_bytes(),
+        body,
+    ]
+    .concat()
 }
 
 /// Everything that a stranger does to the keys of these rows, whose names begin with `prefix`. In
@@ -46,7 +52,10 @@ fn acts_on(prefix: &str, (name, kept_type): KeyRow) -> Vec<Act> {
     let key = &key[..];
     let mut acts = Vec::new();
     let mut act = |what: &str, commands: Vec<Command>| {
-        acts.push(Act { name: format!("{name}: {what}"), commands });
+        acts.push(Act {
+            name: format!("{name}: {what}"),
+            commands,
+        });
     };
     let delete = || command(&[b"DEL", key]);
     for (of_type, write) in [
@@ -130,8 +139,12 @@ fn texts() -> Vec<(String, Vec<u8>)> {
 /// Wrong fields of a hash: those of the relay, and those that nobody knows.
 fn hashes() -> Vec<(&'static str, Vec<Vec<u8>>)> {
     let field = |name: &str, value: &[u8]| vec![name.as_bytes().to_vec(), value.to_vec()];
-    let many = (0..FIELDS).flat_map(|at| field(&format!("NSE:S{at}"), b"x")).collect();
-    let large = (0..20).flat_map(|at| field(&format!("NSE:S{at}"), &vec![b'x'; MIB])).collect();
+    let many = (0..FIELDS)
+        .flat_map(|at| field(&format!("NSE:S{at}"), b"x"))
+        .collect();
+    let large = (0..20)
+        .flat_map(|at| field(&format!("NSE:S{at}"), &vec![b'x'; MIB]))
+        .collect();
     vec![
         ("an unknown field", field("NSE:INFY", b"garbage")),
         ("an empty field", field("", b"")),
@@ -166,7 +179,9 @@ impl Stranger {
 
     /// Does all of it. Errors of the server are of no interest to him; `None` if it is away.
     pub(crate) fn act(&mut self, act: &Act) -> Option<()> {
-        act.commands.iter().try_for_each(|words| self.send(words).map(drop))
+        act.commands
+            .iter()
+            .try_for_each(|words| self.send(words).map(drop))
     }
 
     /// Sends a command and returns the reply, if that is a string.
@@ -180,8 +195,12 @@ impl Stranger {
         self.0.get_mut().write_all(&bytes).ok()?;
         let mut line = String::new();
         self.0.read_line(&mut line).ok().filter(|read| *read > 0)?;
-        let length = line.strip_prefix('$').and_then(|length| length.trim_end().parse().ok());
-        let Some(length) = length else { return Some(Vec::new()) };
+        let length = line
+            .strip_prefix('$')
+            .and_then(|length| length.trim_end().parse().ok());
+        let Some(length) = length else {
+            return Some(Vec::new());
+        };
         let mut value = vec![0; length];
         self.0.read_exact(&mut value).ok()?;
         self.0.read_exact(&mut [0; 2]).ok()?;

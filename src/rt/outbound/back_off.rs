@@ -21,7 +21,12 @@ impl BackOff {
 
     /// The wait after the first failure, and the longest.
     pub(crate) fn of(first_ms: u64, longest_ms: u64) -> Self {
-        Self { first_ms, longest_ms, next_ms: first_ms, not_before_mono_ms: 0 }
+        Self {
+            first_ms,
+            longest_ms,
+            next_ms: first_ms,
+            not_before_mono_ms: 0,
+        }
     }
 
     /// Time until the next try may be made; zero if it may be made now.

@@ -95,13 +95,19 @@ impl Names {
     /// The thread cannot be started.
     pub(crate) fn start(thread: &'static str) -> io::Result<Self> {
         let resolve = |host: &str, port: u16| {
-            (host, port).to_socket_addrs().map(|found| found.take(ADDRESSES_MAX).collect())
+            (host, port)
+                .to_socket_addrs()
+                .map(|found| found.take(ADDRESSES_MAX).collect())
         };
         Self::with(thread, Arc::new(resolve))
     }
 
     pub(crate) fn with(thread: &'static str, resolve: Resolve) -> io::Result<Self> {
-        let spec = LaneSpec { name: thread, threads: 1, queue_max: NAMES_QUEUE_MAX };
+        let spec = LaneSpec {
+            name: thread,
+            threads: 1,
+            queue_max: NAMES_QUEUE_MAX,
+        };
         // Deadlines use this machine's clock, whatever clock the market has.
         let lane = Lane::start(&spec, &Clock::system())?;
         Ok(Self { lane, resolve })
@@ -141,7 +147,9 @@ use rustls::pki_types::{CertificateDer, pem::PemObject};
 
 /// The public authorities.
 pub(crate) fn web_roots() -> RootCertStore {
-    RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() }
+    RootCertStore {
+        roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
+    }
 }
 
 /// The authorities in a file (PEM).

@@ -23,14 +23,23 @@ impl Timed {
     pub(crate) fn new(socket: impl Into<Socket>, timer: &Clock) -> Self {
         let socket = socket.into();
         let timer = timer.clone();
-        Self { socket, timer, until_mono_ms: 0, bytes_left: 0, write_timeout: None }
+        Self {
+            socket,
+            timer,
+            until_mono_ms: 0,
+            bytes_left: 0,
+            write_timeout: None,
+        }
     }
 
     /// Bounds writes by this instead of the deadline. A peer that reads nothing for this long
     /// counts as gone.
     #[must_use]
     pub(crate) fn with_write_timeout(self, timeout: Duration) -> Self {
-        Self { write_timeout: Some(timeout), ..self }
+        Self {
+            write_timeout: Some(timeout),
+            ..self
+        }
     }
 
     /// From now on reads and writes end by this time, and at most so many bytes are read.
@@ -75,8 +84,9 @@ impl Read for Timed {
 
 impl Write for Timed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let late =
-            self.write_timeout.map_or(io::ErrorKind::TimedOut, |_| io::ErrorKind::BrokenPipe);
+        let late = self
+            .write_timeout
+            .map_or(io::ErrorKind::TimedOut, |_| io::ErrorKind::BrokenPipe);
         loop {
             let wait = self.write_timeout.map_or_else(|| self.left(), Ok)?;
             self.socket.set_write_timeout(Some(wait))?;

@@ -110,7 +110,11 @@ fn login(call: &Call<'_>) -> Option<Login> {
     if !is_or_follows(&call.world.settings.broker_a.api_key, api_key) {
         return None;
     }
-    call.world.broker_a.lock().user_of(api_key, access_token, call.now).cloned()
+    call.world
+        .broker_a
+        .lock()
+        .user_of(api_key, access_token, call.now)
+        .cloned()
 }
 
 /// `POST` exchanges a request token, `DELETE` ends an access token.
@@ -127,7 +131,10 @@ fn session(call: &Call<'_>) -> Answer {
             };
             let names = ["api_key", "request_token", "checksum"];
             let [api_key, request_token, checksum] = names.map(|name| value(&form, name));
-            if [&api_key, &request_token, &checksum].iter().any(|text| text.is_empty()) {
+            if [&api_key, &request_token, &checksum]
+                .iter()
+                .any(|text| text.is_empty())
+            {
                 return error(400, "InputException", "Missing `api_key`, token or `checksum`.");
             }
             if !is_or_follows(&app.api_key, &api_key) {
@@ -201,15 +208,24 @@ fn instruments(call: &Call<'_>, exchange: &str) -> Answer {
     let listed = call.world.universe.all().iter();
     let listed = listed.filter(|row| exchange.is_empty() || row.exchange == exchange);
     let listed = listed.filter(|row| !order.without.contains(&row.key));
-    for (number, row) in listed.take(order.rows_max.unwrap_or(usize::MAX)).enumerate() {
+    for (number, row) in listed
+        .take(order.rows_max.unwrap_or(usize::MAX))
+        .enumerate()
+    {
         for (_, inserted) in order.insert.iter().filter(|(at, _)| *at == number) {
             csv.push_str(inserted);
             csv.push('\n');
         }
-        let name =
-            if row.name.contains(',') { format!("\"{}\"", row.name) } else { row.name.clone() };
-        let (segment, lot_size) =
-            if row.is_index { ("INDICES", 0) } else { (row.exchange.as_str(), 1) };
+        let name = if row.name.contains(',') {
+            format!("\"{}\"", row.name)
+        } else {
+            row.name.clone()
+        };
+        let (segment, lot_size) = if row.is_index {
+            ("INDICES", 0)
+        } else {
+            (row.exchange.as_str(), 1)
+        };
         let tick_size = rupees(row.tick_paise);
         let _ = writeln!(
             csv,
@@ -224,7 +240,11 @@ fn instruments(call: &Call<'_>, exchange: &str) -> Answer {
         add_derivatives(&mut csv, call, &order);
     }
     let content = Content::Gzipped("text/csv", csv.into_bytes());
-    Answer { status: 200, content, rejected: false }
+    Answer {
+        status: 200,
+        content,
+        rejected: false,
+    }
 }
 
 /// Rows of contracts: a future and an option of each share that takes part in the closing auction,
@@ -232,7 +252,11 @@ fn instruments(call: &Call<'_>, exchange: &str) -> Answer {
 fn add_derivatives(csv: &mut String, call: &Call<'_>, order: &ListingOrder) {
     let today = clock::zoned(call.now).date();
     let expiry = [today, today.last_of_month().saturating_add(1.day())]
-        .map(|month| month.nth_weekday_of_month(-1, Weekday::Tuesday).unwrap_or(today))
+        .map(|month| {
+            month
+                .nth_weekday_of_month(-1, Weekday::Tuesday)
+                .unwrap_or(today)
+        })
         .into_iter()
         .find(|expiry| *expiry >= today)
         .unwrap_or(today);

@@ -29,7 +29,12 @@ fn quotes_are_keyed_by_what_was_asked_and_unknown_ones_are_left_out() {
     assert_eq!((got.status, got.header("X-Bhav-Simulator")), (200, Some("seed=1")));
     let json = got.json();
     assert_eq!(json["status"].as_str(), Some("success"));
-    let mut keys: Vec<_> = json["data"].as_object().unwrap().iter().map(|(key, _)| key).collect();
+    let mut keys: Vec<_> = json["data"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(key, _)| key)
+        .collect();
     keys.sort_unstable();
     assert_eq!(keys, ["BSE:SENSEX", "NSE:M&M", "NSE:NIFTY 50"]);
     let nifty = &json["data"]["NSE:NIFTY 50"];
@@ -88,7 +93,9 @@ fn the_full_packet_has_the_depth_of_the_quote() {
         let quoted = &depth[if at < 5 { "buy" } else { "sell" }][at % 5];
         let number = |from: usize| u32::from_be_bytes(level[from..from + 4].try_into().unwrap());
         assert_eq!(quoted["quantity"].as_u64(), Some(number(0).into()), "{at}");
-        let paise = quoted["price"].as_f64().map(|price| (price * 100.0).round() as u32);
+        let paise = quoted["price"]
+            .as_f64()
+            .map(|price| (price * 100.0).round() as u32);
         assert_eq!(paise, Some(number(4)), "{at}");
         assert_eq!(quoted["orders"].as_u64(), Some((number(8) >> 16).into()), "{at}");
     }
@@ -100,9 +107,21 @@ fn headers_are_insisted_on() {
     for (headers, status, kind) in [
         ("Authorization: token simkeya:simtokena\r\n", 400, "InputException"),
         ("X-Kite-Version: 3\r\n", 403, "TokenException"),
-        ("X-Kite-Version: 3\r\nAuthorization: token simkeya:other\r\n", 403, "TokenException"),
-        ("X-Kite-Version: 3\r\nAuthorization: token other:simtokena\r\n", 403, "TokenException"),
-        ("X-Kite-Version: 3\r\nAuthorization: Bearer simkeya:simtokena\r\n", 403, "TokenException"),
+        (
+            "X-Kite-Version: 3\r\nAuthorization: token simkeya:other\r\n",
+            403,
+            "TokenException",
+        ),
+        (
+            "X-Kite-Version: 3\r\nAuthorization: token other:simtokena\r\n",
+            403,
+            "TokenException",
+        ),
+        (
+            "X-Kite-Version: 3\r\nAuthorization: Bearer simkeya:simtokena\r\n",
+            403,
+            "TokenException",
+        ),
     ] {
         let got = get(&sim, "/a/quote/ltp?i=NSE:INFY", headers);
         assert_eq!(got.status, status, "{headers}");
@@ -115,8 +134,17 @@ fn headers_are_insisted_on() {
 
 #[test]
 fn a_plan_without_market_data_has_the_portfolio_only() {
-    let broker_a = SimBrokerA { market_data: false, ..SimBrokerA::default() };
-    let (sim, _) = sim_at(FRIDAY, SimSettings { broker_a, ..SimSettings::default() });
+    let broker_a = SimBrokerA {
+        market_data: false,
+        ..SimBrokerA::default()
+    };
+    let (sim, _) = sim_at(
+        FRIDAY,
+        SimSettings {
+            broker_a,
+            ..SimSettings::default()
+        },
+    );
     let got = get(&sim, "/a/quote?i=NSE:INFY", BROKER_A);
     assert_eq!(got.status, 403);
     assert_eq!(got.json()["error_type"].as_str(), Some("PermissionException"));
@@ -171,7 +199,10 @@ fn a_login_takes_the_right_checksum_once_and_kills_the_token_before() {
         send(sim.addr(), "POST", "/a/session/token", FORM, &body).unwrap()
     };
     let wrong = log_in(&checksum_of("simkeya", request_token.as_bytes(), "wrong"));
-    assert_eq!((wrong.status, wrong.json()["error_type"].as_str()), (403, Some("TokenException")));
+    assert_eq!(
+        (wrong.status, wrong.json()["error_type"].as_str()),
+        (403, Some("TokenException"))
+    );
     let right = checksum_of("simkeya", request_token.as_bytes(), "simsecreta");
     let session = log_in(&right).json();
     assert_eq!(session["data"]["login_time"].as_str(), Some("2026-11-20 11:42:17"));
@@ -184,7 +215,12 @@ fn a_login_takes_the_right_checksum_once_and_kills_the_token_before() {
     assert_eq!(profile["data"]["user_id"].as_str(), Some("SA0001"));
     assert!(profile["data"].get("access_token").is_none());
     let target = format!("/a/session/token?api_key=simkeya&access_token={token}");
-    assert_eq!(send(sim.addr(), "DELETE", &target, FORM, "").unwrap().status, 200);
+    assert_eq!(
+        send(sim.addr(), "DELETE", &target, FORM, "")
+            .unwrap()
+            .status,
+        200
+    );
     assert_eq!(get(&sim, "/a/user/profile", &headers).status, 403);
 }
 
@@ -197,7 +233,9 @@ fn a_login_at_another_app_leaves_the_token_alone_and_serves_that_app_only() {
         let code = issued["request_token"].as_str().unwrap();
         let checksum = checksum_of(api_key, code.as_bytes(), "simsecreta");
         let body = format!("api_key={api_key}&request_token={code}&checksum={checksum}");
-        let opened = send(sim.addr(), "POST", "/a/session/token", FORM, &body).unwrap().json();
+        let opened = send(sim.addr(), "POST", "/a/session/token", FORM, &body)
+            .unwrap()
+            .json();
         assert_eq!(opened["data"]["user_id"].as_str(), Some("SA0001"));
         opened["data"]["access_token"].as_str().unwrap().to_owned()
     };
@@ -236,14 +274,18 @@ fn the_instruments_dump_is_compressed_csv() {
         assert_eq!(got.header("Content-Encoding"), Some("gzip"));
         assert_eq!(got.header("Content-Type"), Some("text/csv"));
         let mut text = String::new();
-        flate2::read::GzDecoder::new(got.body.as_slice()).read_to_string(&mut text).unwrap();
+        flate2::read::GzDecoder::new(got.body.as_slice())
+            .read_to_string(&mut text)
+            .unwrap();
         text
     };
     let text = unpacked();
     assert!(text.contains("\n408065,1594,INFY,INFOSYS,0.0,,0.0,0.05,1,EQ,NSE,NSE\n"));
     assert!(text.contains("\n256265,1001,NIFTY 50,NIFTY 50,0.0,,0.0,0.01,0,EQ,INDICES,NSE\n"));
     let rows = |text: &str| {
-        let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
+        let mut reader = csv::ReaderBuilder::new()
+            .flexible(true)
+            .from_reader(text.as_bytes());
         let lengths: Vec<_> = reader.records().map(|row| row.unwrap().len()).collect();
         lengths
     };
@@ -257,11 +299,17 @@ fn the_instruments_dump_is_compressed_csv() {
 
 #[test]
 fn added_shares_are_listed_and_have_quotes_and_nobody_else_knows_them() {
-    let settings = SimSettings { more_shares: 10, rate_limits: false, ..SimSettings::default() };
+    let settings = SimSettings {
+        more_shares: 10,
+        rate_limits: false,
+        ..SimSettings::default()
+    };
     let (larger, _) = sim_at(FRIDAY, settings);
     let list = get(&larger, "/a/instruments/NSE", BROKER_A);
     let mut text = String::new();
-    flate2::read::GzDecoder::new(list.body.as_slice()).read_to_string(&mut text).unwrap();
+    flate2::read::GzDecoder::new(list.body.as_slice())
+        .read_to_string(&mut text)
+        .unwrap();
     assert!(text.contains(",SIM355,SIMULATED SHARE 355,0.0,,0.0,0.05,1,EQ,NSE,NSE\n"));
     assert!(!text.contains(",SIM356,"));
     let quote = |sim, symbol| {
@@ -309,7 +357,9 @@ fn trades_of_today_leave_what_is_held_as_it_is() {
     let trades = get(&sim, "/a/trades", BROKER_A).json();
     let rows = trades["data"].as_array().unwrap();
     let of = |member: &str| -> Vec<String> {
-        rows.iter().map(|row| row[member].as_str().unwrap().to_owned()).collect()
+        rows.iter()
+            .map(|row| row[member].as_str().unwrap().to_owned())
+            .collect()
     };
     assert_eq!(of("transaction_type"), ["BUY", "SELL"]);
     assert_eq!(of("fill_timestamp"), ["2026-11-20 09:15:20", "2026-11-20 09:15:40"]);
@@ -340,7 +390,10 @@ fn the_portfolio_keeps_its_identities() {
         assert!((pnl - number("pnl")).abs() < 0.001, "{row}");
         assert!(row["isin"].as_str().unwrap().starts_with("INE"));
     }
-    assert!(rows.iter().any(|row| row["quantity"] == 0 && row["t1_quantity"].as_i64() > Some(0)));
+    assert!(
+        rows.iter()
+            .any(|row| row["quantity"] == 0 && row["t1_quantity"].as_i64() > Some(0))
+    );
     let positions = get(&sim, "/a/portfolio/positions", BROKER_A).json();
     for row in positions["data"]["net"].as_array().unwrap() {
         let number = |name: &str| row[name].as_f64().unwrap();

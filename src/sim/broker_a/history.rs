@@ -18,11 +18,18 @@ pub(super) fn history_answer(call: &Call<'_>, rest: &str) -> Answer {
     let Some(token) = rest.strip_suffix("/day") else {
         return bad("Invalid `interval`.");
     };
-    let instrument = token.parse().ok().and_then(|token| call.world.universe.by_token(token));
+    let instrument = token
+        .parse()
+        .ok()
+        .and_then(|token| call.world.universe.by_token(token));
     let Some(instrument) = instrument else {
         return bad("Invalid `instrument_token`.");
     };
-    let bound = |name| call.request.query_value(name).and_then(|text| parsed(&text));
+    let bound = |name| {
+        call.request
+            .query_value(name)
+            .and_then(|text| parsed(&text))
+    };
     let (Some(from), Some(to)) = (bound("from"), bound("to")) else {
         return bad("Invalid `from` or `to`.");
     };
@@ -57,7 +64,9 @@ pub(super) fn history_answer(call: &Call<'_>, rest: &str) -> Answer {
 /// `yyyy-mm-dd hh:mm:ss`, or a date alone.
 fn parsed(text: &str) -> Option<DateTime> {
     let whole = DateTime::strptime("%Y-%m-%d %H:%M:%S", text);
-    whole.or_else(|_| Date::strptime("%Y-%m-%d", text).map(|date| date.at(0, 0, 0, 0))).ok()
+    whole
+        .or_else(|_| Date::strptime("%Y-%m-%d", text).map(|date| date.at(0, 0, 0, 0)))
+        .ok()
 }
 
 fn candle(date: Date, bar: &Bar) -> Value {

@@ -27,7 +27,10 @@ impl Mode {
 
 /// A message of these packets: their number, then each with its length before it.
 pub(crate) fn message(bodies: &[Vec<u8>]) -> Vec<u8> {
-    let mut message = u16::try_from(bodies.len()).unwrap_or(u16::MAX).to_be_bytes().to_vec();
+    let mut message = u16::try_from(bodies.len())
+        .unwrap_or(u16::MAX)
+        .to_be_bytes()
+        .to_vec();
     for body in bodies {
         message.extend_from_slice(&u16::try_from(body.len()).unwrap_or(u16::MAX).to_be_bytes());
         message.extend_from_slice(body);
@@ -62,7 +65,11 @@ pub(crate) fn packet(
         return out;
     }
     put(1);
-    put(if tick.open > 0 { (tick.high + tick.low) / 2 } else { 0 });
+    put(if tick.open > 0 {
+        (tick.high + tick.low) / 2
+    } else {
+        0
+    });
     put(tick.volume);
     put(tick.volume / 3);
     put(tick.volume / 4);
@@ -104,7 +111,10 @@ mod tests {
         for (key, lengths) in [("NSE:INFY", [8, 44, 184]), ("NSE:NIFTY 50", [8, 28, 32])] {
             let instrument = universe.by_key(key).unwrap();
             let tick = day.tick(instrument, now);
-            for (mode, length) in [Mode::Ltp, Mode::Quote, Mode::Full].into_iter().zip(lengths) {
+            for (mode, length) in [Mode::Ltp, Mode::Quote, Mode::Full]
+                .into_iter()
+                .zip(lengths)
+            {
                 let body = packet(1, instrument, &tick, 7, mode);
                 assert_eq!(body.len(), length, "{key} {mode:?}");
                 assert_eq!(body[..4], word(instrument.token).to_be_bytes());
@@ -121,7 +131,13 @@ mod tests {
         for (key, first, time) in [("NSE:INFY", 28, 60), ("NSE:NIFTY 50", 8, 28)] {
             let instrument = universe.by_key(key).unwrap();
             let tick = day.tick(instrument, now);
-            let Tick { open, high, low, previous_close: close, .. } = tick;
+            let Tick {
+                open,
+                high,
+                low,
+                previous_close: close,
+                ..
+            } = tick;
             let order = if instrument.is_index {
                 [high, low, open, close]
             } else {

@@ -47,12 +47,20 @@ const UNCHARTED: (&str, &str) = ("SIMUNK", "INE0SIM01019");
 impl<'a> Held<'a> {
     /// Broker B's code for it.
     pub(crate) fn code_at_b(&self) -> &'a str {
-        if self.uncharted { UNCHARTED.0 } else { &self.instrument.short_code }
+        if self.uncharted {
+            UNCHARTED.0
+        } else {
+            &self.instrument.short_code
+        }
     }
 
     /// Its ISIN at broker B.
     pub(crate) fn isin_at_b(&self) -> &'a str {
-        if self.uncharted { UNCHARTED.1 } else { &self.instrument.isin }
+        if self.uncharted {
+            UNCHARTED.1
+        } else {
+            &self.instrument.isin
+        }
     }
 }
 
@@ -81,33 +89,38 @@ pub(crate) fn held_at_a<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
 pub(crate) fn held<'a>(world: &'a World, user_id: &str) -> Vec<Held<'a>> {
     let key = universe::key(world.settings.seed, &format!("account {user_id}"));
     let shares = world.universe.all().iter();
-    let mut shares: Vec<&Instrument> =
-        shares.filter(|i| i.exchange == "NSE" && !i.isin.is_empty()).collect();
+    let mut shares: Vec<&Instrument> = shares
+        .filter(|i| i.exchange == "NSE" && !i.isin.is_empty())
+        .collect();
     shares.retain(|share| !share.short_code.is_empty());
     shares.sort_by_key(|i| (i.key != COMMON, universe::draw(key, i.token)));
-    let held = shares.into_iter().take(HOLDINGS).enumerate().map(|(position, instrument)| {
-        let draw = |number: i64, below| universe::pick(key, instrument.token + number, below);
-        // The second row was bought yesterday, the third is mostly settled.
-        let (quantity, undelivered) = match position {
-            1 => (0, 1 + draw(1, 40)),
-            2 => (5 + draw(1, 100), 1 + draw(2, 20)),
-            _ => (1 + draw(1, 400), 0),
-        };
-        let average_paise = instrument.base_paise * (60 + draw(3, 61)) / 100 + draw(4, 100);
-        // The rows contain each special case that a reader has to handle.
-        Held {
-            instrument,
-            quantity,
-            sold: 0,
-            undelivered,
-            average_paise: if position == 6 { 0 } else { average_paise },
-            pledged: if position == 3 { quantity } else { 0 },
-            funded: if position == 4 { 10 + draw(5, 90) } else { 0 },
-            discrepancy: position == 5,
-            uncharted: position == 7,
-            unpriced: false,
-        }
-    });
+    let held = shares
+        .into_iter()
+        .take(HOLDINGS)
+        .enumerate()
+        .map(|(position, instrument)| {
+            let draw = |number: i64, below| universe::pick(key, instrument.token + number, below);
+            // The second row was bought yesterday, the third is mostly settled.
+            let (quantity, undelivered) = match position {
+                1 => (0, 1 + draw(1, 40)),
+                2 => (5 + draw(1, 100), 1 + draw(2, 20)),
+                _ => (1 + draw(1, 400), 0),
+            };
+            let average_paise = instrument.base_paise * (60 + draw(3, 61)) / 100 + draw(4, 100);
+            // The rows contain each special case that a reader has to handle.
+            Held {
+                instrument,
+                quantity,
+                sold: 0,
+                undelivered,
+                average_paise: if position == 6 { 0 } else { average_paise },
+                pledged: if position == 3 { quantity } else { 0 },
+                funded: if position == 4 { 10 + draw(5, 90) } else { 0 },
+                discrepancy: position == 5,
+                uncharted: position == 7,
+                unpriced: false,
+            }
+        });
     held.collect()
 }
 
@@ -145,7 +158,10 @@ pub(crate) fn holdings(call: &Call<'_>, user_id: &str) -> Value {
             },
         })
     };
-    held_at_a(call.world, user_id).into_iter().map(row).collect()
+    held_at_a(call.world, user_id)
+        .into_iter()
+        .map(row)
+        .collect()
 }
 
 /// `/portfolio/positions`: those set by a control route, or else bought today, one of them sold
@@ -155,14 +171,22 @@ pub(crate) fn positions(call: &Call<'_>, user_id: &str) -> Value {
         return json!({"net": set.net, "day": set.day});
     }
     let held = held(call.world, user_id);
-    let rows = held.iter().rev().take(POSITIONS).enumerate().map(|(number, held)| {
-        let tick = call.tick(held.instrument);
-        let bought = 1 + held.quantity / 4;
-        let sold = if number == 0 { bought } else { 0 };
-        position(held.instrument, &tick, bought, sold)
-    });
-    let rows: Vec<Value> =
-        if call.tick(held[0].instrument).open > 0 { rows.collect() } else { vec![] };
+    let rows = held
+        .iter()
+        .rev()
+        .take(POSITIONS)
+        .enumerate()
+        .map(|(number, held)| {
+            let tick = call.tick(held.instrument);
+            let bought = 1 + held.quantity / 4;
+            let sold = if number == 0 { bought } else { 0 };
+            position(held.instrument, &tick, bought, sold)
+        });
+    let rows: Vec<Value> = if call.tick(held[0].instrument).open > 0 {
+        rows.collect()
+    } else {
+        vec![]
+    };
     json!({"net": rows, "day": rows})
 }
 
@@ -174,7 +198,11 @@ fn position(share: &Instrument, tick: &Tick, bought: i64, sold: i64) -> Value {
     let sell_value = sell_price * Decimal::from(sold);
     let value = sell_value - buy_value;
     let pnl = value + rupees(tick.last) * Decimal::from(quantity);
-    let average = if quantity == 0 { Decimal::ZERO } else { buy_price };
+    let average = if quantity == 0 {
+        Decimal::ZERO
+    } else {
+        buy_price
+    };
     json!({
         "tradingsymbol": share.symbol, "exchange": share.exchange,
         "instrument_token": share.token, "product": if sold > 0 { "MIS" } else { "CNC" },

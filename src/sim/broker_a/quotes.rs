@@ -20,8 +20,11 @@ const DEPTH: usize = 5;
 /// Answers one of the three calls.
 pub(crate) fn quotes_answer(call: &Call<'_>, route: &str) -> Answer {
     let pairs = call.request.query_pairs();
-    let asked: Vec<&str> =
-        pairs.iter().filter(|(name, _)| name == "i").map(|(_, value)| value.as_str()).collect();
+    let asked: Vec<&str> = pairs
+        .iter()
+        .filter(|(name, _)| name == "i")
+        .map(|(_, value)| value.as_str())
+        .collect();
     let instruments_max = match route {
         "broker_a.quote" => QUOTE_INSTRUMENTS_MAX,
         _ => SHORT_QUOTE_INSTRUMENTS_MAX,
@@ -36,8 +39,16 @@ pub(crate) fn quotes_answer(call: &Call<'_>, route: &str) -> Answer {
     let mut quotes: Vec<(String, Value)> = Vec::with_capacity(asked.len());
     let mut seen = std::collections::HashSet::new();
     for key in asked {
-        let Some(instrument) = call.world.universe.by_key(key) else { continue };
-        let is_left_out = call.world.listing.lock().unquoted.iter().any(|symbol| symbol == key);
+        let Some(instrument) = call.world.universe.by_key(key) else {
+            continue;
+        };
+        let is_left_out = call
+            .world
+            .listing
+            .lock()
+            .unquoted
+            .iter()
+            .any(|symbol| symbol == key);
         if is_left_out || !seen.insert(key) {
             continue;
         }
@@ -76,10 +87,18 @@ fn full(call: &Call<'_>, instrument: &Instrument, tick: &Tick) -> Value {
     let key = universe::key(call.world.settings.seed, &instrument.key);
     let second = tick.as_of.as_second();
     let in_hours = tick.open > 0;
-    let average = if in_hours { (tick.open + tick.high + tick.low + tick.last) / 4 } else { 0 };
+    let average = if in_hours {
+        (tick.open + tick.high + tick.low + tick.last) / 4
+    } else {
+        0
+    };
     let band = |percent: i64| price(tick.base * percent / 100);
     let shown = |level: &Level| {
-        let price = if in_hours { price(level.paise) } else { 0.into() };
+        let price = if in_hours {
+            price(level.paise)
+        } else {
+            0.into()
+        };
         let quantity = level.quantity.into();
         let orders = level.orders.into();
         map([("price", price), ("quantity", quantity), ("orders", orders)])
@@ -119,7 +138,11 @@ pub(super) fn book(seed: u64, instrument: &Instrument, tick: &Tick) -> [[Level; 
         }
         let away = instrument.tick_paise * position as i64;
         let quantity = 1 + universe::pick(key, second * 10 + side * 5 + away, 5_000);
-        Level { paise: tick.last + side * away, quantity, orders: 1 + quantity / 400 }
+        Level {
+            paise: tick.last + side * away,
+            quantity,
+            orders: 1 + quantity / 400,
+        }
     };
     [
         std::array::from_fn(|position| level(position + 1, -1)),

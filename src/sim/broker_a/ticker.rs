@@ -57,14 +57,20 @@ pub(crate) fn answer(call: &Call<'_>, world: &Arc<World>) -> Answer {
     let api_key = given("api_key");
     let access_token = given("access_token");
     let known = is_or_follows(&world.settings.broker_a.api_key, &api_key)
-        && world.broker_a.lock().user_of(&api_key, &access_token, call.now).is_some();
+        && world
+            .broker_a
+            .lock()
+            .user_of(&api_key, &access_token, call.now)
+            .is_some();
     if !known {
         return error(403, "TokenException", "Incorrect `api_key` or `access_token`.");
     }
     if !world.settings.broker_a.market_data {
         return error(403, "PermissionException", "Insufficient permission for that call.");
     }
-    let upgrades = request.header("upgrade").is_some_and(|to| to.eq_ignore_ascii_case("websocket"));
+    let upgrades = request
+        .header("upgrade")
+        .is_some_and(|to| to.eq_ignore_ascii_case("websocket"));
     let key = request.header("sec-websocket-key").filter(|_| upgrades);
     let Some(key) = key else {
         return error(400, "InputException", "This is a WebSocket.");
@@ -74,7 +80,11 @@ pub(crate) fn answer(call: &Call<'_>, world: &Arc<World>) -> Answer {
     };
     let accept = derive_accept_key(key.as_bytes());
     let ticker = Box::new(Ticker::new(place));
-    Answer { status: 101, content: Content::Upgrade(accept, ticker), rejected: false }
+    Answer {
+        status: 101,
+        content: Content::Upgrade(accept, ticker),
+        rejected: false,
+    }
 }
 
 /// One connection among those of its API key.
@@ -93,14 +103,20 @@ impl Place {
             return None;
         }
         *open += 1;
-        Some(Self { world: Arc::clone(world), api_key })
+        Some(Self {
+            world: Arc::clone(world),
+            api_key,
+        })
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let mut tickers = self.world.tickers.lock();
-        let left = tickers.open.get(&self.api_key).map_or(0, |open| open.saturating_sub(1));
+        let left = tickers
+            .open
+            .get(&self.api_key)
+            .map_or(0, |open| open.saturating_sub(1));
         match left {
             0 => drop(tickers.open.remove(&self.api_key)),
             left => drop(tickers.open.insert(std::mem::take(&mut self.api_key), left)),
@@ -163,7 +179,13 @@ impl Ticker {
         let moves = place.world.settings.prices_per_s.unsigned_abs().max(1);
         let spread = if moves == 1 { 1 } else { SPREAD };
         let subscriptions = BTreeMap::new();
-        Self { place, subscriptions, looks: 0, looks_per_beat: moves * spread, spread }
+        Self {
+            place,
+            subscriptions,
+            looks: 0,
+            looks_per_beat: moves * spread,
+            spread,
+        }
     }
 }
 
@@ -248,23 +270,41 @@ impl Ticker {
         let world = Arc::clone(&self.place.world);
         let before = self.subscriptions.len();
         match serde_json::from_str::<Request>(text) {
-            Ok(Request { a, v: Value::Tokens(tokens) }) if a == "subscribe" => {
+            Ok(Request {
+                a,
+                v: Value::Tokens(tokens),
+            }) if a == "subscribe" => {
                 for token in tokens {
                     let known = world.universe.by_token(token).is_some();
                     if known && self.subscriptions.len() < INSTRUMENTS_MAX {
-                        let fresh = Subscription { mode: Mode::Quote, sent_at: None };
+                        let fresh = Subscription {
+                            mode: Mode::Quote,
+                            sent_at: None,
+                        };
                         self.subscriptions.insert(token, fresh);
                     }
                 }
             }
-            Ok(Request { a, v: Value::Tokens(tokens) }) if a == "unsubscribe" => {
-                self.subscriptions.retain(|token, _| !tokens.contains(token));
+            Ok(Request {
+                a,
+                v: Value::Tokens(tokens),
+            }) if a == "unsubscribe" => {
+                self.subscriptions
+                    .retain(|token, _| !tokens.contains(token));
             }
-            Ok(Request { a, v: Value::Mode(mode, tokens) }) if a == "mode" => {
-                let Some(mode) = Mode::named(&mode) else { return };
+            Ok(Request {
+                a,
+                v: Value::Mode(mode, tokens),
+            }) if a == "mode" => {
+                let Some(mode) = Mode::named(&mode) else {
+                    return;
+                };
                 for token in tokens {
                     if let Some(subscription) = self.subscriptions.get_mut(&token) {
-                        *subscription = Subscription { mode, sent_at: None };
+                        *subscription = Subscription {
+                            mode,
+                            sent_at: None,
+                        };
                     }
                 }
             }
@@ -281,7 +321,10 @@ impl Ticker {
         }
         if effects.has(Kind::CloseFrame) {
             let reason = "restart".into();
-            socket.close(Some(CloseFrame { code: CloseCode::Restart, reason }))?;
+            socket.close(Some(CloseFrame {
+                code: CloseCode::Restart,
+                reason,
+            }))?;
             socket.flush()?;
             return Ok(());
         }
@@ -326,7 +369,9 @@ impl Ticker {
         let turn = self.looks % self.spread;
         let numbered = (0..self.spread).cycle().zip(&mut self.subscriptions);
         for (_, (token, subscription)) in numbered.filter(|(number, _)| *number == turn) {
-            let Some(instrument) = world.universe.by_token(*token) else { continue };
+            let Some(instrument) = world.universe.by_token(*token) else {
+                continue;
+            };
             if instrument.is_index && effects.has(Kind::LeadStands) {
                 continue;
             }
@@ -347,7 +392,12 @@ impl Ticker {
             bodies.push(packet(seed, instrument, &tick, told.as_second(), subscription.mode));
             let token = *token;
             let paise = tick.last;
-            world.tickers.lock().note(Sent { token, paise, as_of: told, at_ms: timer.now_ms() });
+            world.tickers.lock().note(Sent {
+                token,
+                paise,
+                as_of: told,
+                at_ms: timer.now_ms(),
+            });
         }
         bodies
     }
@@ -364,7 +414,9 @@ fn damaged(mut bodies: Vec<Vec<u8>>, effects: &Effects) -> Vec<u8> {
     }
     if effects.has(Kind::Flood) {
         let all = bodies.len();
-        bodies = (0..FLOOD_PACKETS).map(|number| bodies[number % all].clone()).collect();
+        bodies = (0..FLOOD_PACKETS)
+            .map(|number| bodies[number % all].clone())
+            .collect();
     }
     let mut message = message(&bodies);
     if effects.has(Kind::Short) {

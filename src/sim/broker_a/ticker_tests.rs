@@ -18,7 +18,9 @@ type Client = WebSocket<TcpStream>;
 
 fn open(sim: &Sim, login: &str) -> Result<Client, u16> {
     let stream = TcpStream::connect(sim.addr()).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
     let url = format!("{}?api_key={login}", sim.broker_a_ticker_url());
     match tungstenite::client(url, stream) {
         Ok((client, response)) => {
@@ -35,8 +37,12 @@ fn open(sim: &Sim, login: &str) -> Result<Client, u16> {
 fn subscribed(sim: &Sim, mode: &str) -> Client {
     let mut client = open(sim, GOOD).unwrap();
     let tokens = format!("[{INFY},{NIFTY},1]");
-    client.send(Message::text(format!(r#"{{"a":"subscribe","v":{tokens}}}"#))).unwrap();
-    client.send(Message::text(format!(r#"{{"a":"mode","v":["{mode}",{tokens}]}}"#))).unwrap();
+    client
+        .send(Message::text(format!(r#"{{"a":"subscribe","v":{tokens}}}"#)))
+        .unwrap();
+    client
+        .send(Message::text(format!(r#"{{"a":"mode","v":["{mode}",{tokens}]}}"#)))
+        .unwrap();
     client
 }
 
@@ -78,7 +84,11 @@ fn read(message: &[u8]) -> Vec<(u32, u32, usize)> {
 #[test]
 fn a_wrong_login_a_plan_without_data_and_a_fourth_connection_are_refused() {
     let (sim, _clock) = sim_at(FRIDAY, SimSettings::default());
-    for login in ["simkeya&access_token=other", "other&access_token=simtokena", "simkeya"] {
+    for login in [
+        "simkeya&access_token=other",
+        "other&access_token=simtokena",
+        "simkeya",
+    ] {
         assert_eq!(open(&sim, login).err(), Some(403), "{login}");
     }
     let three: Vec<Client> = (0..3).map(|_| open(&sim, GOOD).unwrap()).collect();
@@ -100,7 +110,9 @@ fn a_subscription_gets_its_mode_and_what_changes_and_the_price_that_calls_have()
         let first = read(&prices_of(&mut client, lengths));
         let at = clock.now();
         let target = format!("/sim/control/exchange?at={}&i=NSE:INFY", at.strftime("%FT%TZ"));
-        let said = crate::sim::testing::get(&sim, &target, "").text().to_owned();
+        let said = crate::sim::testing::get(&sim, &target, "")
+            .text()
+            .to_owned();
         let paise = first.iter().find(|packet| packet.0 == INFY).unwrap().1;
         let price =
             format!("\"last_price\":{}", rust_decimal::Decimal::new(paise.into(), 2).normalize());
@@ -117,14 +129,20 @@ fn a_call_off_ends_what_is_sent_and_only_so_many_instruments_are_taken() {
     let (sim, clock) = sim_at(FRIDAY, SimSettings::default());
     let mut client = subscribed(&sim, "full");
     prices_of(&mut client, [32, 184]);
-    client.send(Message::text(format!(r#"{{"a":"unsubscribe","v":[{INFY}]}}"#))).unwrap();
+    client
+        .send(Message::text(format!(r#"{{"a":"unsubscribe","v":[{INFY}]}}"#)))
+        .unwrap();
     // A message with both prices may be on its way.
     let alone = (0..20).any(|_| {
         clock.advance_ms(1_000);
-        read(&prices(&mut client)).iter().all(|packet| packet.0 == NIFTY)
+        read(&prices(&mut client))
+            .iter()
+            .all(|packet| packet.0 == NIFTY)
     });
     assert!(alone);
-    let stats = crate::sim::testing::get(&sim, "/sim/control/stats", "").text().to_owned();
+    let stats = crate::sim::testing::get(&sim, "/sim/control/stats", "")
+        .text()
+        .to_owned();
     assert!(stats.contains("\"ticker_subscribed\":1"), "{stats}");
 }
 
@@ -162,12 +180,24 @@ fn faults_damage_what_is_sent() {
 
 #[test]
 fn prices_that_move_twice_a_second_are_sent_twice_a_second() {
-    let settings = SimSettings { prices_per_s: 2, more_shares: 20, ..SimSettings::default() };
+    let settings = SimSettings {
+        prices_per_s: 2,
+        more_shares: 20,
+        ..SimSettings::default()
+    };
     let (sim, clock) = sim_at("2026-11-20T11:42:17+05:30", settings);
     let mut client = open(&sim, GOOD).unwrap();
     let listed = crate::sim::exchange::universe::Universe::new(1, 20);
-    let tokens: Vec<i64> = listed.all().iter().rev().take(25).map(|i| i.token).collect();
-    client.send(Message::text(format!(r#"{{"a":"subscribe","v":{tokens:?}}}"#))).unwrap();
+    let tokens: Vec<i64> = listed
+        .all()
+        .iter()
+        .rev()
+        .take(25)
+        .map(|i| i.token)
+        .collect();
+    client
+        .send(Message::text(format!(r#"{{"a":"subscribe","v":{tokens:?}}}"#)))
+        .unwrap();
     for _ in 0..4 {
         let mut heard = std::collections::BTreeSet::new();
         let mut messages = 0;
@@ -195,8 +225,14 @@ fn what_is_sent_of_watched_instruments_is_remembered_with_its_time() {
     assert_eq!(unknown.status, 400);
     let mut client = subscribed(&sim, "full");
     let message = prices_of(&mut client, [32, 184]);
-    let paise = read(&message).iter().find(|packet| packet.0 == INFY).unwrap().1;
-    let text = control("GET", "/sim/control/ticker/sent", "").text().to_owned();
+    let paise = read(&message)
+        .iter()
+        .find(|packet| packet.0 == INFY)
+        .unwrap()
+        .1;
+    let text = control("GET", "/sim/control/ticker/sent", "")
+        .text()
+        .to_owned();
     let price = rust_decimal::Decimal::new(paise.into(), 2).normalize();
     let told = format!(
         r#""symbol":"NSE:INFY","last_price":{price},"as_of":"2026-11-20T11:42:17+05:30","sent_ms":"#
@@ -204,10 +240,14 @@ fn what_is_sent_of_watched_instruments_is_remembered_with_its_time() {
     assert!(text.contains(&told) && !text.contains("NIFTY"), "{told} in {text}");
     clock.advance_ms(1_000);
     prices_of(&mut client, [32, 184]);
-    let text = control("GET", "/sim/control/ticker/sent", "").text().to_owned();
+    let text = control("GET", "/sim/control/ticker/sent", "")
+        .text()
+        .to_owned();
     assert!(text.contains("11:42:18"), "{text}");
     assert_eq!(control("POST", "/sim/control/ticker/watch", r#"{"symbols":[]}"#).status, 200);
-    let text = control("GET", "/sim/control/ticker/sent", "").text().to_owned();
+    let text = control("GET", "/sim/control/ticker/sent", "")
+        .text()
+        .to_owned();
     assert_eq!(text, r#"{"sent":[]}"#);
 }
 

@@ -56,12 +56,18 @@ impl Sessions {
     /// Trades at the hours of the embedded calendar on the dates for which `is_trading_date`
     /// returns true.
     pub fn new(is_trading_date: impl Fn(Date) -> bool + Send + Sync + 'static) -> Self {
-        Self { is_trading_date: Arc::new(is_trading_date), hours: Arc::clone(&EMBEDDED) }
+        Self {
+            is_trading_date: Arc::new(is_trading_date),
+            hours: Arc::clone(&EMBEDDED),
+        }
     }
 
     /// The same dates, at the hours of `calendar`.
     pub fn at_hours_of(self, calendar: Arc<MarketCalendar>) -> Self {
-        Self { hours: calendar, ..self }
+        Self {
+            hours: calendar,
+            ..self
+        }
     }
 
     /// The stretches of trading of `date`, in order.
@@ -76,14 +82,21 @@ impl Sessions {
                 open_s: i64::from(first.continuous.start_s),
                 close_s: i64::from(last.continuous.end_s),
             },
-            _ => Span { open_s: OPEN_S, close_s: CLOSE_S },
+            _ => Span {
+                open_s: OPEN_S,
+                close_s: CLOSE_S,
+            },
         }
     }
 
     /// When the auction of `date` begins and when its price is known, in seconds of the day, for an
     /// instrument that takes part in it.
     fn auction(&self, instrument: &Instrument, date: Date) -> Option<DaySpan> {
-        let auction = self.parts(date).last()?.closing.filter(|_| instrument.auction == 1)?;
+        let auction = self
+            .parts(date)
+            .last()?
+            .closing
+            .filter(|_| instrument.auction == 1)?;
         Some(auction.span)
     }
 
@@ -104,10 +117,14 @@ impl Sessions {
     /// trading, and in an auction, prices stand still.
     fn traded_s(&self, instrument: &Instrument, date: Date, second: i64) -> i64 {
         // The level of the close is shown by the close alone.
-        let last_s = self.continuous_end_s(instrument, date).min(self.span(date).close_s - 1);
+        let last_s = self
+            .continuous_end_s(instrument, date)
+            .min(self.span(date).close_s - 1);
         let begun = self.parts(date).iter().rev();
         let mut begun = begun.filter(|part| i64::from(part.continuous.start_s) <= second);
-        let end_s = begun.next().map_or(last_s, |part| i64::from(part.continuous.end_s) - 1);
+        let end_s = begun
+            .next()
+            .map_or(last_s, |part| i64::from(part.continuous.end_s) - 1);
         match end_s < self.span(date).close_s - 1 {
             true => second.min(end_s),
             false => second.min(last_s),
@@ -173,8 +190,22 @@ pub(crate) struct Tick {
 impl Tick {
     /// The running bar of the day, as it would be stamped `start`.
     pub(crate) fn bar(&self, start: Timestamp) -> Bar {
-        let Self { open, high, low, last: close, volume, .. } = *self;
-        Bar { start, open, high, low, close, volume }
+        let Self {
+            open,
+            high,
+            low,
+            last: close,
+            volume,
+            ..
+        } = *self;
+        Bar {
+            start,
+            open,
+            high,
+            low,
+            close,
+            volume,
+        }
     }
 }
 
@@ -241,7 +272,9 @@ impl Day {
 
     fn scale(&self, instrument: &Instrument, date: Date) -> Scale {
         let splits = self.splits.lock();
-        splits.get(&instrument.token).map_or(Scale::ONE, |split| split.at(date))
+        splits
+            .get(&instrument.token)
+            .map_or(Scale::ONE, |split| split.at(date))
     }
 
     /// Sets a price of one instrument, or halts its trading.
@@ -254,7 +287,11 @@ impl Day {
         order: &TradingOrder,
         now: Timestamp,
     ) -> Result<(), String> {
-        self.trading.lock().entry(instrument.token).or_default().order(order, now)
+        self.trading
+            .lock()
+            .entry(instrument.token)
+            .or_default()
+            .order(order, now)
     }
 
     /// The tick shown at `at`.
@@ -323,7 +360,10 @@ impl Day {
         let mut low = minutes.low[minute as usize];
         let all = (minute * 60..=since_open_s)
             .flat_map(|second| (0..self.prices_per_s).map(move |part| (second, part)));
-        for price in all.take_while(|&moment| moment <= (since_open_s, part)).map(price_at) {
+        for price in all
+            .take_while(|&moment| moment <= (since_open_s, part))
+            .map(price_at)
+        {
             (high, low) = (high.max(price), low.min(price));
         }
         let previous_close = self.previous_close(instrument, date);
@@ -366,8 +406,14 @@ impl Day {
         let scale = self.scale(instrument, date);
         let span = self.sessions.span(date);
         let end_s = self.sessions.continuous_end_s(instrument, date);
-        let of =
-            (self.seed, instrument.token, date, before, scale, [span.open_s, end_s, span.close_s]);
+        let of = (
+            self.seed,
+            instrument.token,
+            date,
+            before,
+            scale,
+            [span.open_s, end_s, span.close_s],
+        );
         if let Some(bar) = BARS.lock().get(&of) {
             return bar.clone();
         }
@@ -545,7 +591,11 @@ pub(crate) struct Split {
 impl Split {
     /// The scale of the candle of `date`.
     pub(crate) fn at(self, date: Date) -> Scale {
-        if self.from.is_none_or(|from| date >= from) { self.scale } else { Scale::ONE }
+        if self.from.is_none_or(|from| date >= from) {
+            self.scale
+        } else {
+            Scale::ONE
+        }
     }
 }
 
@@ -572,13 +622,18 @@ impl SplitOrder {
     /// # Errors
     /// The mistake, in words for the person who sent the order.
     pub(crate) fn split(&self, today: Date) -> Result<Split, String> {
-        let Self { new, old, adjusted, .. } = *self;
+        let Self {
+            new, old, adjusted, ..
+        } = *self;
         let sound = (1..=SHARES_MAX).contains(&new) && (1..=SHARES_MAX).contains(&old);
         if !sound {
             return Err(format!("new and old have to be 1 to {SHARES_MAX}"));
         }
         let from = (!adjusted).then_some(today);
-        Ok(Split { scale: Scale { new, old }, from })
+        Ok(Split {
+            scale: Scale { new, old },
+            from,
+        })
     }
 }
 

@@ -15,7 +15,11 @@ fn the_same_seed_gives_the_same_prices_and_another_seed_others() {
         let universe = Universe::new(seed, 0);
         let day = Day::new(seed, Sessions::weekdays());
         let now = at("2026-11-20T11:42:17");
-        universe.all().iter().map(|i| day.tick(i, now)).collect::<Vec<_>>()
+        universe
+            .all()
+            .iter()
+            .map(|i| day.tick(i, now))
+            .collect::<Vec<_>>()
     };
     assert_eq!(prices(42), prices(42));
     assert_ne!(prices(42), prices(43));
@@ -28,7 +32,13 @@ fn the_previous_close_is_the_close_of_the_session_before_across_weekends_and_hol
     let holiday = jiff::civil::date(2026, 11, 24);
     let weekdays = Sessions::weekdays();
     let day = Day::new(5, Sessions::new(move |d| d != holiday && weekdays.trades_on(d)));
-    for key in ["NSE:INFY", "NSE:NIFTY 50", "NSE:SIM300", "NSE:INDIA VIX", "BSE:SENSEX"] {
+    for key in [
+        "NSE:INFY",
+        "NSE:NIFTY 50",
+        "NSE:SIM300",
+        "NSE:INDIA VIX",
+        "BSE:SENSEX",
+    ] {
         let instrument = universe.by_key(key).unwrap();
         let tick = |text| day.tick(instrument, at(text));
         let friday = tick("2026-11-20T16:10:00");
@@ -49,7 +59,9 @@ fn the_previous_close_is_the_close_of_the_session_before_across_weekends_and_hol
 fn the_range_of_a_day_contains_its_price_and_begins_with_the_session() {
     let universe = Universe::new(7, 0);
     let day = Day::new(7, Sessions::weekdays());
-    let times = ["09:15:00", "09:15:01", "11:00:30", "15:20:00", "15:31:00", "16:10:00"];
+    let times = [
+        "09:15:00", "09:15:01", "11:00:30", "15:20:00", "15:31:00", "16:10:00",
+    ];
     for key in ["NSE:INFY", "NSE:NIFTY 50", "NSE:SIM300", "BSE:SENSEX"] {
         let instrument = universe.by_key(key).unwrap();
         let mut low = i64::MAX;
@@ -63,8 +75,15 @@ fn the_range_of_a_day_contains_its_price_and_begins_with_the_session() {
         // A price that was ordered is within it, too, and makes none before the open.
         let symbol = key.to_owned();
         let price = Some(Decimal::ONE);
-        let order = TradingOrder { symbol, price, previous_close: None, open: None, halted: None };
-        day.trade(instrument, &order, at("2026-11-19T12:00:00")).unwrap();
+        let order = TradingOrder {
+            symbol,
+            price,
+            previous_close: None,
+            open: None,
+            halted: None,
+        };
+        day.trade(instrument, &order, at("2026-11-19T12:00:00"))
+            .unwrap();
         let tick = day.tick(instrument, at("2026-11-20T11:00:30"));
         assert_eq!((tick.last, tick.low), (100, 100));
         assert!(tick.high > 100);
@@ -87,9 +106,15 @@ fn the_closing_auction_freezes_constituents_and_prints_once() {
     // Other shares trade on until 15:30, as all did before August 2026.
     let other = universe.by_key("NSE:SIM300").unwrap();
     let prices = |instrument, date: &str| {
-        let times = ["15:15:00", "15:18:00", "15:21:00", "15:24:00", "15:27:00", "15:29:59"];
+        let times = [
+            "15:15:00", "15:18:00", "15:21:00", "15:24:00", "15:27:00", "15:29:59",
+        ];
         let last = |time| day.tick(instrument, at(&format!("{date}T{time}"))).last;
-        times.map(last).into_iter().collect::<std::collections::HashSet<_>>().len()
+        times
+            .map(last)
+            .into_iter()
+            .collect::<std::collections::HashSet<_>>()
+            .len()
     };
     assert!(prices(other, "2026-11-20") > 1);
     assert_eq!(prices(infy, "2026-11-20"), 1);
@@ -135,7 +160,12 @@ fn bars_agree_with_the_ticks_and_with_the_day() {
     assert_eq!(day.bars(infy, date, 15, after).len(), 24);
     let whole = day.day_bar(infy, date);
     assert_eq!(whole.open, minutes[0].open);
-    let high = minutes.iter().map(|bar| bar.high).max().unwrap().max(whole.close);
+    let high = minutes
+        .iter()
+        .map(|bar| bar.high)
+        .max()
+        .unwrap()
+        .max(whole.close);
     assert_eq!(whole.high, high);
     for pair in minutes.windows(2) {
         assert_eq!(pair[0].close, pair[1].open);
@@ -144,15 +174,27 @@ fn bars_agree_with_the_ticks_and_with_the_day() {
     let running = day.bars(infy, date, 5, now);
     assert_eq!(running.len(), 11);
     assert_eq!(running.last().unwrap().close, day.tick(infy, now).last);
-    assert!(day.bars(infy, date, 5, at("2026-11-20T09:00:00")).is_empty());
+    assert!(
+        day.bars(infy, date, 5, at("2026-11-20T09:00:00"))
+            .is_empty()
+    );
 }
 
 #[test]
 fn prices_that_move_twice_a_second_begin_each_second_as_those_that_move_once() {
     let universe = Universe::new(3, 0);
     let once = Day::new(3, Sessions::weekdays());
-    let twice = Day { prices_per_s: 2, ..Day::new(3, Sessions::weekdays()) };
-    let moments = ["11:42:30.000", "11:42:30.499", "11:42:30.500", "11:42:30.999", "11:42:31.000"];
+    let twice = Day {
+        prices_per_s: 2,
+        ..Day::new(3, Sessions::weekdays())
+    };
+    let moments = [
+        "11:42:30.000",
+        "11:42:30.499",
+        "11:42:30.500",
+        "11:42:30.999",
+        "11:42:31.000",
+    ];
     let mut moved = 0;
     for instrument in universe.all() {
         let shown = |day: &Day, time| day.tick(instrument, at(&format!("2026-11-20T{time}")));
@@ -186,9 +228,11 @@ fn the_closing_auction_follows_the_calendars_regimes() {
         ("2026-12-07", "15:29:59", "15:40:00"),
         ("2026-12-14", "15:20:00", "15:45:00"),
     ] {
-        for (key, last) in
-            [("NSE:INFY", printed), ("NSE:NIFTY 50", printed), ("NSE:SIM300", "15:30:00")]
-        {
+        for (key, last) in [
+            ("NSE:INFY", printed),
+            ("NSE:NIFTY 50", printed),
+            ("NSE:SIM300", "15:30:00"),
+        ] {
             let instrument = universe.by_key(key).unwrap();
             let as_of = |time: &str| day.tick(instrument, at(&format!("{date}T{time}"))).as_of;
             let time = |time: &str| at(&format!("{date}T{time}"));

@@ -21,7 +21,9 @@ pub(crate) struct Minutes {
 pub(crate) fn close_of(instrument: &Instrument, date: Date, scale: Scale) -> i64 {
     let number = day_number(date);
     let factors = instrument.factors.iter();
-    let level = factors.map(|&(key, weight)| daily_level(key, number) * weight / 100).sum();
+    let level = factors
+        .map(|&(key, weight)| daily_level(key, number) * weight / 100)
+        .sum();
     priced(instrument, level, scale)
 }
 
@@ -49,8 +51,10 @@ pub(super) fn minutes_of(
             *level += (open + drift + wobble) * weight / 100;
         }
     }
-    let price: Vec<i64> =
-        levels.into_iter().map(|level| priced(instrument, level, scale)).collect();
+    let price: Vec<i64> = levels
+        .into_iter()
+        .map(|level| priced(instrument, level, scale))
+        .collect();
     let running = |choose: fn(i64, i64) -> i64| {
         price.iter().scan(price[0], move |so_far, &next| {
             *so_far = choose(*so_far, next);
@@ -65,10 +69,16 @@ pub(super) fn minutes_of(
 /// A factor's level at the close of day `number`: slow and fast noise added up, which looks enough
 /// like a random walk and needs no history.
 fn daily_level(key: u64, number: i64) -> i64 {
-    [(1, 6_000), (5, 8_000), (21, 20_000), (89, 45_000), (377, 100_000)]
-        .iter()
-        .map(|&(period, amplitude)| universe::line(key, number, period, amplitude))
-        .sum()
+    [
+        (1, 6_000),
+        (5, 8_000),
+        (21, 20_000),
+        (89, 45_000),
+        (377, 100_000),
+    ]
+    .iter()
+    .map(|&(period, amplitude)| universe::line(key, number, period, amplitude))
+    .sum()
 }
 
 /// Replaces `out` with a factor's noise within the day, nought at the open and at the close. It is

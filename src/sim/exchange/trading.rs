@@ -56,14 +56,21 @@ impl Trading {
     /// The previous close ordered for a date, in paise.
     pub(crate) fn previous_close(&self, date: Date) -> Option<i64> {
         let of_date = |price: &&Price| clock::zoned(price.from).date() == date;
-        self.prices.iter().filter(of_date).find_map(|price| price.previous_close)
+        self.prices
+            .iter()
+            .filter(of_date)
+            .find_map(|price| price.previous_close)
     }
 
     /// The range of the session up to `at`, if an open was ordered for its date.
     pub(crate) fn range(&self, at: Timestamp) -> Option<OrderedRange> {
         let date = clock::zoned(at).date();
         let made = |price: &&Price| price.from <= at && clock::zoned(price.from).date() == date;
-        let mut since = self.prices.iter().filter(made).skip_while(|price| price.open.is_none());
+        let mut since = self
+            .prices
+            .iter()
+            .filter(made)
+            .skip_while(|price| price.open.is_none());
         let first = since.next()?;
         let open = first.open?;
         let mut low = open.min(first.paise);
@@ -83,7 +90,12 @@ impl Trading {
         if let Some(price) = order.price {
             let previous_close = order.previous_close.map(paise);
             let open = order.open.map(paise);
-            let price = Price { from: now, paise: paise(price), previous_close, open };
+            let price = Price {
+                from: now,
+                paise: paise(price),
+                previous_close,
+                open,
+            };
             let fits = |paise: i64| (1..=PRICE_PAISE_MAX).contains(&paise);
             let all_fit =
                 fits(price.paise) && previous_close.is_none_or(fits) && open.is_none_or(fits);

@@ -8,7 +8,10 @@ use crate::sim::testing::{BROKER_A, get, send, sim_at};
 use crate::sim::world::SimSettings;
 
 fn unlimited() -> SimSettings {
-    SimSettings { rate_limits: false, ..SimSettings::default() }
+    SimSettings {
+        rate_limits: false,
+        ..SimSettings::default()
+    }
 }
 
 /// Last price, previous close and time of a quote, in rupees and IST.
@@ -18,11 +21,17 @@ fn quoted(sim: &Sim) -> (String, String, String) {
     let quote = &json["data"]["NSE:INFY"];
     let number = |value: &sonic_rs::Value| sonic_rs::to_string(value).unwrap();
     let time = number(&quote["timestamp"]);
-    (number(&quote["last_price"]), number(&quote["ohlc"]["close"]), time.trim_matches('"').into())
+    (
+        number(&quote["last_price"]),
+        number(&quote["ohlc"]["close"]),
+        time.trim_matches('"').into(),
+    )
 }
 
 fn order(sim: &Sim, body: &str) -> u16 {
-    send(sim.addr(), "POST", "/sim/control/trading", "", body).unwrap().status
+    send(sim.addr(), "POST", "/sim/control/trading", "", body)
+        .unwrap()
+        .status
 }
 
 fn go_to(sim: &Sim, clock: &ManualClock, at: &str) {
@@ -30,7 +39,9 @@ fn go_to(sim: &Sim, clock: &ManualClock, at: &str) {
     clock.advance_ms(at.as_millisecond() - clock.now_ms());
     let login = r#"{"access_token":"simtokena"}"#;
     assert_eq!(
-        send(sim.addr(), "POST", "/sim/control/broker_a/token", "", login).unwrap().status,
+        send(sim.addr(), "POST", "/sim/control/broker_a/token", "", login)
+            .unwrap()
+            .status,
         200
     );
 }

@@ -64,7 +64,11 @@ impl Instrument {
         let market = key(seed, "market");
         let sector = key(seed, &format!("sector {}", self.sector));
         // A share listed on both exchanges is one company: its own noise hangs on the ISIN.
-        let identity = if self.isin.is_empty() { &self.symbol } else { &self.isin };
+        let identity = if self.isin.is_empty() {
+            &self.symbol
+        } else {
+            &self.isin
+        };
         let own = key(seed, &format!("own {identity}"));
         let beta = 70 + pick(own, 0, 61);
         self.factors = match (self.is_index, self.symbol.as_str(), self.sector.is_empty()) {
@@ -99,8 +103,9 @@ impl Universe {
     pub(crate) fn new(seed: u64, more_shares: usize) -> Self {
         let mut reader = csv::Reader::from_reader(EMBEDDED.as_bytes());
         let rows = reader.deserialize();
-        let mut instruments: Vec<Instrument> =
-            rows.map(|row| row.expect("the embedded list is checked by a test")).collect();
+        let mut instruments: Vec<Instrument> = rows
+            .map(|row| row.expect("the embedded list is checked by a test"))
+            .collect();
         instruments.extend(made_up(&instruments, more_shares));
         let [mut by_key, mut by_public] = [HashMap::new(), HashMap::new()];
         let mut by_token = HashMap::new();
@@ -108,9 +113,19 @@ impl Universe {
             instrument.complete(seed);
             by_key.insert(instrument.key.clone(), position);
             by_token.insert(instrument.token, position);
-            by_public.extend(instrument.public_symbol.clone().map(|symbol| (symbol, position)));
+            by_public.extend(
+                instrument
+                    .public_symbol
+                    .clone()
+                    .map(|symbol| (symbol, position)),
+            );
         }
-        Self { instruments, by_key, by_token, by_public }
+        Self {
+            instruments,
+            by_key,
+            by_token,
+            by_public,
+        }
     }
 
     pub(crate) fn all(&self) -> &[Instrument] {
@@ -119,25 +134,35 @@ impl Universe {
 
     /// The instrument with this key, such as `NSE:INFY`.
     pub(crate) fn by_key(&self, key: &str) -> Option<&Instrument> {
-        self.by_key.get(key).map(|&position| &self.instruments[position])
+        self.by_key
+            .get(key)
+            .map(|&position| &self.instruments[position])
     }
 
     /// The instrument with this instrument token of broker A.
     pub(crate) fn by_token(&self, token: i64) -> Option<&Instrument> {
-        self.by_token.get(&token).map(|&position| &self.instruments[position])
+        self.by_token
+            .get(&token)
+            .map(|&position| &self.instruments[position])
     }
 
     /// The instrument with this symbol of the public provider.
     pub(crate) fn by_public(&self, symbol: &str) -> Option<&Instrument> {
-        self.by_public.get(symbol).map(|&position| &self.instruments[position])
+        self.by_public
+            .get(symbol)
+            .map(|&position| &self.instruments[position])
     }
 }
 
 /// Made-up shares, numbered on from the embedded ones, with tokens above all others of the
 /// exchange. They take the embedded sectors in turn.
 fn made_up(embedded: &[Instrument], count: usize) -> Vec<Instrument> {
-    let listed = embedded.iter().filter(|row| row.exchange == "NSE" && !row.is_index);
-    let numbers = listed.clone().filter_map(|row| row.symbol.strip_prefix("SIM")?.parse().ok());
+    let listed = embedded
+        .iter()
+        .filter(|row| row.exchange == "NSE" && !row.is_index);
+    let numbers = listed
+        .clone()
+        .filter_map(|row| row.symbol.strip_prefix("SIM")?.parse().ok());
     let last_number: i64 = numbers.max().unwrap_or(0);
     let last_token = listed.clone().map(|row| row.token).max().unwrap_or(1);
     let mut sectors: Vec<&str> = listed.map(|row| row.sector.as_str()).collect();
@@ -163,12 +188,19 @@ fn made_up(embedded: &[Instrument], count: usize) -> Vec<Instrument> {
             factors: Vec::new(),
         }
     };
-    (1..).zip(sectors.iter().cycle()).take(count).map(share).collect()
+    (1..)
+        .zip(sectors.iter().cycle())
+        .take(count)
+        .map(share)
+        .collect()
 }
 
 /// The public provider drops the trade-to-trade series from a ticker and keeps the SME ones.
 fn stripped_of_series(symbol: &str) -> &str {
-    ["-BE", "-BZ"].iter().find_map(|series| symbol.strip_suffix(series)).unwrap_or(symbol)
+    ["-BE", "-BZ"]
+        .iter()
+        .find_map(|series| symbol.strip_suffix(series))
+        .unwrap_or(symbol)
 }
 
 // ---- Noise
@@ -253,7 +285,11 @@ mod tests {
     #[test]
     fn the_embedded_list_is_whole_and_its_tokens_follow_the_rule() {
         let universe = Universe::new(1, 0);
-        let nse = universe.all().iter().filter(|i| i.exchange == "NSE").count();
+        let nse = universe
+            .all()
+            .iter()
+            .filter(|i| i.exchange == "NSE")
+            .count();
         assert!(nse >= 420, "only {nse} on NSE");
         assert_eq!(universe.by_key.len(), universe.all().len(), "a key twice");
         assert_eq!(universe.by_token.len(), universe.all().len(), "a token twice");

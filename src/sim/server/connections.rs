@@ -86,7 +86,12 @@ impl Server {
         let accepting = listener.try_clone()?;
         let serving = shared.clone();
         let acceptor = start_thread("sim-accept", move || accept(&accepting, &serving))?;
-        Ok(Self { addr, listener, shared, acceptor: Some(acceptor) })
+        Ok(Self {
+            addr,
+            listener,
+            shared,
+            acceptor: Some(acceptor),
+        })
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {
@@ -95,13 +100,16 @@ impl Server {
 
     /// Closes everything and waits for the threads. Doing it twice is harmless.
     pub(crate) fn stop(&mut self) {
-        let Some(acceptor) = self.acceptor.take() else { return };
+        let Some(acceptor) = self.acceptor.take() else {
+            return;
+        };
         self.shared.stopping.store(true, Ordering::SeqCst);
         // Wakes the blocked accept.
         let _ = SockRef::from(&self.listener).shutdown(Shutdown::Both);
         let _ = acceptor.join();
         let mut open = self.shared.open.lock();
-        open.values().for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
+        open.values()
+            .for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
         self.shared.changed.notify_all();
         while !open.is_empty() {
             let limit = Duration::from_millis(STOP_TIMEOUT_MS);
@@ -145,7 +153,9 @@ fn admit(stream: TcpStream, shared: &Arc<Shared>) {
     {
         let mut open = shared.open.lock();
         let clone = stream.try_clone();
-        let Ok(clone) = clone else { return reset(&stream) };
+        let Ok(clone) = clone else {
+            return reset(&stream);
+        };
         if open.len() >= CONNECTIONS_MAX {
             shared.refused.fetch_add(1, Ordering::Relaxed);
             return reset(&stream);
@@ -155,7 +165,10 @@ fn admit(stream: TcpStream, shared: &Arc<Shared>) {
     let serving = shared.clone();
     let started = start_thread("sim-conn", move || {
         // Ends the registration however the connection ends, also by a panic.
-        let _registered = Registered { id, shared: serving.clone() };
+        let _registered = Registered {
+            id,
+            shared: serving.clone(),
+        };
         converse(&stream, &serving);
     });
     if let Err(error) = started {
@@ -186,7 +199,8 @@ impl Shared {
             if left == 0 {
                 return;
             }
-            self.changed.wait_for(&mut open, Duration::from_millis(left));
+            self.changed
+                .wait_for(&mut open, Duration::from_millis(left));
         }
     }
 }
@@ -271,12 +285,18 @@ fn write_reply(
     let mut bytes = message::head(reply, &shared.mark, keep_alive, shared.timer.now());
     let head = bytes.len();
     bytes.extend_from_slice(&reply.body);
-    let Delivery { truncate, bytes_per_s, .. } = reply.delivery;
+    let Delivery {
+        truncate,
+        bytes_per_s,
+        ..
+    } = reply.delivery;
     if truncate {
         // The head promises the whole body.
         bytes.truncate(head + reply.body.len() / 2);
     }
-    let Some(rate) = bytes_per_s else { return stream.write_all(&bytes) };
+    let Some(rate) = bytes_per_s else {
+        return stream.write_all(&bytes);
+    };
     // Twenty pieces a second where the rate allows, else one byte at a time.
     let piece = (rate as usize / 20).max(1);
     let pause = Duration::from_millis(piece as u64 * 1000 / u64::from(rate.max(1)));

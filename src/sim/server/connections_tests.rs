@@ -23,10 +23,14 @@ fn clear(sim: &Sim) -> i64 {
 fn a_connection_serves_many_requests_also_in_one_piece() {
     let (sim, _) = sim();
     let mut stream = TcpStream::connect(sim.addr()).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
     let one = format!("GET {QUOTE} HTTP/1.1\r\nHost: x\r\n{BROKER_A}\r\n");
     let last = one.replace("Host: x", "Host: x\r\nConnection: close");
-    stream.write_all(format!("{one}{one}{last}").as_bytes()).unwrap();
+    stream
+        .write_all(format!("{one}{one}{last}").as_bytes())
+        .unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     assert_eq!(text.matches("HTTP/1.1 200 OK\r\n").count(), 3);
@@ -38,8 +42,12 @@ fn a_connection_serves_many_requests_also_in_one_piece() {
 fn a_broken_request_is_answered_400_with_the_mark_and_closed() {
     let (sim, _) = sim();
     let mut stream = TcpStream::connect(sim.addr()).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    stream.write_all(b"GET / HTTP/1.1\r\nContent-Length: x\r\nHost: x\r\n\r\n").unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nContent-Length: x\r\nHost: x\r\n\r\n")
+        .unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     assert!(text.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{text}");
@@ -54,7 +62,9 @@ fn one_connection_too_many_is_closed_at_once_and_a_free_place_is_used_again() {
         .map(|_| {
             // A whole exchange proves that the server has taken the connection.
             let mut stream = TcpStream::connect(sim.addr()).unwrap();
-            stream.write_all(b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+            stream
+                .write_all(b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n")
+                .unwrap();
             assert!(stream.read(&mut [0; 512]).unwrap() > 0);
             stream
         })
@@ -70,7 +80,9 @@ fn one_connection_too_many_is_closed_at_once_and_a_free_place_is_used_again() {
     // Stopping ends the connections that are held, and returns.
     sim.stop();
     for mut stream in held {
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
         let mut rest = Vec::new();
         let ended = stream.read_to_end(&mut rest);
         assert!(
@@ -124,14 +136,26 @@ fn faults_answer_in_each_upstreams_own_words() {
     for (fault, target, headers, status, words) in [
         (r#"{"kind":"rate_limit"}"#, QUOTE, BROKER_A, 429, "NetworkException"),
         (r#"{"kind":"rate_limit"}"#, spark, BROWSER, 429, "Edge: Too Many Requests"),
-        (r#"{"kind":"rate_limit"}"#, details, json_type, 429, "Limit exceed: API call per minute"),
+        (
+            r#"{"kind":"rate_limit"}"#,
+            details,
+            json_type,
+            429,
+            "Limit exceed: API call per minute",
+        ),
         (r#"{"kind":"error_in_200"}"#, QUOTE, BROKER_A, 200, r#""status":"error""#),
         (r#"{"kind":"error_in_200"}"#, spark, BROWSER, 200, r#""result":null"#),
         (r#"{"kind":"error_in_200"}"#, details, json_type, 200, r#""Success":null"#),
         (r#"{"kind":"html_5xx"}"#, QUOTE, BROKER_A, 502, "Will be right back"),
         (r#"{"kind":"html_5xx","status":503}"#, spark, BROWSER, 503, "<html>"),
         (r#"{"kind":"expired_token"}"#, QUOTE, BROKER_A, 403, "TokenException"),
-        (r#"{"kind":"expired_token"}"#, details, json_type, 200, "Resource not available."),
+        (
+            r#"{"kind":"expired_token"}"#,
+            details,
+            json_type,
+            200,
+            "Resource not available.",
+        ),
         (r#"{"kind":"expired_token"}"#, spark, BROWSER, 200, "regularMarketPrice"),
         (r#"{"kind":"no_permission"}"#, QUOTE, BROKER_A, 403, "PermissionException"),
     ] {
@@ -174,7 +198,10 @@ fn a_fault_ends_after_its_count() {
     let stats = get(&sim, "/sim/control/stats", "").json();
     assert_eq!(stats["faults"].as_array().unwrap().len(), 0);
     assert_eq!(stats["requests"]["broker_a.ohlc"].as_i64(), Some(3));
-    assert!(stats["rejected"]["broker_a.ohlc"].is_null(), "a fault is not the caller's doing");
+    assert!(
+        stats["rejected"]["broker_a.ohlc"].is_null(),
+        "a fault is not the caller's doing"
+    );
 }
 
 #[test]
@@ -296,13 +323,22 @@ fn control_says_what_is_wrong_with_an_order() {
         (r#"{"route":"broker_a.quote","fault":{"kind":"explode"}}"#, "unknown variant"),
         (r#"{"route":"broker_c","fault":{"kind":"refuse"}}"#, "unknown route"),
         (r#"{"route":"*","fault":{"kind":"delay"}}"#, "delay_ms"),
-        (r#"{"route":"*","fault":{"kind":"refuse","delay_ms":5}}"#, "does not go with refuse"),
+        (
+            r#"{"route":"*","fault":{"kind":"refuse","delay_ms":5}}"#,
+            "does not go with refuse",
+        ),
         (r#"{"route":"*","fault":{"kind":"drip","bytes_per_s":0}}"#, "bytes_per_s"),
         (r#"{"route":"*","fault":{"kind":"html_5xx","status":404}}"#, "500 to 599"),
         (r#"{"route":"*","fault":{"kind":"redirect"}}"#, "location"),
         (r#"{"route":"*","fault":{"kind":"redirect","location":"/a b"}}"#, "location"),
-        (r#"{"route":"*","fault":{"kind":"refuse","location":"/"}}"#, "does not go with refuse"),
-        (r#"{"route":"*","fault":{"kind":"redirect","location":"/","status":200}}"#, "300 to 399"),
+        (
+            r#"{"route":"*","fault":{"kind":"refuse","location":"/"}}"#,
+            "does not go with refuse",
+        ),
+        (
+            r#"{"route":"*","fault":{"kind":"redirect","location":"/","status":200}}"#,
+            "300 to 399",
+        ),
         (r#"{"route":"*","fault":{"kind":"refuse","count":0}}"#, "count"),
         (r#"{"route":"*","fault":{"kind":"refuse"},"x":1}"#, "x"),
         (r#"{"route":"public","fault":{"kind":"no_permission"}}"#, "broker_a only"),
@@ -315,7 +351,12 @@ fn control_says_what_is_wrong_with_an_order() {
         assert!(reason.contains(words), "{body}: {reason}");
     }
     assert_eq!(clear(&sim), 0);
-    assert_eq!(send(sim.addr(), "POST", "/sim/control/stats", "", "").unwrap().status, 404);
+    assert_eq!(
+        send(sim.addr(), "POST", "/sim/control/stats", "", "")
+            .unwrap()
+            .status,
+        404
+    );
     assert_eq!(get(&sim, "/sim/control/nothing", "").status, 404);
 }
 
@@ -337,8 +378,10 @@ fn a_client_that_gives_up_during_a_delay_frees_its_place() {
 #[test]
 fn a_usual_client_library_gets_along_with_it() {
     let (sim, _) = sim();
-    let agent: ureq::Agent =
-        ureq::Agent::config_builder().timeout_global(Some(Duration::from_secs(20))).build().into();
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .timeout_global(Some(Duration::from_secs(20)))
+        .build()
+        .into();
     let got = agent
         .get(format!("{}/instruments", sim.broker_a_url()))
         .header("X-Kite-Version", "3")
@@ -357,7 +400,12 @@ fn a_usual_client_library_gets_along_with_it() {
 #[test]
 fn a_busy_address_is_an_error() {
     let (sim, clock) = sim();
-    let settings = SimSettings { listen: sim.addr().to_string(), ..SimSettings::default() };
-    let error = crate::sim::simulator::start(settings, clock.clone()).err().unwrap();
+    let settings = SimSettings {
+        listen: sim.addr().to_string(),
+        ..SimSettings::default()
+    };
+    let error = crate::sim::simulator::start(settings, clock.clone())
+        .err()
+        .unwrap();
     assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
 }

@@ -31,12 +31,21 @@ impl Request {
         body: Vec<u8>,
     ) -> Self {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        Self { method: method.into(), path: path.into(), query: query.into(), headers, body }
+        Self {
+            method: method.into(),
+            path: path.into(),
+            query: query.into(),
+            headers,
+            body,
+        }
     }
 
     /// The first header of that name, in any case.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let found = self.headers.iter().find(|(given, _)| given.eq_ignore_ascii_case(name));
+        let found = self
+            .headers
+            .iter()
+            .find(|(given, _)| given.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
     }
 
@@ -47,7 +56,10 @@ impl Request {
 
     /// The first value of that name in the query.
     pub(crate) fn query_value(&self, name: &str) -> Option<String> {
-        self.query_pairs().into_iter().find(|(given, _)| given == name).map(|(_, value)| value)
+        self.query_pairs()
+            .into_iter()
+            .find(|(given, _)| given == name)
+            .map(|(_, value)| value)
     }
 
     /// The body's pairs, if it is a form.
@@ -132,7 +144,11 @@ pub(crate) fn parse(
         .map(|header| (header.name.to_owned(), String::from_utf8_lossy(header.value).into_owned()));
     let mut request = Request::of(method, target, headers.collect(), Vec::new());
     let count = |name: &str| {
-        request.headers.iter().filter(|(given, _)| given.eq_ignore_ascii_case(name)).count()
+        request
+            .headers
+            .iter()
+            .filter(|(given, _)| given.eq_ignore_ascii_case(name))
+            .count()
     };
     if count("host") != 1 && parsed.version == Some(1) || count("content-length") > 1 {
         return Err(400);
@@ -150,18 +166,26 @@ pub(crate) fn parse(
     if length > body_bytes_max {
         return Err(413);
     }
-    let Some(body) = bytes.get(head_bytes..head_bytes + length) else { return Ok(None) };
+    let Some(body) = bytes.get(head_bytes..head_bytes + length) else {
+        return Ok(None);
+    };
     request.body = body.to_vec();
-    let close = request.header("connection").is_some_and(|v| v.eq_ignore_ascii_case("close"));
+    let close = request
+        .header("connection")
+        .is_some_and(|v| v.eq_ignore_ascii_case("close"));
     Ok(Some((request, parsed.version == Some(1) && !close, head_bytes + length)))
 }
 
 /// Status line and headers, with the length of the whole body.
 pub(crate) fn head(reply: &Reply, mark: &str, keep_alive: bool, now: Timestamp) -> Vec<u8> {
     let mut head = String::with_capacity(256);
-    let date = now.to_zoned(jiff::tz::TimeZone::UTC).strftime("%a, %d %b %Y %H:%M:%S GMT");
+    let date = now
+        .to_zoned(jiff::tz::TimeZone::UTC)
+        .strftime("%a, %d %b %Y %H:%M:%S GMT");
     let status = StatusCode::from_u16(reply.status).ok();
-    let reason = status.and_then(|status| status.canonical_reason()).unwrap_or("Unspecified");
+    let reason = status
+        .and_then(|status| status.canonical_reason())
+        .unwrap_or("Unspecified");
     // Writing to a String cannot fail.
     let _ = write!(head, "HTTP/1.1 {} {reason}\r\nDate: {date}\r\n", reply.status);
     if reply.upgrade.is_none() {
@@ -191,7 +215,11 @@ pub(crate) fn pairs(text: &str) -> Vec<(String, String)> {
 
 /// Percent-decoding; in a form or query a plus sign is a space. A broken escape stays as it is.
 pub(crate) fn decoded(text: &str, plus_is_space: bool) -> String {
-    let spaced = if plus_is_space { text.replace('+', " ") } else { text.to_owned() };
+    let spaced = if plus_is_space {
+        text.replace('+', " ")
+    } else {
+        text.to_owned()
+    };
     percent_decode_str(&spaced).decode_utf8_lossy().into_owned()
 }
 
@@ -201,7 +229,9 @@ pub(crate) fn decoded(text: &str, plus_is_space: bool) -> String {
 
 /// An object with these members in this order.
 pub(crate) fn map<N: Into<String>>(members: impl IntoIterator<Item = (N, Value)>) -> Value {
-    let members = members.into_iter().map(|(name, value)| (name.into(), value));
+    let members = members
+        .into_iter()
+        .map(|(name, value)| (name.into(), value));
     Value::Object(members.collect::<Map<String, Value>>())
 }
 
@@ -245,16 +275,28 @@ pub(crate) enum Content {
 
 impl Answer {
     pub(crate) fn ok(json: Value) -> Self {
-        Self { status: 200, content: Content::Json(json), rejected: false }
+        Self {
+            status: 200,
+            content: Content::Json(json),
+            rejected: false,
+        }
     }
 
     pub(crate) fn rejected(status: u16, json: Value) -> Self {
-        Self { status, content: Content::Json(json), rejected: true }
+        Self {
+            status,
+            content: Content::Json(json),
+            rejected: true,
+        }
     }
 
     pub(crate) fn text(status: u16, media_type: &'static str, text: &str) -> Self {
         let content = Content::Text(media_type, text.as_bytes().to_vec());
-        Self { status, content, rejected: status >= 400 }
+        Self {
+            status,
+            content,
+            rejected: status >= 400,
+        }
     }
 }
 
@@ -276,7 +318,11 @@ mod tests {
         let (request, keep_alive, used) = parse_all(text).unwrap().unwrap();
         assert!(keep_alive);
         assert_eq!((used, request.body.as_slice()), (text.len(), b"{}".as_slice()));
-        let values: Vec<_> = request.query_pairs().into_iter().filter(|(n, _)| n == "i").collect();
+        let values: Vec<_> = request
+            .query_pairs()
+            .into_iter()
+            .filter(|(n, _)| n == "i")
+            .collect();
         let values: Vec<_> = values.iter().map(|(_, v)| v.as_str()).collect();
         assert_eq!(values, ["NSE:M&M", "NSE:NIFTY 50", "NSE:M"], "a bare & ends the symbol");
     }
@@ -287,7 +333,10 @@ mod tests {
         for (text, status) in [
             ("GET\r\n\r\n", 400),
             ("GET / HTTP/1.1\r\n\r\n", 400),
-            ("GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n", 400),
+            (
+                "GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n",
+                400,
+            ),
             ("GET / HTTP/1.1\r\nHost: x\r\nContent-Length: +1\r\n\r\n", 400),
             ("GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 65\r\n\r\n", 413),
             ("GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", 411),

@@ -34,17 +34,30 @@ fn a_user_is_created_once_changed_and_erased<E: Engine>() {
     assert!(!store.replace_hash(id, "another", "x").unwrap());
     assert!(store.replace_hash(id, "hash one", "hash two").unwrap());
     assert_eq!(store.change_password(id, "hash one", "x").unwrap(), None);
-    let epoch = store.change_password(id, "hash two", "hash three").unwrap().unwrap();
-    let next = store.change_password(id, "hash three", "hash four").unwrap().unwrap();
+    let epoch = store
+        .change_password(id, "hash two", "hash three")
+        .unwrap()
+        .unwrap();
+    let next = store
+        .change_password(id, "hash three", "hash four")
+        .unwrap()
+        .unwrap();
     let order = (found.token_epoch >> 32) + 1;
     assert_eq!((epoch >> 32, next >> 32), (order, order + 1), "they have an order");
     assert_ne!(epoch + (1 << 32), next, "and are no one else's");
     assert_eq!(store.auth_state().unwrap().epochs, [(id, next)]);
     sync(&store, id, Broker::A, 9, &["INFY"]);
-    store.add_entry(id, fields(DAY, "NSE:INFY"), 9, None).unwrap();
+    store
+        .add_entry(id, fields(DAY, "NSE:INFY"), 9, None)
+        .unwrap();
     store.revoke_token("one", 50).unwrap();
     store.revoke_token("two", 70).unwrap();
-    let gone = ErasedRows { holdings: 1, positions: 2, pnl_snapshots: 1, journal_entries: 1 };
+    let gone = ErasedRows {
+        holdings: 1,
+        positions: 2,
+        pnl_snapshots: 1,
+        journal_entries: 1,
+    };
     assert_eq!(store.erase_user(id).unwrap(), Some(gone));
     assert_eq!(store.erase_user(id).unwrap(), None);
     assert!(store.user_by_id(id).unwrap().is_none());
@@ -90,7 +103,10 @@ fn one_of_several_renews_the_incarnation_that_they_saw<E: Engine>() {
     let read = store.auth_state().unwrap().read;
     let same = store.renew_incarnation(&first.incarnation, read).unwrap();
     assert_eq!(same, first, "it has not gone back");
-    let lost = LastRead { number: read.number + 1, mark: Some(7) };
+    let lost = LastRead {
+        number: read.number + 1,
+        mark: Some(7),
+    };
     let second = store.renew_incarnation(&first.incarnation, lost).unwrap();
     assert_ne!(second.incarnation, first.incarnation);
     assert_eq!(second.cluster, first.cluster, "it is the same cluster");
@@ -119,8 +135,9 @@ fn one_account_is_the_first_of_the_database<E: Engine>() {
     };
     let made: Vec<_> = std::thread::scope(|scope| {
         let store = &store;
-        let asks: Vec<_> =
-            (0..6).map(|n| scope.spawn(move || store.create_first_user(new(n)))).collect();
+        let asks: Vec<_> = (0..6)
+            .map(|n| scope.spawn(move || store.create_first_user(new(n))))
+            .collect();
         asks.into_iter().map(|ask| ask.join().unwrap()).collect()
     });
     let first: Vec<_> = made.iter().filter_map(|made| made.as_ref().ok()).collect();
@@ -159,7 +176,9 @@ fn the_newest_networks_of_an_account_are_kept_until_it_is_erased<E: Engine>() {
     };
     let all = (1..=LOGIN_NETWORKS_MAX + 2).map(|n| seen(one, n, 1_000 + n as i64));
     let gone = seen(AccountId(99), 1, 5_000);
-    store.keep_login_networks(all.chain([seen(two, 1, 4_000), gone]).collect(), 10_000).unwrap();
+    store
+        .keep_login_networks(all.chain([seen(two, 1, 4_000), gone]).collect(), 10_000)
+        .unwrap();
     let kept = |since_ms| store.login_networks(since_ms).unwrap();
     let found = kept(0);
     assert_eq!(found.len(), LOGIN_NETWORKS_MAX + 1);
@@ -167,9 +186,13 @@ fn the_newest_networks_of_an_account_are_kept_until_it_is_erased<E: Engine>() {
     assert_eq!(found[LOGIN_NETWORKS_MAX].1, seen(one, 3, 1_003), "the two oldest are gone");
     assert_eq!(kept(4_000).len(), 1);
     // Seen again within the day, and after a day.
-    store.keep_login_networks(vec![seen(two, 1, 4_000 + LOGIN_NETWORK_AGAIN_MS)], 10_000).unwrap();
+    store
+        .keep_login_networks(vec![seen(two, 1, 4_000 + LOGIN_NETWORK_AGAIN_MS)], 10_000)
+        .unwrap();
     assert_eq!(kept(4_001), []);
-    store.keep_login_networks(vec![seen(two, 1, 4_001 + LOGIN_NETWORK_AGAIN_MS)], 10_000).unwrap();
+    store
+        .keep_login_networks(vec![seen(two, 1, 4_001 + LOGIN_NETWORK_AGAIN_MS)], 10_000)
+        .unwrap();
     assert_eq!(kept(4_001).len(), 1);
     store.forget_login_networks(1_005).unwrap();
     assert_eq!(kept(0).last().unwrap().1, seen(one, 5, 1_005));

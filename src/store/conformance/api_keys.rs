@@ -17,7 +17,9 @@ fn key(number: u64, user: AccountId) -> StoredKey {
         id: format!("{number:011}"),
         user,
         name: "a \u{20b9} widget".to_owned(),
-        scopes: [Scope::JournalWrite, Scope::MarketRead].into_iter().collect(),
+        scopes: [Scope::JournalWrite, Scope::MarketRead]
+            .into_iter()
+            .collect(),
         hash: format!("{number:064x}"),
         created_ms: 5,
         expires_ms: None,
@@ -36,9 +38,14 @@ fn a_key_is_kept_until_it_is_removed_and_each_change_is_told<E: Engine>() {
     let epoch = |id| store.user_by_id(id).unwrap().unwrap().token_epoch;
     let told = |after| {
         let rows = store.changes_after(after).unwrap().rows;
-        rows.into_iter().map(|(_, change)| change).collect::<Vec<_>>()
+        rows.into_iter()
+            .map(|(_, change)| change)
+            .collect::<Vec<_>>()
     };
-    let account = |id| Change::Account { id, epoch: epoch(id) };
+    let account = |id| Change::Account {
+        id,
+        epoch: epoch(id),
+    };
     store.add_key(key(1, one), 9).unwrap();
     store.add_key(key(2, one), 9).unwrap();
     store.add_key(key(3, other), 9).unwrap();
@@ -54,7 +61,10 @@ fn a_key_is_kept_until_it_is_removed_and_each_change_is_told<E: Engine>() {
     assert_eq!(told(registered + 3), []);
 
     // A disabled user's are not good meanwhile.
-    people.change(one, UserChange::Disable { now_ms: 9 }).unwrap().unwrap();
+    people
+        .change(one, UserChange::Disable { now_ms: 9 })
+        .unwrap()
+        .unwrap();
     assert_eq!(store.keys_of(vec![one, other]).unwrap().keys.len(), 1);
     people.change(one, UserChange::Enable).unwrap().unwrap();
     assert_eq!(store.keys_of(vec![one, other]).unwrap().keys.len(), 3);
@@ -65,7 +75,13 @@ fn a_key_is_kept_until_it_is_removed_and_each_change_is_told<E: Engine>() {
     assert!(!store.remove_key(one, &key(1, one).id).unwrap());
     assert_eq!(told(registered + 5), [account(one)]);
     let listed: Vec<_> = people.keys("", 9).unwrap();
-    assert_eq!(listed.iter().map(|key| key.email.as_str()).collect::<Vec<_>>(), ["a@x", "b@x"]);
+    assert_eq!(
+        listed
+            .iter()
+            .map(|key| key.email.as_str())
+            .collect::<Vec<_>>(),
+        ["a@x", "b@x"]
+    );
     assert_eq!(people.keys(&listed[0].key.id, 9).unwrap(), listed[1..]);
     assert_eq!(people.revoke_key(&key(2, one).id).unwrap(), Some(registered + 7));
     assert_eq!(people.revoke_key(&key(2, one).id).unwrap(), None);
@@ -105,7 +121,13 @@ fn keys_end_with_tokens_passwords_incarnations_and_users_where_they_are_meant<E:
 fn expect_latest_use_kept(store: &crate::store::Store, user: AccountId) {
     for used_ms in [120_000, 60_000] {
         let used_from = Some(format!("{used_ms}/24"));
-        store.note_key_uses(vec![KeyUse { id: key(1, user).id, used_ms, used_from }]).unwrap();
+        store
+            .note_key_uses(vec![KeyUse {
+                id: key(1, user).id,
+                used_ms,
+                used_from,
+            }])
+            .unwrap();
     }
     let used = &store.keys_of(vec![user]).unwrap().keys[0];
     assert_eq!((used.used_ms, used.used_from.as_deref()), (Some(120_000), Some("120000/24")));
@@ -125,7 +147,10 @@ fn an_account_s_keys_are_bounded<E: Engine>() {
     assert_eq!(more(key(900, id), 9), KEYS_MAX);
     store.remove_key(id, &key(0, id).id).unwrap();
     // Expired ones do not count as good, and are forgotten in the end.
-    let expired = |number| StoredKey { expires_ms: Some(50), ..key(number, id) };
+    let expired = |number| StoredKey {
+        expires_ms: Some(50),
+        ..key(number, id)
+    };
     for number in 100..181 {
         store.add_key(expired(number), 60).unwrap();
     }

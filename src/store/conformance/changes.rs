@@ -15,7 +15,13 @@ on_each_engine! {
 
 /// All changes after a number, page by page, and the number of the last.
 fn read(store: &Store, after: i64) -> (Vec<Change>, i64) {
-    let (all, last) = read_on(store, LastRead { number: after, mark: None });
+    let (all, last) = read_on(
+        store,
+        LastRead {
+            number: after,
+            mark: None,
+        },
+    );
     (all, last.number)
 }
 
@@ -34,7 +40,10 @@ fn read_on(store: &Store, mut after: LastRead) -> (Vec<Change>, LastRead) {
 }
 
 fn revoked(token_id: &str, expires_ms: i64) -> Change {
-    Change::Revoked { token_id: token_id.into(), expires_ms }
+    Change::Revoked {
+        token_id: token_id.into(),
+        expires_ms,
+    }
 }
 
 fn every_change_is_told_once_with_what_it_needs<E: Engine>() {
@@ -49,7 +58,10 @@ fn every_change_is_told_once_with_what_it_needs<E: Engine>() {
     // A rehash of the password changes no token, so it is no change.
     assert!(store.replace_hash(one, "hash one", "hash two").unwrap());
     assert_eq!(store.change_password(one, "wrong", "x").unwrap(), None);
-    let epoch = store.change_password(one, "hash two", "hash three").unwrap().unwrap();
+    let epoch = store
+        .change_password(one, "hash two", "hash three")
+        .unwrap()
+        .unwrap();
     assert!(store.erase_user(other).unwrap().is_some());
     assert!(store.erase_user(other).unwrap().is_none());
     let epoch_at_first = |at: usize| match read(&store, 0).0[at] {
@@ -57,8 +69,14 @@ fn every_change_is_told_once_with_what_it_needs<E: Engine>() {
         _ => panic!("no account"),
     };
     let told = [
-        Change::Account { id: one, epoch: epoch_at_first(0) },
-        Change::Account { id: other, epoch: epoch_at_first(1) },
+        Change::Account {
+            id: one,
+            epoch: epoch_at_first(0),
+        },
+        Change::Account {
+            id: other,
+            epoch: epoch_at_first(1),
+        },
         revoked("t", 50),
         revoked("t", 70),
         Change::Account { id: one, epoch },
@@ -70,7 +88,10 @@ fn every_change_is_told_once_with_what_it_needs<E: Engine>() {
     assert_eq!((state.read.number, state.users), (6, vec![one]));
     assert!(state.read.mark.is_some());
     assert_eq!(read_on(&store, state.read), (vec![], state.read));
-    let first = LastRead { number: 1, mark: store.changes_after(1).unwrap().before };
+    let first = LastRead {
+        number: 1,
+        mark: store.changes_after(1).unwrap().before,
+    };
     assert_eq!(read_on(&store, first).1, state.read);
     drop(store);
     assert_eq!(engine.open().auth_state().unwrap().read, state.read, "they are counted on");
@@ -83,7 +104,9 @@ fn a_reader_that_was_away_for_long_is_told_that_it_missed_some<E: Engine>() {
     let page = CHANGES_PAGE as i64;
     let skipped = CHANGES_KEPT as i64 - page;
     // Simulates that many changes.
-    engine.execute(&format!("UPDATE change_count SET made = made + {skipped}")).unwrap();
+    engine
+        .execute(&format!("UPDATE change_count SET made = made + {skipped}"))
+        .unwrap();
     for number in 0..=page {
         store.revoke_token(&format!("t{number}"), number).unwrap();
     }
@@ -93,7 +116,10 @@ fn a_reader_that_was_away_for_long_is_told_that_it_missed_some<E: Engine>() {
     store.forget_changes().unwrap();
     // The change of the account was deleted; all others are kept.
     let judged = |number: i64, mark: Option<i64>| {
-        store.changes_after(number).unwrap().continuity(LastRead { number, mark })
+        store
+            .changes_after(number)
+            .unwrap()
+            .continuity(LastRead { number, mark })
     };
     assert_eq!(judged(0, None), Continuity::Missed);
     assert_eq!(judged(skipped, Some(7)), Continuity::Missed);
@@ -114,8 +140,12 @@ fn a_past_with_other_changes_of_the_same_numbers_is_told<E: Engine>() {
     let two = store.auth_state().unwrap().read;
     assert_eq!((judged(one), judged(two)), (Continuity::Follows, Continuity::Follows));
     // Simulates a standby that lacks the last commit.
-    engine.execute("DELETE FROM changes WHERE number = 2").unwrap();
-    engine.execute("DELETE FROM revoked_tokens WHERE token_id = 'two'").unwrap();
+    engine
+        .execute("DELETE FROM changes WHERE number = 2")
+        .unwrap();
+    engine
+        .execute("DELETE FROM revoked_tokens WHERE token_id = 'two'")
+        .unwrap();
     engine.execute("UPDATE change_count SET made = 1").unwrap();
     assert_eq!((judged(one), judged(two)), (Continuity::Follows, Continuity::WentBack));
     store.revoke_token("other", 5).unwrap();
@@ -150,13 +180,19 @@ fn changes_made_at_once_are_seen_in_order_and_none_is_missed<E: Engine>() {
                 for number in 0..EACH {
                     match number % 5 {
                         0 => drop(user(store, &format!("{writer}.{number}@x"))),
-                        _ => store.revoke_token(&format!("{writer}.{number}"), number).unwrap(),
+                        _ => store
+                            .revoke_token(&format!("{writer}.{number}"), number)
+                            .unwrap(),
                     }
                 }
             }
         };
-        let writers: Vec<_> = (0..WRITERS).map(|writer| scope.spawn(write(writer))).collect();
-        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|writer| scope.spawn(write(writer)))
+            .collect();
+        writers
+            .into_iter()
+            .for_each(|writer| writer.join().unwrap());
         done.store(true, Ordering::SeqCst);
         reader.join().unwrap()
     });

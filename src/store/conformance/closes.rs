@@ -63,8 +63,12 @@ fn prices_are_kept_until_the_next_run_has_finished<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let infy: PriceOfClose = (symbol("NSE:INFY"), close("1.20", 5));
-    store.keep_closes(Epoch::ALONE, DAY, &[(symbol("NSE:INFY"), close("1.10", 4))]).unwrap();
-    store.keep_closes(Epoch::ALONE, DAY, std::slice::from_ref(&infy)).unwrap();
+    store
+        .keep_closes(Epoch::ALONE, DAY, &[(symbol("NSE:INFY"), close("1.10", 4))])
+        .unwrap();
+    store
+        .keep_closes(Epoch::ALONE, DAY, std::slice::from_ref(&infy))
+        .unwrap();
     assert_eq!(store.closes(DAY).unwrap(), [infy]);
     assert!(!store.is_closed(DAY).unwrap());
     let quiet = vec![symbol("NSE:QUIET"), symbol("BSE:QUIET")];
@@ -76,7 +80,9 @@ fn prices_are_kept_until_the_next_run_has_finished<E: Engine>() {
     assert_eq!(silent(None, 1), [symbol("BSE:QUIET")]);
     assert_eq!(silent(Some(&symbol("BSE:QUIET")), 9), [symbol("NSE:QUIET")]);
     let next = DAY.tomorrow().unwrap();
-    store.finish_close(Epoch::ALONE, next, 2, vec![symbol("NSE:QUIET")]).unwrap();
+    store
+        .finish_close(Epoch::ALONE, next, 2, vec![symbol("NSE:QUIET")])
+        .unwrap();
     assert_eq!(store.closes(DAY).unwrap(), [], "the day after, nobody needs them");
     assert_eq!(silent(None, 9), [symbol("NSE:QUIET")], "the other one was heard again");
 }
@@ -84,15 +90,19 @@ fn prices_are_kept_until_the_next_run_has_finished<E: Engine>() {
 fn held_symbols_come_each_once_and_in_order<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
-    for (number, tickers) in
-        [&["TCS", "INFY"][..], &["INFY"], &["ABB"], &["ZEEL"]].iter().enumerate()
+    for (number, tickers) in [&["TCS", "INFY"][..], &["INFY"], &["ABB"], &["ZEEL"]]
+        .iter()
+        .enumerate()
     {
         let id = user(&store, &format!("{number}@example.com"));
         sync(&store, id, Broker::A, 10, tickers);
     }
     let symbols = |after: Option<&Symbol>, limit| {
         let found = store.held_symbols(after, limit).unwrap();
-        found.iter().map(|symbol| symbol.as_str().to_owned()).collect::<Vec<_>>()
+        found
+            .iter()
+            .map(|symbol| symbol.as_str().to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(symbols(None, 10), ["NSE:ABB", "NSE:INFY", "NSE:TCS", "NSE:ZEEL"]);
     assert_eq!(symbols(None, 2), ["NSE:ABB", "NSE:INFY"]);
@@ -102,7 +112,9 @@ fn held_symbols_come_each_once_and_in_order<E: Engine>() {
 fn pages_go_through_those_who_are_not_complete<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
-    let users: Vec<_> = (0..5).map(|n| user(&store, &format!("{n}@example.com"))).collect();
+    let users: Vec<_> = (0..5)
+        .map(|n| user(&store, &format!("{n}@example.com")))
+        .collect();
     for id in [0, 2, 3, 4] {
         sync(&store, users[id], Broker::A, 10, &["INFY"]);
     }
@@ -116,16 +128,32 @@ fn pages_go_through_those_who_are_not_complete<E: Engine>() {
     store.keep_points(Epoch::ALONE, DAY, points.into()).unwrap();
     assert_eq!(ids(&page(DAY, AccountId(0), 9)), [users[2], users[3], users[4]]);
     assert_eq!(ids(&page(DAY.tomorrow().unwrap(), AccountId(0), 9)).len(), 4, "the next date");
-    assert_eq!(ids(&page(DAY.yesterday().unwrap(), AccountId(0), 9)).len(), 3, "not an older one");
+    assert_eq!(
+        ids(&page(DAY.yesterday().unwrap(), AccountId(0), 9)).len(),
+        3,
+        "not an older one"
+    );
 }
 
 /// Syncs two rows of broker A, which give a point of this date.
 fn sync_of_later(store: &Store, id: AccountId, date: Date) {
     let derive: Derive = Box::new(move |_, synced| {
-        derived(DayPoint { suspect: false, ..point(date, "1", PointSource::Sync) }, synced)
+        derived(
+            DayPoint {
+                suspect: false,
+                ..point(date, "1", PointSource::Sync)
+            },
+            synced,
+        )
     });
-    let rows = vec![holding(Broker::A, "TCS", "10.50"), holding(Broker::A, "INFY", "10.50")];
-    let synced = Synced { holdings: rows, ..Synced::default() };
+    let rows = vec![
+        holding(Broker::A, "TCS", "10.50"),
+        holding(Broker::A, "INFY", "10.50"),
+    ];
+    let synced = Synced {
+        holdings: rows,
+        ..Synced::default()
+    };
     let new = NewPortfolio::of(Account::at(Broker::A), 10, synced, derive);
     store.replace_portfolio(&Turn::alone(id), new).unwrap();
 }
@@ -133,16 +161,24 @@ fn sync_of_later(store: &Store, id: AccountId, date: Date) {
 fn rows_points_and_later_points_are_written_where_nothing_came_between<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
-    let users: Vec<_> = (0..4).map(|n| user(&store, &format!("{n}@example.com"))).collect();
+    let users: Vec<_> = (0..4)
+        .map(|n| user(&store, &format!("{n}@example.com")))
+        .collect();
     for id in &users {
         sync(&store, *id, Broker::A, 10, &["TCS", "INFY"]);
     }
     sync(&store, users[0], Broker::B, 10, &["INFY"]);
-    let later = [DAY.tomorrow().unwrap(), DAY.tomorrow().unwrap().tomorrow().unwrap()];
+    let later = [
+        DAY.tomorrow().unwrap(),
+        DAY.tomorrow().unwrap().tomorrow().unwrap(),
+    ];
     for date in later {
         sync_of_later(&store, users[0], date);
     }
-    let points: Vec<_> = users.iter().map(|id| valued(&store, *id, 10, true)).collect();
+    let points: Vec<_> = users
+        .iter()
+        .map(|id| valued(&store, *id, 10, true))
+        .collect();
     let first = points[0].repriced.holdings.clone();
     sync(&store, users[1], Broker::B, 11, &["INFY"]);
     store.delete_portfolio(&Turn::alone(users[2])).unwrap();
@@ -157,9 +193,22 @@ fn rows_points_and_later_points_are_written_where_nothing_came_between<E: Engine
         assert_eq!((point.source, point.carried), (PointSource::Sync, carried), "{point:?}");
         assert!(point.suspect, "{point:?}");
     }
-    let source = |at: usize| store.points(users[at], DAY).unwrap().first().map(|p| p.source);
+    let source = |at: usize| {
+        store
+            .points(users[at], DAY)
+            .unwrap()
+            .first()
+            .map(|p| p.source)
+    };
     assert_eq!(source(1), Some(PointSource::Sync), "synced meanwhile");
-    assert!(store.portfolio(users[1]).unwrap().holdings.iter().all(|row| row.as_of_ms == 77));
+    assert!(
+        store
+            .portfolio(users[1])
+            .unwrap()
+            .holdings
+            .iter()
+            .all(|row| row.as_of_ms == 77)
+    );
     assert_eq!((source(2), source(3)), (None, None));
 }
 
@@ -170,19 +219,28 @@ fn a_symbol_without_a_close_opens_a_closed_portfolio<E: Engine>() {
     let store = engine.open();
     let id = user(&store, "a@example.com");
     sync(&store, id, Broker::A, 10, &["INFY"]);
-    store.keep_closes(Epoch::ALONE, DAY, &[(symbol("NSE:INFY"), close("1.20", 5))]).unwrap();
+    store
+        .keep_closes(Epoch::ALONE, DAY, &[(symbol("NSE:INFY"), close("1.20", 5))])
+        .unwrap();
     let left = || ids(&store.portfolios_to_close(DAY, AccountId(0), 9).unwrap()).len();
     let brings = |broker, ticker: &str, closes_of| {
         let derive: Derive =
             Box::new(|_, synced| derived(point(DAY, "1", PointSource::Sync), synced));
-        let synced =
-            Synced { holdings: vec![holding(broker, ticker, "10.50")], ..Synced::default() };
-        let new =
-            NewPortfolio { closes_of, ..NewPortfolio::of(Account::at(broker), 10, synced, derive) };
+        let synced = Synced {
+            holdings: vec![holding(broker, ticker, "10.50")],
+            ..Synced::default()
+        };
+        let new = NewPortfolio {
+            closes_of,
+            ..NewPortfolio::of(Account::at(broker), 10, synced, derive)
+        };
         store.replace_portfolio(&Turn::alone(id), new).unwrap();
     };
     let close_all = || {
-        let late = Valued { writes_point: false, ..valued(&store, id, 10, true) };
+        let late = Valued {
+            writes_point: false,
+            ..valued(&store, id, 10, true)
+        };
         store.keep_points(Epoch::ALONE, DAY, vec![late]).unwrap();
     };
     close_all();
@@ -215,15 +273,21 @@ fn every_write_of_a_portfolio_makes_another_version<E: Engine>() {
     sync(&store, id, Broker::A, 10, &["INFY"]);
     see();
     let at_close = valued(&store, id, 10, true);
-    store.keep_points(Epoch::ALONE, DAY, vec![at_close.clone()]).unwrap();
+    store
+        .keep_points(Epoch::ALONE, DAY, vec![at_close.clone()])
+        .unwrap();
     see();
     store.delete_portfolio(&Turn::alone(id)).unwrap();
     see();
     let last = store.portfolio_version(id).unwrap();
     // A close of a deleted portfolio writes nothing, and journal and password are not part of the
     // portfolio.
-    store.keep_points(Epoch::ALONE, DAY, vec![at_close]).unwrap();
-    store.add_entry(id, fields(DAY, "NSE:INFY"), 9, None).unwrap();
+    store
+        .keep_points(Epoch::ALONE, DAY, vec![at_close])
+        .unwrap();
+    store
+        .add_entry(id, fields(DAY, "NSE:INFY"), 9, None)
+        .unwrap();
     store.change_password(id, "hash one", "hash two").unwrap();
     assert_eq!(store.portfolio_version(id), Ok(last));
     assert_eq!(store.portfolio_version(other), Ok(0), "each user's own");
@@ -236,19 +300,35 @@ fn a_sync_sees_the_closing_prices_and_writes_the_other_broker_s<E: Engine>() {
     let store = engine.open();
     let id = user(&store, "a@example.com");
     sync(&store, id, Broker::B, 1, &["TCS", "INFY"]);
-    let kept = [("NSE:INFY", "1.20"), ("NSE:WIPRO", "2.20"), ("NSE:OTHER", "3.20")]
-        .map(|(name, price)| (symbol(name), close(price, 5)));
+    let kept = [
+        ("NSE:INFY", "1.20"),
+        ("NSE:WIPRO", "2.20"),
+        ("NSE:OTHER", "3.20"),
+    ]
+    .map(|(name, price)| (symbol(name), close(price, 5)));
     store.keep_closes(Epoch::ALONE, DAY, &kept).unwrap();
     let derive: Derive = Box::new(move |before, synced| {
-        let closes: Vec<_> = kept[..2].iter().map(|(name, _)| before.closes.get(name)).collect();
+        let closes: Vec<_> = kept[..2]
+            .iter()
+            .map(|(name, _)| before.closes.get(name))
+            .collect();
         assert_eq!(closes, [Some(&close("1.20", 5)), Some(&close("2.20", 5))]);
         assert_eq!(before.closes.len(), 2, "what the user has and brings");
         let mut holdings = before.portfolio.holdings.clone();
         (holdings[1].last_price, holdings[1].mark) = (Some(dec("1.20")), MARK);
-        let repriced = Repriced { holdings, changed: vec![1] };
-        Derived { repriced, ..derived(point(DAY, "9", PointSource::Sync), synced) }
+        let repriced = Repriced {
+            holdings,
+            changed: vec![1],
+        };
+        Derived {
+            repriced,
+            ..derived(point(DAY, "9", PointSource::Sync), synced)
+        }
     });
-    let synced = Synced { holdings: vec![holding(Broker::A, "WIPRO", "1")], ..Synced::default() };
+    let synced = Synced {
+        holdings: vec![holding(Broker::A, "WIPRO", "1")],
+        ..Synced::default()
+    };
     store
         .replace_portfolio(
             &Turn::alone(id),
@@ -259,6 +339,9 @@ fn a_sync_sees_the_closing_prices_and_writes_the_other_broker_s<E: Engine>() {
         )
         .unwrap();
     let rows = store.portfolio(id).unwrap().holdings;
-    let prices: Vec<_> = rows.iter().map(|row| (row.last_price, row.mark.is_some())).collect();
+    let prices: Vec<_> = rows
+        .iter()
+        .map(|row| (row.last_price, row.mark.is_some()))
+        .collect();
     assert_eq!(prices, [(None, false), (None, false), (Some(dec("1.20")), true)]);
 }

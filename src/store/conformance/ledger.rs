@@ -43,7 +43,10 @@ fn new_import(rows: usize) -> NewImport {
         client: ClientId::of(ClientIdKind::UserA, "AB1234"),
         period: Some((date(2024, 1, 2), date(2024, 3, 4))),
         row_count: rows,
-        counts: ImportCounts { new_count: rows, ..ImportCounts::default() },
+        counts: ImportCounts {
+            new_count: rows,
+            ..ImportCounts::default()
+        },
     }
 }
 
@@ -57,7 +60,9 @@ fn rows(count: u32) -> Vec<Row> {
 }
 
 fn begin(store: &Store, user: AccountId, rows: usize) -> i64 {
-    store.begin_import(user, new_import(rows), 10_000, NOW_MS).unwrap()
+    store
+        .begin_import(user, new_import(rows), 10_000, NOW_MS)
+        .unwrap()
 }
 
 /// A preview of so many rows.
@@ -66,7 +71,9 @@ fn preview(store: &Store, user: AccountId, count: u32) -> i64 {
     let batch = ImportBatch::Trades(rows(count));
     assert!(store.add_import_rows(user, import, 0, batch).unwrap());
     let (_, dropped) = store.preview_import(user, import, NOW_MS).unwrap().unwrap();
-    dropped.iter().for_each(|import| store.empty_import(import, NOW_MS).unwrap());
+    dropped
+        .iter()
+        .for_each(|import| store.empty_import(import, NOW_MS).unwrap());
     import
 }
 
@@ -97,11 +104,19 @@ fn an_import_is_absent_until_it_is_whole_and_counts_once_it_is_confirmed<E: Engi
     assert_eq!(store.preview_import(one, import, NOW_MS).unwrap(), None, "once");
     assert_eq!(store.ledger_versions(one).unwrap(), before, "a preview changes nothing");
     assert_eq!(store.confirm_import(other, import, NOW_MS).unwrap(), Confirmed::Unknown);
-    let live = Confirmed::Live(ImportCounts { new_count: 5, ..ImportCounts::default() });
+    let live = Confirmed::Live(ImportCounts {
+        new_count: 5,
+        ..ImportCounts::default()
+    });
     assert_eq!(store.confirm_import(one, import, NOW_MS + 1).unwrap(), live);
     let after = store.ledger_versions(one).unwrap();
     assert!(after.ledger > before.ledger && after.portfolio == before.portfolio);
-    assert_eq!(store.confirm_import(one, import, NOW_MS + 99 * MINUTE_MS).unwrap(), live);
+    assert_eq!(
+        store
+            .confirm_import(one, import, NOW_MS + 99 * MINUTE_MS)
+            .unwrap(),
+        live
+    );
     assert_eq!(store.ledger_versions(one).unwrap(), after, "a second time changes nothing");
     assert_eq!(store.import_rows(one, &[import, 999]).unwrap(), [rows(5), vec![]]);
     assert_eq!(store.import_rows(other, &[import]).unwrap(), [vec![]]);
@@ -182,11 +197,22 @@ fn syncs_of_a_month_grow_one_import<E: Engine>() {
         let whole = NewImport {
             format: FileFormat::SyncB,
             sha256: None,
-            counts: ImportCounts { new_count: 1, known_count: last as usize - 1, ..counts(0) },
+            counts: ImportCounts {
+                new_count: 1,
+                known_count: last as usize - 1,
+                ..counts(0)
+            },
             ..new_import(last as usize)
         };
-        let quarters = (first..=last).map(|month| date(2024, month as i8, 1)).collect();
-        SyncedBatch { import, whole, rows: (first..=last).map(row).collect(), quarters }
+        let quarters = (first..=last)
+            .map(|month| date(2024, month as i8, 1))
+            .collect();
+        SyncedBatch {
+            import,
+            whole,
+            rows: (first..=last).map(row).collect(),
+            quarters,
+        }
     };
     let before = store.ledger_versions(one).unwrap();
     let add = |user, batch| store.add_synced_rows(user, batch, 6, NOW_MS).unwrap();
@@ -199,7 +225,14 @@ fn syncs_of_a_month_grow_one_import<E: Engine>() {
     assert_eq!(store.import_rows(one, &[id]).unwrap(), [rows(5)]);
     let stored = store.imports(one).unwrap().pop().unwrap();
     assert_eq!((stored.state, stored.row_count, stored.due_ms), (ImportState::Live, 5, None));
-    assert_eq!(stored.counts, ImportCounts { new_count: 1, known_count: 4, ..counts(0) });
+    assert_eq!(
+        stored.counts,
+        ImportCounts {
+            new_count: 1,
+            known_count: 4,
+            ..counts(0)
+        }
+    );
     assert_eq!(stored.quarters, [date(2024, 4, 1), date(2024, 5, 1)].into());
     let full = store.add_synced_rows(one, batch(Some((id, 5)), 6, 7), 6, NOW_MS);
     assert!(matches!(full, Err(StoreError::TooMany { limit: 6, .. })), "{full:?}");
@@ -213,7 +246,10 @@ fn syncs_of_a_month_grow_one_import<E: Engine>() {
 }
 
 fn counts(new_count: usize) -> ImportCounts {
-    ImportCounts { new_count, ..ImportCounts::default() }
+    ImportCounts {
+        new_count,
+        ..ImportCounts::default()
+    }
 }
 
 fn everything_a_row_says_comes_back<E: Engine>() {
@@ -268,21 +304,35 @@ fn limits_are_those_of_a_user<E: Engine>() {
     // The oldest of five previews goes.
     let third = user(&store, "c@example.com");
     let previews: Vec<i64> = (0..5).map(|_| preview(&store, third, 1)).collect();
-    let expected: Vec<_> = previews[1..].iter().map(|id| (*id, ImportState::Preview)).collect();
+    let expected: Vec<_> = previews[1..]
+        .iter()
+        .map(|id| (*id, ImportState::Preview))
+        .collect();
     assert_eq!(states(&store, third), expected);
     assert_eq!(counted(&store, third, previews[0]), 0);
     assert_eq!(store.confirm_import(third, previews[0], NOW_MS).unwrap(), Confirmed::Gone);
     for number in 1..10 {
-        store.set_person(third, account(&format!("n{number}")), "self".into(), NOW_MS).unwrap();
+        store
+            .set_person(third, account(&format!("n{number}")), "self".into(), NOW_MS)
+            .unwrap();
     }
     let eleventh = store.set_person(third, account("n10"), "self".into(), NOW_MS);
-    assert_eq!(eleventh, Err(StoreError::TooMany { what: "accounts", limit: 10 }));
+    assert_eq!(
+        eleventh,
+        Err(StoreError::TooMany {
+            what: "accounts",
+            limit: 10
+        })
+    );
     let nobody = AccountId(99);
     assert_eq!(begun(nobody, 1, 10), Err(StoreError::NoSuchUser));
 }
 
 fn said(id: &str, document: &str) -> StoredCorrection {
-    StoredCorrection { id: id.to_owned(), document: document.to_owned() }
+    StoredCorrection {
+        id: id.to_owned(),
+        document: document.to_owned(),
+    }
 }
 
 fn what_a_person_says_changes_the_version<E: Engine>() {
@@ -296,11 +346,17 @@ fn what_a_person_says_changes_the_version<E: Engine>() {
         assert!(std::mem::replace(&mut version, now) < now, "{what}");
     };
     let any = Expected::default;
-    store.put_correction(one, said("b", "{}"), any(), NOW_MS).unwrap();
+    store
+        .put_correction(one, said("b", "{}"), any(), NOW_MS)
+        .unwrap();
     expect_change("a correction");
-    store.put_correction(one, said("a", "[]"), any(), NOW_MS).unwrap();
+    store
+        .put_correction(one, said("a", "[]"), any(), NOW_MS)
+        .unwrap();
     expect_change("in the same millisecond");
-    store.put_correction(one, said("b", "{1}"), any(), NOW_MS).unwrap();
+    store
+        .put_correction(one, said("b", "{1}"), any(), NOW_MS)
+        .unwrap();
     expect_change("another in its place");
     assert_eq!(store.corrections(one).unwrap(), [said("a", "[]"), said("b", "{1}")]);
     assert_eq!(store.corrections(other).unwrap(), []);
@@ -309,16 +365,34 @@ fn what_a_person_says_changes_the_version<E: Engine>() {
     assert_eq!(refused, Err(StoreError::NotAsExpected));
     let absent = store.put_correction(one, said("new", "{}"), only.clone(), NOW_MS);
     assert_eq!(absent, Err(StoreError::NotAsExpected), "nothing matches what is not there");
-    assert!(store.delete_correction(one, "a".into(), only, NOW_MS).unwrap());
+    assert!(
+        store
+            .delete_correction(one, "a".into(), only, NOW_MS)
+            .unwrap()
+    );
     expect_change("a correction deleted");
-    assert!(!store.delete_correction(one, "a".into(), any(), NOW_MS).unwrap());
-    assert!(!store.delete_correction(other, "b".into(), any(), NOW_MS).unwrap());
+    assert!(
+        !store
+            .delete_correction(one, "a".into(), any(), NOW_MS)
+            .unwrap()
+    );
+    assert!(
+        !store
+            .delete_correction(other, "b".into(), any(), NOW_MS)
+            .unwrap()
+    );
 
-    store.put_choice(one, "c1".into(), Keep::First, NOW_MS).unwrap();
-    store.put_choice(one, "c1".into(), Keep::Second, NOW_MS).unwrap();
+    store
+        .put_choice(one, "c1".into(), Keep::First, NOW_MS)
+        .unwrap();
+    store
+        .put_choice(one, "c1".into(), Keep::Second, NOW_MS)
+        .unwrap();
     expect_change("a choice");
     assert_eq!(store.choices(one).unwrap().get("c1"), Some(&Keep::Second));
-    store.set_person(one, account("a"), "wife".into(), NOW_MS).unwrap();
+    store
+        .set_person(one, account("a"), "wife".into(), NOW_MS)
+        .unwrap();
     expect_change("a person");
     let import = preview(&store, one, 2);
     store.confirm_import(one, import, NOW_MS).unwrap();
@@ -332,9 +406,15 @@ fn what_a_person_says_goes_with_the_ledger<E: Engine>() {
     let store = engine.open();
     let one = user(&store, "a@example.com");
     let any = Expected::default;
-    store.put_correction(one, said("b", "{1}"), any(), NOW_MS).unwrap();
-    store.put_choice(one, "c1".into(), Keep::Second, NOW_MS).unwrap();
-    store.set_person(one, account("a"), "wife".into(), NOW_MS).unwrap();
+    store
+        .put_correction(one, said("b", "{1}"), any(), NOW_MS)
+        .unwrap();
+    store
+        .put_choice(one, "c1".into(), Keep::Second, NOW_MS)
+        .unwrap();
+    store
+        .set_person(one, account("a"), "wife".into(), NOW_MS)
+        .unwrap();
     let import = preview(&store, one, 2);
     store.confirm_import(one, import, NOW_MS).unwrap();
     let versions = store.ledger_versions(one).unwrap();
@@ -363,7 +443,9 @@ fn what_is_not_confirmed_is_swept<E: Engine>() {
     store.confirm_import(user, live, NOW_MS).unwrap();
     // Its writer was killed after the first batch.
     let killed = begin(&store, user, 5_000);
-    store.add_import_rows(user, killed, 0, ImportBatch::Trades(rows(2_000))).unwrap();
+    store
+        .add_import_rows(user, killed, 0, ImportBatch::Trades(rows(2_000)))
+        .unwrap();
     assert_eq!(store.sweep_imports(NOW_MS + MINUTE_MS).unwrap(), 0, "it may still be written");
     assert_eq!(store.sweep_imports(NOW_MS + 2 * MINUTE_MS).unwrap(), 1);
     assert_eq!(counted(&store, user, killed), 0);

@@ -66,7 +66,12 @@ const TEXT: &str = "[^\\x00]{0,12}";
 fn step() -> impl Strategy<Value = (bool, Step)> {
     let broker = any::<bool>().prop_map(|a| if a { Broker::A } else { Broker::B });
     let sync = (broker, vec(0..9u8, 0..5), vec(0..9u8, 0..4), 0..4i8).prop_map(
-        |(broker, holdings, positions, day)| Step::Sync { broker, holdings, positions, day },
+        |(broker, holdings, positions, day)| Step::Sync {
+            broker,
+            holdings,
+            positions,
+            day,
+        },
     );
     let step = prop_oneof![
         4 => sync,
@@ -100,7 +105,12 @@ impl Model {
             all.positions.extend(positions.iter().cloned());
             let account = Account::at(*broker);
             let synced_ms = *synced_ms;
-            all.syncs.push(SyncState { account, synced_ms, simulated: false, broker_user: None });
+            all.syncs.push(SyncState {
+                account,
+                synced_ms,
+                simulated: false,
+                broker_user: None,
+            });
         }
         all
     }
@@ -132,7 +142,12 @@ impl Model {
         added: &mut Vec<i64>,
     ) {
         match step {
-            Step::Sync { broker, holdings, positions, day } => {
+            Step::Sync {
+                broker,
+                holdings,
+                positions,
+                day,
+            } => {
                 self.sync(store, id, (broker, &holdings, &positions), day, now_ms);
             }
             Step::DeletePortfolio => {
@@ -145,13 +160,22 @@ impl Model {
                 self.points.clear();
             }
             Step::Add { day, text } => {
-                let entry = store.add_entry(id, entry_fields(day, &text), now_ms, None).unwrap();
+                let entry = store
+                    .add_entry(id, entry_fields(day, &text), now_ms, None)
+                    .unwrap();
                 added.push(entry.id);
                 self.seen.insert(entry.id, entry.revision());
                 self.journal.push(entry);
             }
-            Step::Replace { nth, day, text, as_added } => {
-                let Some(&entry_id) = added.get(nth) else { return };
+            Step::Replace {
+                nth,
+                day,
+                text,
+                as_added,
+            } => {
+                let Some(&entry_id) = added.get(nth) else {
+                    return;
+                };
                 let fields = entry_fields(day, &text);
                 let (expected, met) = self.expected(entry_id, as_added);
                 let replaced = store.replace_entry(id, entry_id, fields.clone(), now_ms, expected);
@@ -164,7 +188,9 @@ impl Model {
                 }
             }
             Step::Delete { nth, as_added } => {
-                let Some(&entry_id) = added.get(nth) else { return };
+                let Some(&entry_id) = added.get(nth) else {
+                    return;
+                };
                 let (expected, met) = self.expected(entry_id, as_added);
                 let had = self.journal.len();
                 self.journal.retain(|entry| entry.id != entry_id || !met);
@@ -223,7 +249,13 @@ impl Model {
         let one_of = Some(States::These(vec![added.clone()]));
         let entry = self.journal.iter().find(|entry| entry.id == entry_id);
         let met = entry.is_none_or(|entry| entry.revision() == *added);
-        (Expected { one_of, none_of: None }, met)
+        (
+            Expected {
+                one_of,
+                none_of: None,
+            },
+            met,
+        )
     }
 }
 

@@ -28,10 +28,14 @@ fn a_sync_replaces_one_broker_s_rows_exactly_and_in_order<E: Engine>() {
     drop(store);
     let store = engine.open();
     let found = store.portfolio(id).unwrap();
-    let expected: Vec<Holding> =
-        [(Broker::A, "WIPRO"), (Broker::A, "INFY"), (Broker::B, "ZEEL"), (Broker::B, "INFY")]
-            .map(|(broker, ticker)| holding(broker, ticker, "10.50"))
-            .into();
+    let expected: Vec<Holding> = [
+        (Broker::A, "WIPRO"),
+        (Broker::A, "INFY"),
+        (Broker::B, "ZEEL"),
+        (Broker::B, "INFY"),
+    ]
+    .map(|(broker, ticker)| holding(broker, ticker, "10.50"))
+    .into();
     assert_eq!(found.holdings, expected);
     assert_eq!(found.holdings[0].average_price().unwrap().to_string(), "1412.9500");
     assert_eq!(found.positions[0], position(Broker::A, PositionKind::Net, "NIFTY26NOVFUT"));
@@ -46,7 +50,14 @@ fn a_sync_replaces_one_broker_s_rows_exactly_and_in_order<E: Engine>() {
     assert_eq!(store.points(id, DAY).unwrap(), [point(DAY, "120.5", PointSource::Sync)]);
     assert_eq!(store.points(id, DAY.tomorrow().unwrap()).unwrap(), []);
     let deleted = store.delete_portfolio(&Turn::alone(id)).unwrap();
-    assert_eq!(deleted, DeletedRows { holdings: 4, positions: 4, pnl_snapshots: 1 });
+    assert_eq!(
+        deleted,
+        DeletedRows {
+            holdings: 4,
+            positions: 4,
+            pnl_snapshots: 1
+        }
+    );
     assert_eq!(store.portfolio(id).unwrap(), Portfolio::default());
 }
 
@@ -57,7 +68,11 @@ fn rows_of_another_person_are_refused_unless_that_is_meant<E: Engine>() {
     let bring = |broker_user: Option<&str>, ticker: &str, replaces_broker_user| {
         let broker_user = broker_user.map(str::to_owned);
         let holdings = vec![holding(Broker::A, ticker, "1")];
-        let synced = Synced { holdings, broker_user, ..Synced::default() };
+        let synced = Synced {
+            holdings,
+            broker_user,
+            ..Synced::default()
+        };
         let derive: Derive =
             Box::new(|_, synced| derived(point(DAY, "1", PointSource::Sync), synced));
         let broker = Broker::A;
@@ -74,7 +89,9 @@ fn rows_of_another_person_are_refused_unless_that_is_meant<E: Engine>() {
     let named = |ticker: &str, user: &str| (ticker.to_owned(), Some(user.to_owned()));
     assert!(bring(None, "OLD", false).is_ok(), "as older programs kept it");
     assert!(bring(Some("ONE"), "INFY", false).is_ok());
-    let refused = StoreError::OtherBrokerUser { kept: "ONE".to_owned() };
+    let refused = StoreError::OtherBrokerUser {
+        kept: "ONE".to_owned(),
+    };
     assert_eq!(bring(Some("TWO"), "EVIL", false), Err(refused));
     assert_eq!(kept(), named("INFY", "ONE"));
     assert!(bring(None, "TCS", false).is_ok(), "the broker does not say whose it is");
@@ -93,12 +110,25 @@ fn every_kind_of_cost_is_kept_to_the_digit<E: Engine>() {
         None,
         Some(Cost::PerShare(dec("305.55171266367426361868"))),
         Some(Cost::Total(dec("72584999.7250"))),
-        Some(Cost::Part { quantity: dec("30"), cost: dec("7500.00") }),
+        Some(Cost::Part {
+            quantity: dec("30"),
+            cost: dec("7500.00"),
+        }),
     ];
-    let row = |cost| Holding { cost, mark: MARK, ..holding(Broker::B, "TCS", "40") };
+    let row = |cost| Holding {
+        cost,
+        mark: MARK,
+        ..holding(Broker::B, "TCS", "40")
+    };
     let holdings: Vec<Holding> = costs.into_iter().map(row).collect();
-    let synced = Synced { holdings: holdings.clone(), ..Synced::default() };
-    let older = || DayPoint { made_of: None, ..point(DAY, "1", PointSource::Sync) };
+    let synced = Synced {
+        holdings: holdings.clone(),
+        ..Synced::default()
+    };
+    let older = || DayPoint {
+        made_of: None,
+        ..point(DAY, "1", PointSource::Sync)
+    };
     let derive: Derive = Box::new(move |_, synced| derived(older(), synced));
     store
         .replace_portfolio(
@@ -119,23 +149,35 @@ fn the_rows_of_a_sync_are_bounded<E: Engine>() {
     let derive =
         || -> Derive { Box::new(|_, synced| derived(point(DAY, "1", PointSource::Sync), synced)) };
     let rows = vec![holding(Broker::A, "INFY", "1"); ROWS_MAX + 1];
-    let synced = Synced { holdings: rows, ..Synced::default() };
+    let synced = Synced {
+        holdings: rows,
+        ..Synced::default()
+    };
     let limit = ROWS_MAX;
     assert_eq!(
         store.replace_portfolio(
             &Turn::alone(id),
             NewPortfolio::of(Account::at(Broker::A), 1, synced, derive())
         ),
-        Err(StoreError::TooMany { what: "holdings", limit })
+        Err(StoreError::TooMany {
+            what: "holdings",
+            limit
+        })
     );
     let rows = vec![position(Broker::A, PositionKind::Net, "X"); ROWS_MAX + 1];
-    let synced = Synced { positions: rows, ..Synced::default() };
+    let synced = Synced {
+        positions: rows,
+        ..Synced::default()
+    };
     assert_eq!(
         store.replace_portfolio(
             &Turn::alone(id),
             NewPortfolio::of(Account::at(Broker::A), 1, synced, derive())
         ),
-        Err(StoreError::TooMany { what: "positions", limit })
+        Err(StoreError::TooMany {
+            what: "positions",
+            limit
+        })
     );
 }
 
@@ -156,7 +198,10 @@ fn deriving_sees_what_stood_before_and_may_mark_what_comes<E: Engine>() {
     let id = user(&store, "a@example.com");
     sync(&store, id, Broker::B, 1, &["INFY"]);
     let stored = store.portfolio(id).unwrap();
-    let synced = Synced { holdings: vec![holding(Broker::A, "TCS", "3")], ..Synced::default() };
+    let synced = Synced {
+        holdings: vec![holding(Broker::A, "TCS", "3")],
+        ..Synced::default()
+    };
     let sent = synced.clone();
     let derive: Derive = Box::new(move |before, synced| {
         assert_eq!((&before.portfolio, synced), (&stored, &sent));
@@ -170,7 +215,13 @@ fn deriving_sees_what_stood_before_and_may_mark_what_comes<E: Engine>() {
             NewPortfolio::of(Account::at(Broker::A), 2, synced, derive),
         )
         .unwrap();
-    assert_eq!(outcome, SyncOutcome { holdings: 1, ..SyncOutcome::default() });
+    assert_eq!(
+        outcome,
+        SyncOutcome {
+            holdings: 1,
+            ..SyncOutcome::default()
+        }
+    );
     let found = store.portfolio(id).unwrap();
     assert_eq!((found.holdings[0].mark, found.holdings.len()), (MARK, 2));
     assert_eq!(store.points(id, DAY).unwrap(), [point(DAY, "99", PointSource::Sync)]);

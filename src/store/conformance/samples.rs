@@ -88,8 +88,16 @@ pub(crate) fn point(on: Date, value: &str, source: PointSource) -> DayPoint {
 /// Writes the rows unchanged.
 pub(crate) fn derived(point: DayPoint, synced: &Synced) -> Derived {
     let holdings = synced.holdings.clone();
-    let outcome = SyncOutcome { holdings: holdings.len(), ..SyncOutcome::default() };
-    Derived { point, holdings, repriced: Repriced::default(), outcome }
+    let outcome = SyncOutcome {
+        holdings: holdings.len(),
+        ..SyncOutcome::default()
+    };
+    Derived {
+        point,
+        holdings,
+        repriced: Repriced::default(),
+        outcome,
+    }
 }
 
 pub(crate) const DAY: Date = date(2026, 11, 20);
@@ -101,7 +109,10 @@ pub(crate) const MARK: Option<Mark> = Some(Mark {
 
 pub(crate) fn sync(store: &Store, id: AccountId, broker: Broker, at_ms: i64, tickers: &[&str]) {
     let synced = Synced {
-        holdings: tickers.iter().map(|ticker| holding(broker, ticker, "10.50")).collect(),
+        holdings: tickers
+            .iter()
+            .map(|ticker| holding(broker, ticker, "10.50"))
+            .collect(),
         positions: vec![
             position(broker, PositionKind::Net, "NIFTY26NOVFUT"),
             position(broker, PositionKind::Day, "NIFTY26NOVFUT"),

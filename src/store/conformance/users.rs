@@ -14,7 +14,9 @@ fn users_come_by_pages_in_order_and_are_found_by_either_name<E: Engine>() {
     let engine = E::fresh();
     let store = engine.open();
     let people = engine.users();
-    let ids: Vec<_> = ["a@x", "b@x", "c@x"].map(|email| user(&store, email)).into();
+    let ids: Vec<_> = ["a@x", "b@x", "c@x"]
+        .map(|email| user(&store, email))
+        .into();
     let page = people.page(AccountId(0), 2).unwrap();
     assert_eq!(page.iter().map(|person| person.id).collect::<Vec<_>>(), ids[..2]);
     assert_eq!(page[0].email, "a@x");
@@ -33,12 +35,27 @@ fn a_disabled_user_changes_no_password_and_each_change_is_told<E: Engine>() {
     let store = engine.open();
     let mut people = engine.users();
     let id = user(&store, "a@x");
-    assert_eq!(people.change(AccountId(7), UserChange::Disable { now_ms: 9 }).unwrap(), None);
+    assert_eq!(
+        people
+            .change(AccountId(7), UserChange::Disable { now_ms: 9 })
+            .unwrap(),
+        None
+    );
     assert_eq!(people.change(id, UserChange::Enable).unwrap(), None);
     let registered = store.auth_state().unwrap().read.number;
     let disabled = registered + 1;
-    assert_eq!(people.change(id, UserChange::Disable { now_ms: 9 }).unwrap(), Some(disabled));
-    assert_eq!(people.change(id, UserChange::Disable { now_ms: 9 }).unwrap(), None);
+    assert_eq!(
+        people
+            .change(id, UserChange::Disable { now_ms: 9 })
+            .unwrap(),
+        Some(disabled)
+    );
+    assert_eq!(
+        people
+            .change(id, UserChange::Disable { now_ms: 9 })
+            .unwrap(),
+        None
+    );
     let secrets = store.user_by_id(id).unwrap().unwrap();
     assert!(secrets.disabled && secrets.token_epoch > 0);
     // Otherwise the user would get a token of a new epoch.
@@ -46,7 +63,10 @@ fn a_disabled_user_changes_no_password_and_each_change_is_told<E: Engine>() {
     assert_eq!(store.auth_state().unwrap().epochs, [(id, secrets.token_epoch)]);
 
     let told = store.changes_after(registered).unwrap();
-    let change = Change::Account { id, epoch: secrets.token_epoch };
+    let change = Change::Account {
+        id,
+        epoch: secrets.token_epoch,
+    };
     assert_eq!((told.made, told.rows), (disabled, vec![(disabled, change)]));
     // If one service alone has the database, a command can wait for it.
     let before = people.noticed(disabled).unwrap();
@@ -74,7 +94,14 @@ fn a_new_password_of_a_command_ends_older_tokens<E: Engine>() {
     let add = |people: &mut UserDirectory, email: &str| {
         let email = email.to_owned();
         let password_hash = "hash".to_owned();
-        people.add(&NewUser { email, name: None, password_hash, created_ms: 5 }).unwrap()
+        people
+            .add(&NewUser {
+                email,
+                name: None,
+                password_hash,
+                created_ms: 5,
+            })
+            .unwrap()
     };
     let id = add(&mut people, "a@x").unwrap().id;
     assert!(add(&mut people, "a@x").is_none());
@@ -89,8 +116,16 @@ fn a_new_password_of_a_command_ends_older_tokens<E: Engine>() {
     assert_eq!(people.set_password(id, "new", false).unwrap(), Some(2));
     assert_eq!(now(), ("new".to_owned(), false));
     let epochs = store.auth_state().unwrap().epochs;
-    assert!(matches!(epochs[..], [(of, epoch)] if of == id && epoch >> 32 == order), "{epochs:?}");
-    assert_eq!(people.change(id, UserChange::Disable { now_ms: 9 }).unwrap(), Some(3));
+    assert!(
+        matches!(epochs[..], [(of, epoch)] if of == id && epoch >> 32 == order),
+        "{epochs:?}"
+    );
+    assert_eq!(
+        people
+            .change(id, UserChange::Disable { now_ms: 9 })
+            .unwrap(),
+        Some(3)
+    );
     assert_eq!(people.set_password(id, "newer", false).unwrap(), Some(3));
     assert_eq!(now(), ("newer".to_owned(), true));
     assert_eq!(people.set_password(AccountId(7), "new", false).unwrap(), None);

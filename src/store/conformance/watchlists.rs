@@ -15,8 +15,15 @@ on_each_engine! {
 }
 
 fn list(id: i64, name: &str, symbols: &[&str]) -> Watchlist {
-    let symbols = symbols.iter().map(|symbol| Symbol::parse(symbol).unwrap()).collect();
-    Watchlist { id, name: name.to_owned(), symbols }
+    let symbols = symbols
+        .iter()
+        .map(|symbol| Symbol::parse(symbol).unwrap())
+        .collect();
+    Watchlist {
+        id,
+        name: name.to_owned(),
+        symbols,
+    }
 }
 
 fn lists_are_replaced_together_and_are_each_account_s_own<E: Engine>() {
@@ -25,10 +32,20 @@ fn lists_are_replaced_together_and_are_each_account_s_own<E: Engine>() {
     let one = user(&store, "a@example.com");
     let other = user(&store, "b@example.com");
     assert_eq!(store.watchlists(one).unwrap(), Watchlists::default());
-    let replace = |id, lists| store.replace_watchlists(id, lists, Expected::default()).unwrap();
+    let replace = |id, lists| {
+        store
+            .replace_watchlists(id, lists, Expected::default())
+            .unwrap()
+    };
     let shares = list(0, "Shares \u{20b9} \"1\"", &["NSE:M&M", "NSE:NIFTY 50", "BSE:SENSEX"]);
     let stored = replace(one, vec![shares.clone(), list(0, "Empty", &[])]).unwrap();
-    let expected = [Watchlist { id: 1, ..shares.clone() }, list(2, "Empty", &[])];
+    let expected = [
+        Watchlist {
+            id: 1,
+            ..shares.clone()
+        },
+        list(2, "Empty", &[]),
+    ];
     assert_eq!(stored.lists, expected);
     assert_eq!(store.watchlists(one).unwrap(), stored);
     assert_eq!(store.watchlists(other).unwrap(), Watchlists::default());
@@ -53,9 +70,13 @@ fn lists_are_replaced_together_and_are_each_account_s_own<E: Engine>() {
 
 /// A row that no program of ours wrote.
 fn replace_by_hand<E: Engine>(engine: &E, store: &crate::store::Store, id: AccountId) {
-    store.replace_watchlists(id, vec![list(0, "A", &[])], Expected::default()).unwrap();
+    store
+        .replace_watchlists(id, vec![list(0, "A", &[])], Expected::default())
+        .unwrap();
     for damaged in ["{", "[{\"id\":1,\"name\":\"A\",\"symbols\":[\"infy\"]}]"] {
-        engine.execute(&format!("UPDATE watchlists SET lists = '{damaged}'")).unwrap();
+        engine
+            .execute(&format!("UPDATE watchlists SET lists = '{damaged}'"))
+            .unwrap();
         assert_eq!(store.watchlists(id), Err(StoreError::Damaged("watch lists")), "{damaged}");
     }
 }
@@ -66,7 +87,10 @@ fn of_two_who_saw_the_same_lists_one_replaces_them<E: Engine>() {
     let id = user(&store, "a@example.com");
     let seen = |lists: &Watchlists| {
         let these = States::These(vec![lists.revision()]);
-        Expected { one_of: Some(these), none_of: None }
+        Expected {
+            one_of: Some(these),
+            none_of: None,
+        }
     };
     let mut before = store.watchlists(id).unwrap();
     for round in 0..10 {
@@ -78,9 +102,13 @@ fn of_two_who_saw_the_same_lists_one_replaces_them<E: Engine>() {
                 let expected = seen(&before);
                 scope.spawn(move || store.replace_watchlists(id, lists, expected))
             });
-            both.into_iter().map(|thread| thread.join().unwrap()).collect()
+            both.into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
         });
-        let refused = replaced.iter().filter(|end| **end == Err(StoreError::NotAsExpected));
+        let refused = replaced
+            .iter()
+            .filter(|end| **end == Err(StoreError::NotAsExpected));
         assert_eq!(refused.count(), 1, "{replaced:?}");
         let stored = replaced.into_iter().find_map(Result::ok).flatten().unwrap();
         assert_eq!(store.watchlists(id).unwrap(), stored);
@@ -99,12 +127,20 @@ fn a_row_of_a_newer_version_is_refused_and_never_replaced<E: Engine>() {
     let id = user(&store, "a@example.com");
     let other = user(&store, "b@example.com");
     let replace = |id, name| {
-        store.replace_watchlists(id, vec![list(0, name, &[])], Expected::default()).map(drop)
+        store
+            .replace_watchlists(id, vec![list(0, name, &[])], Expected::default())
+            .map(drop)
     };
     replace(id, "kept").unwrap();
     let newer = "version = 2, lists = '{\"sorted\":true}'";
-    engine.execute(&format!("UPDATE watchlists SET {newer} WHERE user_id = {}", id.0)).unwrap();
-    let refused = StoreError::NewerRow { what: "watch lists", found: 2, known: 1 };
+    engine
+        .execute(&format!("UPDATE watchlists SET {newer} WHERE user_id = {}", id.0))
+        .unwrap();
+    let refused = StoreError::NewerRow {
+        what: "watch lists",
+        found: 2,
+        known: 1,
+    };
     assert_eq!(store.watchlists(id), Err(refused.clone()));
     assert_eq!(replace(id, "lost"), Err(refused.clone()));
     let words = "the user's watch lists are stored in version 2 and this program knows 1: run the \
@@ -144,7 +180,10 @@ fn a_row_of_a_program_without_versions_is_read_and_written_anew<E: Engine>() {
     let kept = || list(7, "of before", &["NSE:M&M"]);
     assert_eq!(store.watchlists(id).unwrap().lists, [kept()]);
     let next = vec![kept(), list(0, "new", &[])];
-    store.replace_watchlists(id, next, Expected::default()).unwrap().unwrap();
+    store
+        .replace_watchlists(id, next, Expected::default())
+        .unwrap()
+        .unwrap();
     assert_eq!(store.watchlists(id).unwrap().lists, [kept(), list(8, "new", &[])]);
     // And it writes again.
     engine.execute(&written).unwrap();

@@ -110,7 +110,10 @@ impl Store {
     ) -> Result<bool> {
         debug_assert!(batch.len() <= ROWS_PER_WRITE);
         self.write(Write::page().of([user]), move |tx| {
-            if tx.first(IS_LOADING, &args![user, import], |_| Ok(()))?.is_none() {
+            if tx
+                .first(IS_LOADING, &args![user, import], |_| Ok(()))?
+                .is_none()
+            {
                 return Ok(false);
             }
             match &batch {
@@ -175,7 +178,8 @@ pub(super) fn add_rows<'a>(
     import: i64,
     rows: impl Iterator<Item = (usize, &'a Row)>,
 ) -> Result<(), Failure> {
-    tx.run_each(ADD_ROW, rows.map(|(at, row)| row_args(user, import, at, row))).map(drop)
+    tx.run_each(ADD_ROW, rows.map(|(at, row)| row_args(user, import, at, row)))
+        .map(drop)
 }
 
 fn row_args(user: AccountId, import: i64, ordinal: usize, row: &Row) -> [Arg<'_>; 25] {

@@ -217,7 +217,9 @@ impl Store {
         now_ms: i64,
     ) -> Result<Confirmed> {
         self.write(Write::new().of([user]), move |tx| {
-            let Some(found) = one(tx, user, import)? else { return Ok(Confirmed::Unknown) };
+            let Some(found) = one(tx, user, import)? else {
+                return Ok(Confirmed::Unknown);
+            };
             match found.state {
                 ImportState::Live => Ok(Confirmed::Live(found.counts)),
                 ImportState::Loading => Ok(Confirmed::Unknown),
@@ -244,7 +246,9 @@ impl Store {
             let found = one(tx, user, import)?;
             let stands =
                 |one: &StoredImport| matches!(one.state, ImportState::Preview | ImportState::Live);
-            let Some(found) = found.filter(stands) else { return Ok(None) };
+            let Some(found) = found.filter(stands) else {
+                return Ok(None);
+            };
             set_state(tx, user, import, ImportState::Gone, Some(now_ms))?;
             if found.state == ImportState::Live {
                 count_write(tx, user, now_ms)?;
@@ -259,7 +263,8 @@ impl Store {
         let id = import.id;
         self.remove_import_rows(user, id, import.row_count)?;
         self.write(Write::new().of([user]).hiding(), move |tx| {
-            tx.run(IMPORT_IS_EMPTY, &args![user, id, now_ms + REMEMBERED_MS]).map(drop)
+            tx.run(IMPORT_IS_EMPTY, &args![user, id, now_ms + REMEMBERED_MS])
+                .map(drop)
         })
     }
 
@@ -355,7 +360,8 @@ fn set_state(
     state: ImportState,
     due_ms: Option<i64>,
 ) -> Result<(), Failure> {
-    tx.run(SET_IMPORT_STATE, &args![user, import, state, due_ms]).map(drop)
+    tx.run(SET_IMPORT_STATE, &args![user, import, state, due_ms])
+        .map(drop)
 }
 
 /// Adds an import in this state. Returns its id.
@@ -396,9 +402,16 @@ pub(super) fn expect_rows(
     added: usize,
     rows_max: usize,
 ) -> Result<(), Failure> {
-    let rows: usize = standing(tx, user)?.iter().map(|import| import.row_count).sum();
+    let rows: usize = standing(tx, user)?
+        .iter()
+        .map(|import| import.row_count)
+        .sum();
     match rows + added > rows_max {
-        true => Err(StoreError::TooMany { what: "rows of imports", limit: rows_max }.into()),
+        true => Err(StoreError::TooMany {
+            what: "rows of imports",
+            limit: rows_max,
+        }
+        .into()),
         false => Ok(()),
     }
 }
@@ -410,7 +423,11 @@ pub(super) fn expect_import(
     account: &AccountName,
 ) -> Result<(), Failure> {
     if standing(tx, user)?.len() >= IMPORTS_MAX {
-        return Err(StoreError::TooMany { what: "imports", limit: IMPORTS_MAX }.into());
+        return Err(StoreError::TooMany {
+            what: "imports",
+            limit: IMPORTS_MAX,
+        }
+        .into());
     }
     sayings::expect_room_for(tx, user, account)
 }

@@ -15,7 +15,10 @@ pub(super) struct Quarters(pub(super) BTreeSet<Date>);
 impl Quarters {
     /// Dates with a blank between each two.
     fn parse(text: &str) -> Option<Self> {
-        text.split(' ').map(|day| day.parse().ok()).collect::<Option<_>>().map(Self)
+        text.split(' ')
+            .map(|day| day.parse().ok())
+            .collect::<Option<_>>()
+            .map(Self)
     }
 }
 

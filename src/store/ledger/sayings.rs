@@ -132,7 +132,11 @@ impl Store {
                 tx.only(COUNT_CORRECTIONS, &args![user, id], "a count", |row| row.get(0))?;
             if others >= CORRECTIONS_MAX {
                 let what = "corrections";
-                return Err(StoreError::TooMany { what, limit: CORRECTIONS_MAX }.into());
+                return Err(StoreError::TooMany {
+                    what,
+                    limit: CORRECTIONS_MAX,
+                }
+                .into());
             }
             tx.run(PUT_CORRECTION, &args![user, id, document])?;
             count_write(tx, user, now_ms)
@@ -182,7 +186,11 @@ impl Store {
             portfolios::expect_user(tx, user)?;
             let count: usize = tx.only(COUNT_CHOICES, &args![user], "a count", |row| row.get(0))?;
             if count >= CHOICES_MAX {
-                return Err(StoreError::TooMany { what: "choices", limit: CHOICES_MAX }.into());
+                return Err(StoreError::TooMany {
+                    what: "choices",
+                    limit: CHOICES_MAX,
+                }
+                .into());
             }
             tx.run(PUT_CHOICE, &args![user, &conflict, kept])?;
             count_write(tx, user, now_ms)
@@ -214,7 +222,9 @@ fn expect_correction(
 }
 
 fn accounts(tx: &dyn Tx, user: AccountId) -> Result<Vec<LedgerAccount>, Failure> {
-    tx.all(ACCOUNTS, &args![user], |row| Ok(record!(row of ACCOUNT, LedgerAccount [name, person])))
+    tx.all(ACCOUNTS, &args![user], |row| {
+        Ok(record!(row of ACCOUNT, LedgerAccount [name, person]))
+    })
 }
 
 /// Refuses an account that would be one too many, with those of imports that are not gone.
@@ -223,14 +233,20 @@ pub(super) fn expect_room_for(
     user: AccountId,
     name: &AccountName,
 ) -> Result<(), Failure> {
-    let mut names: Vec<AccountName> =
-        accounts(tx, user)?.into_iter().map(|known| known.name).collect();
+    let mut names: Vec<AccountName> = accounts(tx, user)?
+        .into_iter()
+        .map(|known| known.name)
+        .collect();
     names.extend(tx.all(ACCOUNTS_OF_IMPORTS, &args![user], |row| row.get::<AccountName>(0))?);
     names.push(name.clone());
     names.sort_unstable();
     names.dedup();
     match names.len() > ACCOUNTS_MAX {
-        true => Err(StoreError::TooMany { what: "accounts", limit: ACCOUNTS_MAX }.into()),
+        true => Err(StoreError::TooMany {
+            what: "accounts",
+            limit: ACCOUNTS_MAX,
+        }
+        .into()),
         false => Ok(()),
     }
 }

@@ -58,7 +58,12 @@ impl Store {
         self.write(Write::page().of([user]), move |tx| {
             portfolios::expect_user(tx, user)?;
             expect_rows(tx, user, batch.rows.len(), rows_max)?;
-            let SyncedBatch { import, whole, rows, quarters } = &batch;
+            let SyncedBatch {
+                import,
+                whole,
+                rows,
+                quarters,
+            } = &batch;
             let quarters = Quarters(quarters.clone());
             let (id, first) = match import {
                 Some((id, count)) => {
@@ -78,12 +83,26 @@ impl Store {
                 }
             };
             add_rows(tx, user, id, (first..).zip(rows))?;
-            let ImportCounts { new_count, known_count, conflict_count, .. } = whole.counts;
+            let ImportCounts {
+                new_count,
+                known_count,
+                conflict_count,
+                ..
+            } = whole.counts;
             let from: Option<Date> = whole.period.map(|period| period.0);
             let to: Option<Date> = whole.period.map(|period| period.1);
             let count = whole.row_count;
-            let grown =
-                args![user, id, count, new_count, known_count, conflict_count, from, to, &quarters];
+            let grown = args![
+                user,
+                id,
+                count,
+                new_count,
+                known_count,
+                conflict_count,
+                from,
+                to,
+                &quarters
+            ];
             tx.run(GROW_IMPORT, &grown)?;
             count_write(tx, user, now_ms)?;
             Ok(Some(id))

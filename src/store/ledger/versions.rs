@@ -33,7 +33,10 @@ impl Store {
 
 pub(super) fn versions(tx: &dyn Tx, user: AccountId) -> Result<LedgerVersions, Failure> {
     let found = tx.first(LEDGER_VERSIONS, &args![user], |row| {
-        Ok(LedgerVersions { ledger: row.get(0)?, portfolio: row.get(1)? })
+        Ok(LedgerVersions {
+            ledger: row.get(0)?,
+            portfolio: row.get(1)?,
+        })
     })?;
     found.ok_or_else(|| StoreError::NoSuchUser.into())
 }

@@ -97,6 +97,7 @@ impl Condition {
 
     /// Records that no answer came.
     pub(crate) fn silent(&self) {
-        self.seen.set(State::Unavailable, "the server did not answer in time");
+        self.seen
+            .set(State::Unavailable, "the server did not answer in time");
     }
 }

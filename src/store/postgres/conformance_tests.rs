@@ -35,7 +35,10 @@ impl Schema {
     }
 
     fn directory(&self) -> UserDirectory {
-        let settings = StoreSettings { url: Some(self.url.clone()), ..StoreSettings::default() };
+        let settings = StoreSettings {
+            url: Some(self.url.clone()),
+            ..StoreSettings::default()
+        };
         UserDirectory::open("".as_ref(), &settings).unwrap()
     }
 

@@ -36,7 +36,12 @@ impl Connection {
             let connected = runtime
                 .block_on(async { timeout(patience, connect(config, target.tls.as_ref())).await });
             match connected {
-                Ok(Ok(client)) => return Ok(Self { runtime: Some(runtime), client }),
+                Ok(Ok(client)) => {
+                    return Ok(Self {
+                        runtime: Some(runtime),
+                        client,
+                    });
+                }
                 Ok(Err(error)) => refused = error.into(),
                 Err(_) => refused = unavailable("the server did not answer in time"),
             }
@@ -52,7 +57,9 @@ impl Connection {
         deadline: &Deadline,
         work: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, Failure> {
-        let Some(runtime) = &self.runtime else { return Err(unavailable("it is closed")) };
+        let Some(runtime) = &self.runtime else {
+            return Err(unavailable("it is closed"));
+        };
         let done = runtime.block_on(async { timeout(deadline.left(), work).await });
         match done {
             Ok(done) => Ok(done?),
@@ -71,7 +78,11 @@ impl Drop for Connection {
 }
 
 fn runtime() -> io::Result<Runtime> {
-    Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(1).build()
+    Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .max_blocking_threads(1)
+        .build()
 }
 
 async fn connect(
@@ -124,7 +135,11 @@ pub(crate) struct Deadline {
 impl Deadline {
     /// A deadline `ms` from now.
     pub(crate) fn in_ms(ms: u64, clock: &Clock) -> Self {
-        Self { clock: clock.clone(), at_mono_ms: clock.monotonic_ms() + ms, ms }
+        Self {
+            clock: clock.clone(),
+            at_mono_ms: clock.monotonic_ms() + ms,
+            ms,
+        }
     }
 
     pub(crate) fn left(&self) -> Duration {

@@ -46,7 +46,9 @@ pub(crate) fn copy(
     let described = schema::copied().map(|table| server.table(table));
     let tables: Vec<Table> = described.collect::<Result<_, _>>()?;
     // Checked before the copy, which may take minutes.
-    tables.iter().try_for_each(|table| server.expect_empty(table))?;
+    tables
+        .iter()
+        .try_for_each(|table| server.expect_empty(table))?;
     let copied = tables.iter().map(|table| server.copy(&file, path, table));
     let copied = copied.collect::<Result<_, _>>()?;
     server.count_on(&file)?;
@@ -161,7 +163,10 @@ impl Server {
         let deadline = connections.deadline(STEP_DEADLINE_MS);
         let connection = connections.connected(&deadline)?;
         connections.migrate_through(&connection, &deadline)?;
-        Ok(Self { connections, connection })
+        Ok(Self {
+            connections,
+            connection,
+        })
     }
 
     fn wait<T>(
@@ -197,11 +202,17 @@ impl Server {
 
     fn expect_empty(&self, table: &Table) -> Result<()> {
         let any = format!("SELECT 1 FROM {} LIMIT 1", table.name);
-        match self.wait(self.connection.client.query_typed(&any, &[]))?.is_empty() {
+        match self
+            .wait(self.connection.client.query_typed(&any, &[]))?
+            .is_empty()
+        {
             true => Ok(()),
             false => {
                 let url = self.connections.target.url.clone();
-                Err(MaintenanceError::NotEmpty { url, table: table.name })
+                Err(MaintenanceError::NotEmpty {
+                    url,
+                    table: table.name,
+                })
             }
         }
     }
@@ -239,7 +250,10 @@ impl Server {
         if self.sum_of(table)? != (rows, sent.0.finalize().to_vec()) {
             return Err(MaintenanceError::Differs(table.name));
         }
-        Ok(CopiedTable { name: table.name, rows })
+        Ok(CopiedTable {
+            name: table.name,
+            rows,
+        })
     }
 
     fn send(&self, table: &Table, insert: &str, page: &[Vec<Arg<'_>>]) -> Result<u64, StoreError> {
@@ -297,7 +311,10 @@ fn expect_no_zero(row: &[Arg<'_>], table: &Table, path: &Path) -> Result<()> {
         false => Ok(()),
         true => {
             let found = format!("a row of {} has a zero byte in its text", table.name);
-            Err(MaintenanceError::Damaged { path: path.to_owned(), found })
+            Err(MaintenanceError::Damaged {
+                path: path.to_owned(),
+                found,
+            })
         }
     }
 }

@@ -25,16 +25,35 @@ fn filled(path: &Path) {
     sync(&store, ids[0], Broker::B, 11, &["INFY"]);
     sync(&store, ids[1], Broker::A, 12, &["ABB"]);
     for number in 0..1_200 {
-        store.add_entry(ids[0], fields(DAY, "NSE:INFY"), number, None).unwrap();
+        store
+            .add_entry(ids[0], fields(DAY, "NSE:INFY"), number, None)
+            .unwrap();
     }
-    let last = store.add_entry(ids[1], fields(DAY, "X\u{10ffff}"), 1, None).unwrap();
-    store.delete_entry(ids[1], last.id, crate::store::Expected::default()).unwrap();
-    store.change_password(ids[0], "hash one", "hash two").unwrap().unwrap();
+    let last = store
+        .add_entry(ids[1], fields(DAY, "X\u{10ffff}"), 1, None)
+        .unwrap();
+    store
+        .delete_entry(ids[1], last.id, crate::store::Expected::default())
+        .unwrap();
+    store
+        .change_password(ids[0], "hash one", "hash two")
+        .unwrap()
+        .unwrap();
     store.revoke_token("a token", 99).unwrap();
-    let network = LoginNetwork { id: ids[1], network: "0123456789abcdef".into(), seen_ms: 7 };
+    let network = LoginNetwork {
+        id: ids[1],
+        network: "0123456789abcdef".into(),
+        seen_ms: 7,
+    };
     store.keep_login_networks(vec![network], 10_000).unwrap();
-    let lists = vec![Watchlist { id: 0, name: "Shares".into(), symbols: Vec::new() }];
-    store.replace_watchlists(ids[0], lists, crate::store::Expected::default()).unwrap();
+    let lists = vec![Watchlist {
+        id: 0,
+        name: "Shares".into(),
+        symbols: Vec::new(),
+    }];
+    store
+        .replace_watchlists(ids[0], lists, crate::store::Expected::default())
+        .unwrap();
     store.erase_user(ids[2]).unwrap();
     store
         .publish_signals(Epoch::ALONE, DAY, 1, 5, vec![signal(1, Some(0.1)), signal(2, None)])
@@ -46,7 +65,9 @@ fn filled(path: &Path) {
         hit: true,
         universe: None,
     };
-    store.keep_outcomes(Epoch::ALONE, vec![(1, outcome)]).unwrap();
+    store
+        .keep_outcomes(Epoch::ALONE, vec![(1, outcome)])
+        .unwrap();
     store
         .finish_close(Epoch::ALONE, DAY, 5, vec![crate::base::Symbol::parse("NSE:M&M").unwrap()])
         .unwrap();
@@ -95,7 +116,9 @@ fn a_copy_is_the_same_and_goes_on_counting() {
     expect_equal(&file, &store);
     // The next row has the same id on both sides.
     let next = |store: &Store| {
-        let entry = store.add_entry(AccountId(2), fields(DAY, "X"), 1, None).unwrap();
+        let entry = store
+            .add_entry(AccountId(2), fields(DAY, "X"), 1, None)
+            .unwrap();
         entry.id
     };
     assert_eq!(next(&store), next(&file));
@@ -104,7 +127,10 @@ fn a_copy_is_the_same_and_goes_on_counting() {
     store.revoke_token("later", 70).unwrap();
     assert_eq!(store.changes_after(0).unwrap().rows.len(), 2, "of later ones everybody is");
     let refused = copy(&path, schema.url(), &settings).unwrap_err();
-    assert!(matches!(refused, MaintenanceError::NotEmpty { table: "users", .. }), "{refused}");
+    assert!(
+        matches!(refused, MaintenanceError::NotEmpty { table: "users", .. }),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -115,11 +141,13 @@ fn a_copy_that_cannot_be_complete_leaves_nothing() {
     let path = directory.path().join("bhav.sqlite");
     filled(&path);
     let file = File::open(&path).unwrap();
-    file.execute_batch("UPDATE journal SET notes = 'a' || char(0) || 'b' WHERE id = 700").unwrap();
+    file.execute_batch("UPDATE journal SET notes = 'a' || char(0) || 'b' WHERE id = 700")
+        .unwrap();
     let refused = copy(&path, schema.url(), &StoreSettings::default()).unwrap_err();
     assert!(refused.to_string().contains("zero byte"), "{refused}");
     // A server that alters its input is noticed before the commit.
-    file.execute_batch("UPDATE journal SET notes = NULL WHERE id = 700").unwrap();
+    file.execute_batch("UPDATE journal SET notes = NULL WHERE id = 700")
+        .unwrap();
     schema
         .execute(
             "CREATE FUNCTION alter_one() RETURNS trigger LANGUAGE plpgsql AS \
@@ -151,13 +179,22 @@ impl Engines {
         let path = directory.path().join("bhav.sqlite");
         drop(Store::open_file(&path, 1, &Clock::system()).unwrap());
         drop(schema.store());
-        Some(Self { file: File::open(&path).unwrap(), server, schema, _directory: directory })
+        Some(Self {
+            file: File::open(&path).unwrap(),
+            server,
+            schema,
+            _directory: directory,
+        })
     }
 
     /// The texts that a query of the file finds.
     fn in_file(&self, sql: &str) -> BTreeSet<String> {
         let mut statement = self.file.prepare(sql).unwrap();
-        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        statement
+            .query_map([], |row| row.get(0))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect()
     }
 
     /// The texts that a query of the server finds.
@@ -170,7 +207,9 @@ impl Engines {
 /// The schemas are written twice. This test finds a column that only one has.
 #[test]
 fn both_engines_have_the_same_tables_and_columns() {
-    let Some(engines) = Engines::new() else { return };
+    let Some(engines) = Engines::new() else {
+        return;
+    };
     let sql = "SELECT m.name || '.' || c.name || CASE c.\"notnull\" OR c.pk WHEN 0 THEN '?' \
         ELSE '' END FROM sqlite_schema m, pragma_table_info(m.name) c WHERE m.type = 'table' \
         AND m.name NOT LIKE 'sqlite_%'";
@@ -190,10 +229,15 @@ fn both_engines_have_the_same_tables_and_columns() {
         ];
         !of_one.contains(&name.as_str()) && !of_server(table)
     };
-    let differ: Vec<_> = in_file.symmetric_difference(&on_server).filter(own).collect();
+    let differ: Vec<_> = in_file
+        .symmetric_difference(&on_server)
+        .filter(own)
+        .collect();
     assert!(differ.is_empty(), "{differ:?}");
-    let tables: BTreeSet<&str> =
-        on_server.iter().filter_map(|name| name.split('.').next()).collect();
+    let tables: BTreeSet<&str> = on_server
+        .iter()
+        .filter_map(|name| name.split('.').next())
+        .collect();
     let known: BTreeSet<&str> = TABLES.iter().map(|table| table.name).collect();
     assert_eq!(tables, known, "each table is a row of `TABLES`");
 }
@@ -201,7 +245,9 @@ fn both_engines_have_the_same_tables_and_columns() {
 /// On both engines, rows go with their user by the foreign key, or stay for a reason.
 #[test]
 fn what_a_user_has_goes_with_the_user() {
-    let Some(engines) = Engines::new() else { return };
+    let Some(engines) = Engines::new() else {
+        return;
+    };
     let sql = "SELECT m.name || '.' || f.\"from\" FROM sqlite_schema m, \
         pragma_foreign_key_list(m.name) f WHERE f.\"table\" = 'users' AND f.on_delete = 'CASCADE'";
     let in_file = engines.in_file(sql);
@@ -210,7 +256,9 @@ fn what_a_user_has_goes_with_the_user() {
         WHERE contype = 'f' AND confrelid = 'users'::regclass AND confdeltype = 'c'";
     let on_server = engines.on_server(sql);
     let owned = |of_server: bool| -> BTreeSet<String> {
-        let rows = TABLES.iter().filter(|table| of_server || !table.is_of_server);
+        let rows = TABLES
+            .iter()
+            .filter(|table| of_server || !table.is_of_server);
         rows.filter(|table| table.name != "users")
             .filter_map(|table| Some((table.name, table.owned.as_ref()?)))
             .filter(|(_, owned)| owned.kept.is_none())

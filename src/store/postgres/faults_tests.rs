@@ -38,7 +38,12 @@ impl Schema {
         let role = self.role();
         let server = server().unwrap();
         let sql = format!("SELECT pid FROM pg_stat_activity WHERE usename = '{role}'");
-        server.execute("bhav", &sql).unwrap().lines().map(|line| line.parse().unwrap()).collect()
+        server
+            .execute("bhav", &sql)
+            .unwrap()
+            .lines()
+            .map(|line| line.parse().unwrap())
+            .collect()
     }
 
     fn admin(&self, statements: &str) {
@@ -71,7 +76,9 @@ fn timed<T>(call: impl FnOnce() -> T) -> (T, u64) {
 
 #[test]
 fn a_stopped_server_process_ends_each_call_by_its_deadline_and_the_next_is_served() {
-    let Some((schema, store)) = fresh() else { return };
+    let Some((schema, store)) = fresh() else {
+        return;
+    };
     let id = user(&store, "a@example.com");
     store.user_by_id(id).unwrap();
     let stopped = schema.backends();
@@ -80,13 +87,17 @@ fn a_stopped_server_process_ends_each_call_by_its_deadline_and_the_next_is_serve
     let (read, read_ms) = timed(|| store.user_by_id(id).map(drop));
     let (written, write_ms) = timed(|| store.revoke_token("one", 5));
     // Both connections were idle ones; a call without one would get a new connection at once.
-    for (result, took_ms, deadline_ms) in
-        [(read, read_ms, READ_DEADLINE_MS), (written, write_ms, WRITE_DEADLINE_MS)]
-    {
+    for (result, took_ms, deadline_ms) in [
+        (read, read_ms, READ_DEADLINE_MS),
+        (written, write_ms, WRITE_DEADLINE_MS),
+    ] {
         assert!(matches!(result, Ok(()) | Err(StoreError::Late)), "{result:?}");
         assert!(took_ms < deadline_ms + MARGIN_MS, "{took_ms} ms of {deadline_ms}");
     }
-    assert!(read_ms.max(write_ms) >= READ_DEADLINE_MS, "nothing waited: {read_ms}, {write_ms}");
+    assert!(
+        read_ms.max(write_ms) >= READ_DEADLINE_MS,
+        "nothing waited: {read_ms}, {write_ms}"
+    );
     assert!(store.user_by_id(id).unwrap().is_some(), "through a new connection");
     store.revoke_token("two", 5).unwrap();
     assert_eq!(store.health().state.as_str(), "ok");
@@ -95,7 +106,9 @@ fn a_stopped_server_process_ends_each_call_by_its_deadline_and_the_next_is_serve
 
 #[test]
 fn a_commit_that_is_not_answered_may_have_happened() {
-    let Some((schema, store)) = fresh() else { return };
+    let Some((schema, store)) = fresh() else {
+        return;
+    };
     let schema = std::sync::Arc::new(schema);
     let within = std::sync::Arc::clone(&schema);
     let (result, took_ms) = timed(|| {
@@ -112,7 +125,9 @@ fn a_commit_that_is_not_answered_may_have_happened() {
 
 #[test]
 fn connections_that_were_ended_between_calls_are_made_anew_within_the_call() {
-    let Some((schema, store)) = fresh() else { return };
+    let Some((schema, store)) = fresh() else {
+        return;
+    };
     let id = user(&store, "a@example.com");
     for _ in 0..3 {
         // Uses as many connections as reader threads.
@@ -135,7 +150,9 @@ fn connections_that_were_ended_between_calls_are_made_anew_within_the_call() {
 
 #[test]
 fn a_transaction_that_the_server_ended_is_tried_once_more() {
-    let Some((schema, store)) = fresh() else { return };
+    let Some((schema, store)) = fresh() else {
+        return;
+    };
     schema
         .execute(
             "CREATE SEQUENCE tries; CREATE FUNCTION refuse_first() RETURNS trigger \
@@ -153,8 +170,14 @@ fn a_transaction_that_the_server_ended_is_tried_once_more() {
 
 #[test]
 fn errors_of_the_server_have_the_words_of_the_other_engine() {
-    let Some((schema, store)) = fresh() else { return };
-    for (code, state) in [("53100", "full"), ("25006", "read_only"), ("XX001", "corrupt")] {
+    let Some((schema, store)) = fresh() else {
+        return;
+    };
+    for (code, state) in [
+        ("53100", "full"),
+        ("25006", "read_only"),
+        ("XX001", "corrupt"),
+    ] {
         schema.fail_probes_with(code);
         let refused = write_probe(&store);
         assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{code}: {refused:?}");
@@ -178,7 +201,9 @@ fn errors_of_the_server_have_the_words_of_the_other_engine() {
 
 #[test]
 fn a_lock_that_is_not_given_is_busy_before_the_deadline() {
-    let Some((schema, store)) = fresh() else { return };
+    let Some((schema, store)) = fresh() else {
+        return;
+    };
     let id = user(&store, "a@example.com");
     let held = schema.store();
     let other = &store;
@@ -206,7 +231,9 @@ fn a_lock_that_is_not_given_is_busy_before_the_deadline() {
 
 #[test]
 fn a_user_becomes_visible_before_any_with_a_higher_id() {
-    let Some((schema, store)) = fresh() else { return };
+    let Some((schema, store)) = fresh() else {
+        return;
+    };
     let first = user(&store, "a@example.com");
     let beside = std::sync::Arc::new(schema.store());
     let seen = std::sync::Arc::clone(&beside);
@@ -246,16 +273,33 @@ fn nodes_that_start_at_once_make_one_schema() {
 
 #[test]
 fn a_newer_schema_is_served_while_it_may_be_and_a_foreign_one_never() {
-    let Some((schema, store)) = fresh() else { return };
+    let Some((schema, store)) = fresh() else {
+        return;
+    };
     let id = user(&store, "a@example.com");
     schema.execute("UPDATE schema SET version = 99").unwrap();
     assert!(schema.store().user_by_id(id).unwrap().is_some());
-    schema.execute("UPDATE schema SET least_program = 98").unwrap();
+    schema
+        .execute("UPDATE schema SET least_program = 98")
+        .unwrap();
     let url = schema.url();
-    let settings = StoreSettings { url: Some(url.clone()), ..StoreSettings::default() };
+    let settings = StoreSettings {
+        url: Some(url.clone()),
+        ..StoreSettings::default()
+    };
     let open = || Store::on_server(url, &StoreSettings::default(), &Clock::system()).err();
     let refused = open().expect("the program is too old");
-    assert!(matches!(refused, OpenError::NewerSchema { needs: 98, found: 99, .. }), "{refused}");
+    assert!(
+        matches!(
+            refused,
+            OpenError::NewerSchema {
+                needs: 98,
+                found: 99,
+                ..
+            }
+        ),
+        "{refused}"
+    );
     assert!(UserDirectory::open("".as_ref(), &settings).is_err());
     schema.execute("DROP TABLE schema").unwrap();
     let refused = open().expect("tables without a schema of ours");
@@ -264,29 +308,41 @@ fn a_newer_schema_is_served_while_it_may_be_and_a_foreign_one_never() {
 
 #[test]
 fn a_newer_program_s_schema_is_noticed_with_the_next_connection() {
-    let Some((schema, store)) = fresh() else { return };
+    let Some((schema, store)) = fresh() else {
+        return;
+    };
     let id = user(&store, "a@example.com");
     let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                WHERE usename = current_user AND pid <> pg_backend_pid()";
-    schema.execute(&format!("UPDATE schema SET version = 99, least_program = 99; {end}")).unwrap();
+    schema
+        .execute(&format!("UPDATE schema SET version = 99, least_program = 99; {end}"))
+        .unwrap();
     for refused in [store.user_by_id(id).map(drop), store.revoke_token("t", 5)] {
-        let Err(StoreError::Unavailable(why)) = refused else { panic!("{refused:?}") };
+        let Err(StoreError::Unavailable(why)) = refused else {
+            panic!("{refused:?}")
+        };
         assert!(why.contains("run the newer program"), "{why}");
     }
     assert_eq!(store.health().state.as_str(), "unavailable");
     let known = crate::store::schema::known_server_version();
-    schema.execute(&format!("UPDATE schema SET version = {known}, least_program = 7")).unwrap();
+    schema
+        .execute(&format!("UPDATE schema SET version = {known}, least_program = 7"))
+        .unwrap();
     store.revoke_token("t", 5).unwrap();
     assert_eq!(store.health().state.as_str(), "ok");
 }
 
 #[test]
 fn a_database_that_is_elsewhere_gets_one_new_identity_of_all_nodes() {
-    let Some((schema, store)) = fresh() else { return };
+    let Some((schema, store)) = fresh() else {
+        return;
+    };
     let first = store.identity().unwrap();
     assert_eq!(store.claim_secret("own", &[]).unwrap(), None);
     assert_eq!(schema.store().identity().unwrap(), first, "a start keeps it");
-    schema.execute("UPDATE identity SET place = 'elsewhere'").unwrap();
+    schema
+        .execute("UPDATE identity SET place = 'elsewhere'")
+        .unwrap();
     let found: Vec<_> = std::thread::scope(|scope| {
         let node = || schema.store().identity().unwrap();
         let nodes: Vec<_> = (0..4).map(|_| scope.spawn(node)).collect();
@@ -317,7 +373,9 @@ fn a_server_that_is_away_at_the_start_is_waited_for() {
     assert!(took_ms < READ_DEADLINE_MS, "{took_ms} ms");
     assert_eq!(store.health().state.as_str(), "unavailable");
     // The server comes: its socket appears at the expected path. Another role has another schema.
-    server.execute("bhav", "DROP SCHEMA IF EXISTS bhav CASCADE; CREATE SCHEMA bhav").unwrap();
+    server
+        .execute("bhav", "DROP SCHEMA IF EXISTS bhav CASCADE; CREATE SCHEMA bhav")
+        .unwrap();
     let socket = ".s.PGSQL.5432";
     std::os::unix::fs::symlink(server.directory.join(socket), away.path().join(socket)).unwrap();
     let served = || {
@@ -344,18 +402,35 @@ fn pages_are_complete_where_the_database_sorts_as_people_do() {
          LOCALE 'C.UTF-8' LOCALE_PROVIDER icu ICU_LOCALE 'en-IN'"
     );
     server.execute("bhav", &made).unwrap();
-    let url = server.url(&role).replace("/postgres?", &format!("/{role}?"));
+    let url = server
+        .url(&role)
+        .replace("/postgres?", &format!("/{role}?"));
     let url = StoreUrl::parse(&url).unwrap();
     let store = Store::on_server(&url, &StoreSettings::default(), &Clock::system()).unwrap();
     let id = user(&store, "a@example.com");
-    let tickers = ["M&M", "M-M", "MM", "ABB", "A-B", "BAJAJ-AUTO", "BAJAJAUTO", "3MINDIA"];
+    let tickers = [
+        "M&M",
+        "M-M",
+        "MM",
+        "ABB",
+        "A-B",
+        "BAJAJ-AUTO",
+        "BAJAJAUTO",
+        "3MINDIA",
+    ];
     sync(&store, id, Broker::A, 1, &tickers);
     let mut expected: Vec<String> = tickers.iter().map(|name| format!("NSE:{name}")).collect();
     expected.sort();
     let sorted_by_people = store
         .read(READ_DEADLINE_MS, |tx| {
-            const ASK: Sql = Sql { name: "ASK", text: "SELECT 'a' < 'B'", of_postgres: None };
-            Ok(tx.first(ASK, &[], |row| row.get::<bool>(0))?.unwrap_or_default())
+            const ASK: Sql = Sql {
+                name: "ASK",
+                text: "SELECT 'a' < 'B'",
+                of_postgres: None,
+            };
+            Ok(tx
+                .first(ASK, &[], |row| row.get::<bool>(0))?
+                .unwrap_or_default())
         })
         .unwrap();
     assert!(sorted_by_people, "the database would not show it");
@@ -373,12 +448,19 @@ fn pages_are_complete_where_the_database_sorts_as_people_do() {
 }
 
 fn pem(kind: &str, der: &[u8]) -> String {
-    format!("-----BEGIN {kind}-----\n{}\n-----END {kind}-----\n", BASE64_STANDARD.encode(der))
+    format!(
+        "-----BEGIN {kind}-----\n{}\n-----END {kind}-----\n",
+        BASE64_STANDARD.encode(der)
+    )
 }
 
 /// A port that nobody uses at the moment.
 fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
 }
 
 #[test]
@@ -405,8 +487,12 @@ fn certificates_and_passwords_are_checked_and_a_host_that_resets_is_passed_over(
     let port_setting = format!("port={port}");
     let settings = ["listen_addresses=127.0.0.1", "ssl=on", &port_setting];
     let server = Server::start_at(port, prepare, &settings);
-    server.execute("bhav", "CREATE ROLE t LOGIN PASSWORD 'open sesame'").unwrap();
-    server.execute("bhav", "CREATE SCHEMA AUTHORIZATION t").unwrap();
+    server
+        .execute("bhav", "CREATE ROLE t LOGIN PASSWORD 'open sesame'")
+        .unwrap();
+    server
+        .execute("bhav", "CREATE SCHEMA AUTHORIZATION t")
+        .unwrap();
     let directory = tempfile::tempdir().unwrap();
     let ca_file = directory.path().join("ca.pem");
     std::fs::write(&ca_file, &certificate).unwrap();
@@ -418,7 +504,10 @@ fn certificates_and_passwords_are_checked_and_a_host_that_resets_is_passed_over(
         };
         let url = StoreUrl::parse(url).unwrap();
         let store = Store::on_server(&url, &settings, &Clock::system()).unwrap();
-        store.auth_state().map(drop).map_err(|_| store.health().cause)
+        store
+            .auth_state()
+            .map(drop)
+            .map_err(|_| store.health().cause)
     };
     let url = format!("postgres://t@localhost:{port}/postgres?sslmode=require");
     assert_eq!(open(&url, true, "open sesame"), Ok(()));

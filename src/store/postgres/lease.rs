@@ -69,12 +69,16 @@ impl PostgresLease {
         lease_ms: u64,
         clock: &Clock,
     ) -> Result<Self, OpenError> {
-        Ok(Self { connections: Connections::new(url, settings, clock)?, lease_ms })
+        Ok(Self {
+            connections: Connections::new(url, settings, clock)?,
+            lease_ms,
+        })
     }
 
     fn run<T>(&self, writes: bool, work: impl Fn(&dyn Tx) -> Result<T, Failure>) -> Result<T> {
         let deadline = self.connections.deadline(DEADLINE_MS);
-        self.connections.run(&Purpose::Statement { writes }, &deadline, &work)
+        self.connections
+            .run(&Purpose::Statement { writes }, &deadline, &work)
     }
 
     /// The epoch of the row that `sql` has changed.
@@ -93,7 +97,9 @@ impl PostgresLease {
     /// [`StoreError`].
     pub(crate) fn look(&self) -> Result<(bool, Epoch)> {
         let read = |row: &dyn Cells| Ok((row.get::<bool>(0)?, row.get::<i64>(1)?));
-        let (free, epoch) = self.run(false, |tx| tx.first(IS_FREE, &[], read))?.unwrap_or_default();
+        let (free, epoch) = self
+            .run(false, |tx| tx.first(IS_FREE, &[], read))?
+            .unwrap_or_default();
         Ok((free, Epoch(epoch.unsigned_abs())))
     }
 

@@ -63,16 +63,22 @@ fn a_leader_that_was_replaced_writes_nothing_in_the_evening() {
     let Some(server) = server() else { return };
     let schema = Schema::through(server);
     let (lease, store, (a, b)) = (lease(&schema, 0), schema.store(), holders());
-    let Some(first) = lease.take(a, Epoch(0)).unwrap() else { panic!("refused") };
+    let Some(first) = lease.take(a, Epoch(0)).unwrap() else {
+        panic!("refused")
+    };
     let silent = || vec![Symbol::parse("NSE:M&M").unwrap()];
     store.keep_closes(first, DAY, &[]).unwrap();
-    let Some(second) = lease.take(b, Epoch(0)).unwrap() else { panic!("refused") };
+    let Some(second) = lease.take(b, Epoch(0)).unwrap() else {
+        panic!("refused")
+    };
     for refused in [
         store.keep_closes(first, DAY, &[]),
         store.keep_points(first, DAY, Vec::new()),
         store.finish_close(first, DAY, 1, silent()),
         store.keep_outcomes(first, Vec::new()),
-        store.publish_signals(first, DAY, 1, 1, Vec::new()).map(drop),
+        store
+            .publish_signals(first, DAY, 1, 1, Vec::new())
+            .map(drop),
     ] {
         assert!(matches!(refused, Err(StoreError::Deposed)), "{refused:?}");
     }
@@ -80,7 +86,9 @@ fn a_leader_that_was_replaced_writes_nothing_in_the_evening() {
     store.finish_close(second, DAY, 1, silent()).unwrap();
     assert!(store.is_closed(DAY).unwrap());
     // A single node cannot be replaced.
-    store.finish_close(Epoch::ALONE, DAY, 2, Vec::new()).unwrap();
+    store
+        .finish_close(Epoch::ALONE, DAY, 2, Vec::new())
+        .unwrap();
     store.close();
 }
 
@@ -101,7 +109,13 @@ fn an_epoch_is_above_the_highest_that_is_known_of_unless_no_row_can_have_given_t
     let Some(server) = server() else { return };
     let schema = Schema::through(server);
     let (lease, (a, _)) = (lease(&schema, 0), holders());
-    for (known, given) in [(0, 1), (51, 52), (3, 53), (1_000_000_000_000_000, 54), (u64::MAX, 55)] {
+    for (known, given) in [
+        (0, 1),
+        (51, 52),
+        (3, 53),
+        (1_000_000_000_000_000, 54),
+        (u64::MAX, 55),
+    ] {
         assert_eq!(lease.take(a, Epoch(known)).unwrap(), Some(Epoch(given)), "{known}");
     }
 }
@@ -131,7 +145,9 @@ fn a_node_that_is_stopped_while_it_holds_the_row_keeps_it_for_two_seconds() {
     let Some(server) = server() else { return };
     let schema = Schema::through(server);
     let (lease, clock, (a, b)) = (lease(&schema, 0), Clock::system(), holders());
-    let Some(epoch) = lease.take(a, Epoch(0)).unwrap() else { panic!("refused") };
+    let Some(epoch) = lease.take(a, Epoch(0)).unwrap() else {
+        panic!("refused")
+    };
     let connections = Connections::new(schema.url(), &StoreSettings::default(), &clock).unwrap();
     let (held, told) = std::sync::mpsc::channel();
     let (go_on, waits) = std::sync::mpsc::channel::<()>();

@@ -65,19 +65,26 @@ impl Connections {
     ) -> Result<()> {
         let client = &connection.client;
         let judge = |failure| OpenError::from(self.condition.judge(failure));
-        let step = |sql: &str| connection.wait(deadline, client.batch_execute(sql)).map_err(judge);
+        let step = |sql: &str| {
+            connection
+                .wait(deadline, client.batch_execute(sql))
+                .map_err(judge)
+        };
         step(BEGIN)?;
         let lock = client.query_typed(LOCK, &[(&LOCK_KEY, Type::INT8)]);
         connection.wait(deadline, lock).map_err(judge)?;
         let found = self.version(connection, deadline)?;
-        let pending =
-            SERVER_MIGRATIONS.get(usize::try_from(found).unwrap_or(0)..).unwrap_or_default();
+        let pending = SERVER_MIGRATIONS
+            .get(usize::try_from(found).unwrap_or(0)..)
+            .unwrap_or_default();
         for (migration, _) in pending {
             step(&migration.for_server())?;
         }
         if let Some((_, least_program)) = pending.last() {
             let note = [known_server_version(), *least_program];
-            let args = note.each_ref().map(|value| (value as &(dyn ToSql + Sync), Type::INT8));
+            let args = note
+                .each_ref()
+                .map(|value| (value as &(dyn ToSql + Sync), Type::INT8));
             let noted = connection.wait(deadline, client.execute_typed(NOTE, &args));
             noted.map_err(judge)?;
         }
@@ -110,10 +117,14 @@ impl Connections {
     /// [`OpenError`].
     pub(super) fn version(&self, connection: &Connection, deadline: &Deadline) -> Result<i64> {
         let looked = self.ask(connection, deadline, LOOK)?;
-        let both = looked.first().map(|row| (row.get::<_, bool>(0), row.get::<_, bool>(1)));
+        let both = looked
+            .first()
+            .map(|row| (row.get::<_, bool>(0), row.get::<_, bool>(1)));
         match both.unwrap_or_default() {
             (true, _) => self.expect_known(connection, deadline),
-            (false, true) => Err(OpenError::ForeignSchema { url: self.target.url.clone() }),
+            (false, true) => Err(OpenError::ForeignSchema {
+                url: self.target.url.clone(),
+            }),
             (false, false) => Ok(0),
         }
     }
@@ -126,13 +137,18 @@ impl Connections {
     pub(super) fn expect_known(&self, connection: &Connection, deadline: &Deadline) -> Result<i64> {
         let rows = self.ask(connection, deadline, VERSION)?;
         let url = self.target.url.clone();
-        let both = rows.first().map(|row| (row.get::<_, i64>(0), row.get::<_, i64>(1)));
+        let both = rows
+            .first()
+            .map(|row| (row.get::<_, i64>(0), row.get::<_, i64>(1)));
         let known = known_server_version();
         match both {
             None => Err(OpenError::ForeignSchema { url }),
-            Some((found, needs)) if needs > known => {
-                Err(OpenError::NewerSchema { url, found, needs, known })
-            }
+            Some((found, needs)) if needs > known => Err(OpenError::NewerSchema {
+                url,
+                found,
+                needs,
+                known,
+            }),
             Some((found, _)) => Ok(found),
         }
     }

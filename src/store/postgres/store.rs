@@ -47,7 +47,14 @@ impl Postgres {
         }
         let lane = |name, threads| {
             let threads = if threads == 0 { THREADS } else { threads };
-            Lane::start(&LaneSpec { name, threads, queue_max: WAITING_MAX }, clock)
+            Lane::start(
+                &LaneSpec {
+                    name,
+                    threads,
+                    queue_max: WAITING_MAX,
+                },
+                clock,
+            )
         };
         Ok(Self {
             reader_lane: lane("store-read", settings.readers)?,
@@ -112,7 +119,12 @@ impl Postgres {
         work: impl Fn(&dyn Tx) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T> {
         let condition = &self.connections.condition;
-        let Write { deadline_ms, users, right, .. } = write;
+        let Write {
+            deadline_ms,
+            users,
+            right,
+            ..
+        } = write;
         let done = self.submit(Purpose::Write(users), deadline_ms, move |tx| {
             if let Some(expect_right) = &right {
                 expect_right(tx)?;
@@ -120,7 +132,11 @@ impl Postgres {
             work(tx)
         });
         let done = condition.seen.noted(done);
-        let counter = if done.is_ok() { &condition.committed } else { &condition.failed };
+        let counter = if done.is_ok() {
+            &condition.committed
+        } else {
+            &condition.failed
+        };
         counter.increment();
         done
     }
@@ -128,6 +144,8 @@ impl Postgres {
     pub(crate) fn health(&self) -> StoreHealth {
         let condition = &self.connections.condition;
         let writer = self.writer_stats(&self.writer_lane.stats());
-        condition.seen.health(writer, self.reader_lane.stats(), condition.roundtrips.read(0))
+        condition
+            .seen
+            .health(writer, self.reader_lane.stats(), condition.roundtrips.read(0))
     }
 }

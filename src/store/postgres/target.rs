@@ -34,8 +34,14 @@ impl Target {
             config.application_name(&settings.connection_name);
         }
         let encrypted = config.get_ssl_mode() == SslMode::Require;
-        let tls = encrypted.then(|| trusting(settings.ca_file.as_deref())).transpose()?;
-        Ok(Self { url: url.as_str().to_owned(), hosts: hosts(&config), tls })
+        let tls = encrypted
+            .then(|| trusting(settings.ca_file.as_deref()))
+            .transpose()?;
+        Ok(Self {
+            url: url.as_str().to_owned(),
+            hosts: hosts(&config),
+            tls,
+        })
     }
 }
 
@@ -54,7 +60,8 @@ fn hosts(config: &Config) -> Vec<Config> {
             Host::Unix(path) => one.host_path(path),
         };
         one.port(port_of(at)).ssl_mode(config.get_ssl_mode());
-        one.keepalives_idle(KEEPALIVE_IDLE).tcp_user_timeout(UNACKNOWLEDGED_MAX);
+        one.keepalives_idle(KEEPALIVE_IDLE)
+            .tcp_user_timeout(UNACKNOWLEDGED_MAX);
         one.target_session_attrs(config.get_target_session_attrs());
         if let Some(user) = config.get_user() {
             one.user(user);
@@ -100,10 +107,15 @@ mod tests {
     #[test]
     fn each_host_has_its_port_and_must_take_writes_if_there_are_several() {
         let found = hosts(&parse("postgres://bhav@one:5433,two:5434/bhav").unwrap());
-        let ports: Vec<_> = found.iter().map(|config| config.get_ports().to_vec()).collect();
+        let ports: Vec<_> = found
+            .iter()
+            .map(|config| config.get_ports().to_vec())
+            .collect();
         assert_eq!(ports, [[5433], [5434]]);
         assert!(
-            found.iter().all(|c| c.get_target_session_attrs() == TargetSessionAttrs::ReadWrite)
+            found
+                .iter()
+                .all(|c| c.get_target_session_attrs() == TargetSessionAttrs::ReadWrite)
         );
         let found = hosts(&parse("postgres://bhav@one/bhav").unwrap());
         assert_eq!(found[0].get_target_session_attrs(), TargetSessionAttrs::Any);

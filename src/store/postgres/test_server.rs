@@ -54,7 +54,9 @@ pub(crate) struct Server {
 /// The server of this process; `None`, reported once by name, if PostgreSQL is not installed.
 pub(crate) fn server() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
-    SERVER.get_or_init(|| found("postgres", bin().is_some()).then(Server::start)).as_ref()
+    SERVER
+        .get_or_init(|| found("postgres", bin().is_some()).then(Server::start))
+        .as_ref()
 }
 
 /// A pooler in transaction mode with one connection for each role.
@@ -69,12 +71,17 @@ pub(crate) fn pooler() -> Option<&'static Server> {
     POOLER
         .get_or_init(|| {
             let program = there();
-            found("pgbouncer", program.is_some()).then(|| program.map(start)).flatten()
+            found("pgbouncer", program.is_some())
+                .then(|| program.map(start))
+                .flatten()
         })
         .as_ref()
 }
 
-#[expect(clippy::print_stderr, reason = "says what a run of the tests leaves out")]
+#[expect(
+    clippy::print_stderr,
+    reason = "says what a run of the tests leaves out"
+)]
 fn found(name: &str, is_there: bool) -> bool {
     if !is_there {
         assert!(std::env::var(ENGINES).as_deref() != Ok("required"), "{name} is not installed");
@@ -87,8 +94,9 @@ fn found(name: &str, is_there: bool) -> bool {
 fn bin() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").ok()?.flatten();
     let number = |path: &Path| path.file_name()?.to_str()?.parse::<u32>().ok();
-    let mut found: Vec<_> =
-        versions.filter_map(|entry| Some((number(&entry.path())?, entry.path()))).collect();
+    let mut found: Vec<_> = versions
+        .filter_map(|entry| Some((number(&entry.path())?, entry.path())))
+        .collect();
     found.sort();
     Some(found.pop()?.1.join("bin")).filter(|bin| bin.join("postgres").exists())
 }
@@ -105,7 +113,11 @@ fn unprivileged(program: impl AsRef<std::ffi::OsStr>) -> Command {
 
 /// A short path, since the names of sockets are short.
 fn directory() -> PathBuf {
-    let directory = tempfile::Builder::new().prefix("bhav-pg").tempdir().unwrap().keep();
+    let directory = tempfile::Builder::new()
+        .prefix("bhav-pg")
+        .tempdir()
+        .unwrap()
+        .keep();
     if rustix::process::geteuid().is_root() {
         chown(&directory, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
     }
@@ -122,7 +134,16 @@ impl Server {
         let directory = directory();
         let bin = bin().unwrap();
         let made = unprivileged(bin.join("initdb"))
-            .args(["-U", "bhav", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"])
+            .args([
+                "-U",
+                "bhav",
+                "-A",
+                "trust",
+                "--no-sync",
+                "-E",
+                "UTF8",
+                "--locale=C.UTF-8",
+            ])
             .arg("-D")
             .arg(directory.join("data"))
             .output()
@@ -138,7 +159,17 @@ impl Server {
         let directory = directory();
         let bin = self.bin.clone();
         let made = unprivileged(bin.join("pg_basebackup"))
-            .args(["-U", "bhav", "-X", "stream", "-c", "fast", "-R", "--no-sync", "-h"])
+            .args([
+                "-U",
+                "bhav",
+                "-X",
+                "stream",
+                "-c",
+                "fast",
+                "-R",
+                "--no-sync",
+                "-h",
+            ])
             .arg(&self.directory)
             .args(["-p", &self.port.to_string(), "-D"])
             .arg(directory.join("data"))
@@ -153,7 +184,12 @@ impl Server {
         let mut command = vec![bin.join("postgres").display().to_string(), "-D".to_owned()];
         command.push(directory.join("data").display().to_string());
         let usual = ["fsync=off", "shared_buffers=16MB", "max_connections=300"];
-        for setting in usual.iter().chain(settings).copied().chain([sockets.as_str()]) {
+        for setting in usual
+            .iter()
+            .chain(settings)
+            .copied()
+            .chain([sockets.as_str()])
+        {
             command.extend(["-c".to_owned(), setting.to_owned()]);
         }
         // Ends at once, without waiting for clients.
@@ -162,7 +198,9 @@ impl Server {
 
     fn start_pooler(&self, program: &Path) -> Self {
         let directory = directory();
-        let names: String = (0..ROLES_MAX).map(|number| format!("\"t{number}\" \"\"\n")).collect();
+        let names: String = (0..ROLES_MAX)
+            .map(|number| format!("\"t{number}\" \"\"\n"))
+            .collect();
         fs::write(directory.join("roles"), format!("\"bhav\" \"\"\n{names}")).unwrap();
         let own = directory.display();
         let server = self.directory.display();
@@ -190,7 +228,12 @@ impl Server {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let server = Self { directory, port, bin, keeper: Mutex::new(keeper) };
+        let server = Self {
+            directory,
+            port,
+            bin,
+            keeper: Mutex::new(keeper),
+        };
         server.launch();
         server
     }
@@ -200,7 +243,9 @@ impl Server {
         let mut keeper = self.keeper.lock().unwrap();
         keeper.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
         let mut line = String::new();
-        BufReader::new(keeper.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(keeper.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
         assert!(!line.is_empty(), "the server does not start");
     }
 
@@ -210,7 +255,9 @@ impl Server {
         let file = fs::read_to_string(self.directory.join("data/postmaster.pid")).unwrap();
         let main: i32 = file.lines().next().unwrap().parse().unwrap();
         let children = fs::read_to_string(format!("/proc/{main}/task/{main}/children")).unwrap();
-        let children = children.split_whitespace().map(|process| process.parse().unwrap());
+        let children = children
+            .split_whitespace()
+            .map(|process| process.parse().unwrap());
         for process in std::iter::once(main).chain(children) {
             // A child may have ended since.
             let process = rustix::process::Pid::from_raw(process).unwrap();
@@ -230,21 +277,44 @@ impl Server {
     /// Runs statements with the server's own tool, and returns what it prints.
     pub(crate) fn execute(&self, role: &str, statements: &str) -> Result<String, String> {
         let ran = Command::new(self.bin.join("psql"))
-            .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-U", role])
+            .args([
+                "-X",
+                "-q",
+                "-A",
+                "-t",
+                "-v",
+                "ON_ERROR_STOP=1",
+                "-d",
+                "postgres",
+                "-U",
+                role,
+            ])
             .arg("-h")
             .arg(&self.directory)
             .args(["-p", &self.port.to_string(), "-c", statements])
             .output()
             .unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        if ran.status.success() { Ok(text(&ran.stdout)) } else { Err(text(&ran.stderr)) }
+        if ran.status.success() {
+            Ok(text(&ran.stdout))
+        } else {
+            Err(text(&ran.stderr))
+        }
     }
 
     /// One of the server's own tools, for one of its databases.
     #[allow(dead_code, reason = "of the tests over HTTP alone")]
     pub(crate) fn tool(&self, program: &str, role: &str, database: &str) -> Command {
         let mut command = Command::new(self.bin.join(program));
-        command.args(["-U", role, "-d", database, "-p", &self.port.to_string(), "-h"]);
+        command.args([
+            "-U",
+            role,
+            "-d",
+            database,
+            "-p",
+            &self.port.to_string(),
+            "-h",
+        ]);
         command.arg(&self.directory);
         command
     }

@@ -153,7 +153,10 @@ impl Connections {
         let connection = server.connected(&deadline)?;
         let found = server.version(&connection, &deadline)?;
         if found < known_server_version() {
-            return Err(MaintenanceError::Older { path: url.as_str().into(), found });
+            return Err(MaintenanceError::Older {
+                path: url.as_str().into(),
+                found,
+            });
         }
         server.is_migrated.store(true, Ordering::Relaxed);
         server.keep(connection);
@@ -165,7 +168,8 @@ impl Connections {
     /// # Errors
     /// [`StoreError`].
     pub(crate) fn connected(&self, deadline: &Deadline) -> Result<Connection> {
-        self.connect(deadline).map_err(|failure| self.condition.judge(failure))
+        self.connect(deadline)
+            .map_err(|failure| self.condition.judge(failure))
     }
 
     pub(crate) fn migrate_through(
@@ -313,7 +317,11 @@ impl Connections {
                 let failure = done.err().unwrap_or_else(|| lost().into());
                 // A single statement commits with its answer.
                 let is_unknown = writes && !in_transaction;
-                Err(if is_unknown { Ended::of_commit(failure) } else { Ended::Before(failure) })
+                Err(if is_unknown {
+                    Ended::of_commit(failure)
+                } else {
+                    Ended::Before(failure)
+                })
             }
         }
     }

@@ -11,7 +11,10 @@ use crate::store::{Derive, NewPortfolio, Store, StoreError, Turn};
 
 /// An empty database, reached directly and through a pooler.
 fn databases() -> impl Iterator<Item = Schema> {
-    [server(), pooler()].into_iter().flatten().map(Schema::through)
+    [server(), pooler()]
+        .into_iter()
+        .flatten()
+        .map(Schema::through)
 }
 
 fn bring(store: &Store, turn: &Turn) -> Result<(), StoreError> {
@@ -24,7 +27,9 @@ fn bring(store: &Store, turn: &Turn) -> Result<(), StoreError> {
 }
 
 fn run_out(schema: &Schema) {
-    schema.execute("UPDATE turns SET until = clock_timestamp() - interval '1 ms'").unwrap();
+    schema
+        .execute("UPDATE turns SET until = clock_timestamp() - interval '1 ms'")
+        .unwrap();
 }
 
 #[test]
@@ -37,11 +42,16 @@ fn one_has_a_user_s_turn_at_a_time_and_each_has_a_higher_number() {
         let first = a.take_turn(id).unwrap().unwrap();
         assert_eq!((first.user, first.number), (id, 1));
         let lasts = "SELECT until - clock_timestamp() BETWEEN interval '10 s' AND interval '20 s'";
-        schema.execute(&format!("DO $$ BEGIN ASSERT ({lasts} FROM turns); END $$")).unwrap();
+        schema
+            .execute(&format!("DO $$ BEGIN ASSERT ({lasts} FROM turns); END $$"))
+            .unwrap();
         assert_eq!(b.take_turn(id).unwrap(), None);
         assert_eq!(a.take_turn(id).unwrap(), None, "not even by the same node");
         assert!(b.take_turn(other).unwrap().is_some(), "each user has turns of their own");
-        let stranger = Turn { holder: "stranger".into(), ..first.clone() };
+        let stranger = Turn {
+            holder: "stranger".into(),
+            ..first.clone()
+        };
         assert!(!b.extend_turn(&stranger).unwrap());
         b.end_turn(&stranger).unwrap();
         assert_eq!(b.take_turn(id).unwrap(), None, "only its holder ends it");
@@ -63,8 +73,12 @@ fn of_many_who_ask_at_once_one_gets_it() {
         let id = user(&store, "a@example.com");
         for number in 1..6 {
             let turns: Vec<Turn> = std::thread::scope(|scope| {
-                let asked: Vec<_> = (0..4).map(|_| scope.spawn(|| store.take_turn(id))).collect();
-                let granted = asked.into_iter().map(|thread| thread.join().unwrap().unwrap());
+                let asked: Vec<_> = (0..4)
+                    .map(|_| scope.spawn(|| store.take_turn(id)))
+                    .collect();
+                let granted = asked
+                    .into_iter()
+                    .map(|thread| thread.join().unwrap().unwrap());
                 granted.flatten().collect()
             });
             assert_eq!(turns.iter().map(|turn| turn.number).collect::<Vec<_>>(), [number]);
@@ -96,7 +110,9 @@ fn who_lost_the_turn_stores_and_deletes_nothing() {
         assert_eq!(a.portfolio(id).unwrap(), before);
         // Other writes to the portfolio, such as the evening's close, refuse no turn.
         let version = b.portfolio_version(id).unwrap();
-        schema.execute("UPDATE users SET portfolio_version = portfolio_version + 1").unwrap();
+        schema
+            .execute("UPDATE users SET portfolio_version = portfolio_version + 1")
+            .unwrap();
         assert!(b.portfolio_version(id).unwrap() > version);
         bring(&b, &second).unwrap();
         b.end_turn(&second).unwrap();

@@ -46,7 +46,12 @@ impl<'a> PostgresTx<'a> {
         deadline: &'a Deadline,
         opening: Option<Opening>,
     ) -> Self {
-        Self { connection, deadline, opening: Cell::new(opening), failed: Cell::new(false) }
+        Self {
+            connection,
+            deadline,
+            opening: Cell::new(opening),
+            failed: Cell::new(false),
+        }
     }
 
     /// Whether anything was sent.
@@ -70,13 +75,19 @@ impl<'a> PostgresTx<'a> {
         let client = &self.connection.client;
         let opening = self.opening.take();
         let done = self.connection.wait(self.deadline, async {
-            let Some(Opening { begin, users }) = opening else { return work.await };
+            let Some(Opening { begin, users }) = opening else {
+                return work.await;
+            };
             let users: Vec<i64> = users.into_iter().map(|id| id.0).collect();
             // Each future is sent when it is first polled, so in this order.
             let lock = async {
                 match users.is_empty() {
                     true => Ok(Vec::new()),
-                    false => client.query_typed(LOCK_USERS, &[(&users, Type::INT8_ARRAY)]).await,
+                    false => {
+                        client
+                            .query_typed(LOCK_USERS, &[(&users, Type::INT8_ARRAY)])
+                            .await
+                    }
                 }
             };
             let (begun, locked, done) = join3(client.batch_execute(&begin), lock, work).await;
@@ -89,7 +100,9 @@ impl<'a> PostgresTx<'a> {
 }
 
 fn typed<'a>(args: &'a [Arg<'_>]) -> Typed<'a> {
-    args.iter().map(|arg| (arg as &(dyn ToSql + Sync), arg.kind())).collect()
+    args.iter()
+        .map(|arg| (arg as &(dyn ToSql + Sync), arg.kind()))
+        .collect()
 }
 
 impl Tx for PostgresTx<'_> {

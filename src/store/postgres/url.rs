@@ -38,9 +38,15 @@ pub(in crate::store) fn parse(url: &str) -> Result<Config, BadStoreUrl> {
     if config.get_ssl_mode() == SslMode::Prefer {
         // The URL does not say: clear text only to this machine.
         let own = config.get_hosts().iter().all(is_own);
-        config.ssl_mode(if own { SslMode::Disable } else { SslMode::Require });
+        config.ssl_mode(if own {
+            SslMode::Disable
+        } else {
+            SslMode::Require
+        });
     }
-    config.keepalives_idle(KEEPALIVE_IDLE).tcp_user_timeout(UNACKNOWLEDGED_MAX);
+    config
+        .keepalives_idle(KEEPALIVE_IDLE)
+        .tcp_user_timeout(UNACKNOWLEDGED_MAX);
     if config.get_hosts().len() > 1 {
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
     }
@@ -52,7 +58,10 @@ fn is_own(host: &Host) -> bool {
     match host {
         Host::Unix(_) => true,
         Host::Tcp(name) => {
-            name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+            name == "localhost"
+                || name
+                    .parse()
+                    .is_ok_and(|address: IpAddr| address.is_loopback())
         }
     }
 }

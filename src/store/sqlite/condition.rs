@@ -43,7 +43,9 @@ impl Condition {
 
     /// Fails if the instance lock is not held, since another instance might write.
     pub(crate) fn expect_lock(&self) -> Result<()> {
-        let Some(Err(why)) = self.lock.as_ref().map(|lock| lock.hold()) else { return Ok(()) };
+        let Some(Err(why)) = self.lock.as_ref().map(|lock| lock.hold()) else {
+            return Ok(());
+        };
         let state = match &why {
             NotHeld::InUse => State::Busy,
             NotHeld::Refused(_) | NotHeld::Released => State::ReadOnly,
@@ -55,7 +57,9 @@ impl Condition {
     /// Fails if the path no longer names the file that was opened first: writes to a removed file
     /// would be lost. Fails also if the file was truncated to nothing.
     pub(crate) fn expect_in_place(&self) -> Result<()> {
-        let Some(opened) = self.opened.get() else { return Ok(()) };
+        let Some(opened) = self.opened.get() else {
+            return Ok(());
+        };
         if Inode::of(&self.path).is_ok_and(|found| found == *opened) {
             if fs::metadata(&self.path).is_ok_and(|about| about.len() > 0) {
                 return Ok(());

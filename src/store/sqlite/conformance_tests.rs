@@ -21,7 +21,10 @@ pub(crate) struct OneFile {
 impl Engine for OneFile {
     fn fresh() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        Self { path: dir.path().join(FILE_NAME), _dir: dir }
+        Self {
+            path: dir.path().join(FILE_NAME),
+            _dir: dir,
+        }
     }
 
     fn open(&self) -> Store {
@@ -35,6 +38,8 @@ impl Engine for OneFile {
 
     fn execute(&self, statement: &str) -> Result<(), String> {
         let connection = Connection::open(&self.path).unwrap();
-        connection.execute_batch(statement).map_err(|error| error.to_string())
+        connection
+            .execute_batch(statement)
+            .map_err(|error| error.to_string())
     }
 }

@@ -13,7 +13,10 @@ use crate::store::{Expected, JournalFields};
 const UNAVAILABLE: &str = "unavailable";
 
 fn note(bytes: usize) -> JournalFields {
-    JournalFields { notes: Some("x".repeat(bytes)), ..fields(DAY, "NSE:INFY") }
+    JournalFields {
+        notes: Some("x".repeat(bytes)),
+        ..fields(DAY, "NSE:INFY")
+    }
 }
 
 /// Changes something about the writer's connection without writing.
@@ -43,8 +46,11 @@ fn a_full_disk_refuses_writes_until_it_has_room_and_serves_reads() {
     let id = user(&store, "a@example.com");
     store.add_entry(id, note(10), 1, None).unwrap();
     on_writer(&store, |file| {
-        let pages: i64 = file.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
-        file.pragma_update_and_check(None, "max_page_count", pages + 2, |_| Ok(())).unwrap();
+        let pages: i64 = file
+            .pragma_query_value(None, "page_count", |row| row.get(0))
+            .unwrap();
+        file.pragma_update_and_check(None, "max_page_count", pages + 2, |_| Ok(()))
+            .unwrap();
     });
     assert_eq!(state(&store), "ok");
     refused(store.add_entry(id, note(100_000), 2, None));
@@ -56,7 +62,8 @@ fn a_full_disk_refuses_writes_until_it_has_room_and_serves_reads() {
     assert!(!store.delete_entry(id, 999, Expected::default()).unwrap());
     assert_eq!(state(&store), "full");
     on_writer(&store, |file| {
-        file.pragma_update_and_check(None, "max_page_count", 1_000_000, |_| Ok(())).unwrap();
+        file.pragma_update_and_check(None, "max_page_count", 1_000_000, |_| Ok(()))
+            .unwrap();
     });
     assert_eq!(state(&store), "full", "no write has shown it yet");
     store.probe();
@@ -69,8 +76,11 @@ fn a_write_that_finds_the_disk_full_fails_alone() {
     let (_dir, _, store) = fresh();
     let id = user(&store, "a@example.com");
     on_writer(&store, |file| {
-        let pages: i64 = file.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
-        file.pragma_update_and_check(None, "max_page_count", pages + 8, |_| Ok(())).unwrap();
+        let pages: i64 = file
+            .pragma_query_value(None, "page_count", |row| row.get(0))
+            .unwrap();
+        file.pragma_update_and_check(None, "max_page_count", pages + 8, |_| Ok(()))
+            .unwrap();
     });
     let store = &store;
     let done = std::thread::scope(|scope| {
@@ -81,7 +91,10 @@ fn a_write_that_finds_the_disk_full_fails_alone() {
                 })
             })
             .collect();
-        writers.into_iter().map(|writer| writer.join().unwrap()).collect::<Vec<_>>()
+        writers
+            .into_iter()
+            .map(|writer| writer.join().unwrap())
+            .collect::<Vec<_>>()
     });
     let kept = done.iter().filter(|result| result.is_ok()).count();
     let stored = store.entries(id, None, 100).unwrap().entries;
@@ -131,7 +144,10 @@ fn a_damaged_page_stops_writes_and_the_file_is_not_replaced() {
     store.add_entry(id, note(10), 1, None).unwrap();
     drop(store);
     let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'journal'";
-    let page: i64 = Connection::open(&path).unwrap().query_row(root, [], |row| row.get(0)).unwrap();
+    let page: i64 = Connection::open(&path)
+        .unwrap()
+        .query_row(root, [], |row| row.get(0))
+        .unwrap();
     damage(&path, page as u64);
     let store = Store::open_file(&path, 1, &clock()).unwrap();
     assert!(store.user_by_id(id).unwrap().is_some(), "what can be read is served");
@@ -143,10 +159,17 @@ fn a_damaged_page_stops_writes_and_the_file_is_not_replaced() {
     assert_eq!(state(&store), "corrupt");
     assert!(store.user_by_id(id).unwrap().is_some());
     drop(store);
-    let mut names: Vec<_> =
-        fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let mut names: Vec<_> = fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     names.sort();
-    assert!(names.iter().all(|name| name.to_string_lossy().starts_with(FILE_NAME)), "{names:?}");
+    assert!(
+        names
+            .iter()
+            .all(|name| name.to_string_lossy().starts_with(FILE_NAME)),
+        "{names:?}"
+    );
     assert_eq!(&fs::read(&path).unwrap()[(page as usize - 1) * 4_096..][..4], &[0xA5; 4]);
 }
 
@@ -240,8 +263,12 @@ fn a_removed_log_stops_writes_while_a_reader_uses_it() {
     let (_dir, path, store) = fresh();
     let id = user(&store, "a@example.com");
     let reader = Connection::open(&path).unwrap();
-    reader.execute_batch("BEGIN; SELECT count(*) FROM users").unwrap();
-    let rows: i64 = reader.query_row("SELECT count(*) FROM users", [], |row| row.get(0)).unwrap();
+    reader
+        .execute_batch("BEGIN; SELECT count(*) FROM users")
+        .unwrap();
+    let rows: i64 = reader
+        .query_row("SELECT count(*) FROM users", [], |row| row.get(0))
+        .unwrap();
     assert_eq!(rows, 1);
     store.add_entry(id, note(1), 1, None).unwrap();
     fs::remove_file(path.with_extension("sqlite-wal")).unwrap();
@@ -257,7 +284,11 @@ fn a_removed_log_stops_writes_while_a_reader_uses_it() {
     fs::copy(&path, &copy).unwrap();
     let entries = "SELECT count(*) FROM journal";
     let copy = Connection::open(&copy).unwrap();
-    assert_eq!(copy.query_row(entries, [], |row| row.get::<_, i64>(0)).unwrap(), 1);
+    assert_eq!(
+        copy.query_row(entries, [], |row| row.get::<_, i64>(0))
+            .unwrap(),
+        1
+    );
     assert_eq!(store.entries(id, None, 10).unwrap().entries.len(), 2);
 }
 
@@ -266,8 +297,10 @@ fn a_store_that_is_closed_is_one_file() {
     let (dir, _, store) = fresh();
     let id = user(&store, "a@example.com");
     store.close();
-    let mut names: Vec<_> =
-        fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let mut names: Vec<_> = fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     names.sort();
     assert_eq!(names, ["bhav.sqlite", "bhav.sqlite.mark"]);
     refused(store.add_entry(id, note(1), 1, None));
@@ -290,7 +323,10 @@ fn writes_that_do_not_end_are_told_and_reads_go_on() {
             };
             let _ = store.file().work(60_000, work);
         });
-        let write = || Write { deadline_ms: 50, ..Write::new() };
+        let write = || Write {
+            deadline_ms: 50,
+            ..Write::new()
+        };
         let touch = || store.write(write(), |tx| tx.run(PROBE_WRITE, &[]).map(drop));
         begun.recv().unwrap();
         assert_eq!(touch(), Err(StoreError::Late));

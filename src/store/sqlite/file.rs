@@ -35,7 +35,9 @@ const STATEMENTS_KEPT: usize = 128;
 
 /// Names of the migrations that a file of this version lacks.
 pub(crate) fn pending(version: i64) -> Vec<&'static str> {
-    let lacking = FILE_MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or(0));
+    let lacking = FILE_MIGRATIONS
+        .iter()
+        .skip(usize::try_from(version).unwrap_or(0));
     lacking.map(Migration::name).collect()
 }
 
@@ -53,7 +55,9 @@ pub(crate) fn open_for_writing(path: &Path, make: bool) -> Result<Connection, Op
     configure(&connection)?;
     let version = version(&connection, path)?;
     if version == 0 && stood(path) {
-        return Err(OpenError::Emptied { path: path.display().to_string() });
+        return Err(OpenError::Emptied {
+            path: path.display().to_string(),
+        });
     }
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
@@ -82,8 +86,14 @@ fn refuse_untouched(path: &Path) -> Result<(), OpenError> {
         return Ok(());
     }
     // With no log, `immutable` keeps SQLite from making one.
-    let query = if length(&beside(path, "-wal")) == 0 { "?immutable=1" } else { "" };
-    let Ok(connection) = opened_for_reading(path, query) else { return Ok(()) };
+    let query = if length(&beside(path, "-wal")) == 0 {
+        "?immutable=1"
+    } else {
+        ""
+    };
+    let Ok(connection) = opened_for_reading(path, query) else {
+        return Ok(());
+    };
     match version(&connection, path) {
         Err(error) if error.ends_the_start() => Err(error),
         _ => Ok(()),
@@ -181,7 +191,9 @@ pub(crate) fn is_emptied(path: &Path) -> bool {
 
 fn refuse_emptied(path: &Path) -> Result<(), OpenError> {
     match is_emptied(path) {
-        true => Err(OpenError::Emptied { path: path.display().to_string() }),
+        true => Err(OpenError::Emptied {
+            path: path.display().to_string(),
+        }),
         false => Ok(()),
     }
 }
@@ -191,7 +203,9 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
     // If a memory-mapped file is truncated, the process is killed by a signal. So nothing is
     // mapped.
-    connection.pragma_update_and_check(None, "mmap_size", 0, |_| Ok(())).or_else(no_row)
+    connection
+        .pragma_update_and_check(None, "mmap_size", 0, |_| Ok(()))
+        .or_else(no_row)
 }
 
 /// An SQLite built without memory mapping returns no row.
@@ -211,11 +225,17 @@ fn make_private(path: &Path, make: bool) -> Result<(), OpenError> {
         Ok(_) => Ok(fs::set_permissions(path, Permissions::from_mode(0o600))?),
         Err(error) if make && error.kind() == io::ErrorKind::NotFound => {
             if stood(path) {
-                return Err(OpenError::Missing { path: path.display().to_string() });
+                return Err(OpenError::Missing {
+                    path: path.display().to_string(),
+                });
             }
             // SQLite would take a log left behind for the new database's.
             log::set_aside(&beside(path, "-wal"))?;
-            let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+            let file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(path)?;
             owner::give(&file, path)?;
             file.sync_all()?;
             Ok(File::open(folder_of(path))?.sync_all()?)
@@ -241,7 +261,12 @@ pub(crate) fn version(connection: &Connection, database: &Path) -> Result<i64, O
     if found > known {
         let path = path();
         let way_back = way_back(database, known);
-        return Err(OpenError::Newer { path, found, known, way_back });
+        return Err(OpenError::Newer {
+            path,
+            found,
+            known,
+            way_back,
+        });
     }
     Ok(found)
 }
@@ -254,7 +279,9 @@ pub(crate) fn copy_before_upgrade(path: &Path, version: i64) -> PathBuf {
 
 /// How an operator gets back to a program that knows `known`, as the end of a sentence.
 pub(crate) fn way_back(path: &Path, known: i64) -> String {
-    let copies = (1..=known).rev().map(|version| copy_before_upgrade(path, version));
+    let copies = (1..=known)
+        .rev()
+        .map(|version| copy_before_upgrade(path, version));
     match copies.into_iter().find(|copy| copy.exists()) {
         Some(copy) => {
             let command = restore_command(path, &copy);
@@ -275,8 +302,12 @@ fn keep_copy(connection: &Connection, path: &Path, version: i64) -> Result<(), O
     let kept = copy_before_upgrade(path, version);
     let unfinished = beside(&kept, ".unfinished");
     // Created empty first, so that it is private from the beginning. SQLite accepts an empty file.
-    let made =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+    let made = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&unfinished)?;
     owner::give(&made, &unfinished)?;
     let copied = connection.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()]);
     // On a full disk the beginning of a copy would only take room.
@@ -444,10 +475,14 @@ mod cleaning_tests {
         let path = dir.path().join("bhav.sqlite");
         let connection = open_for_writing(&path, true).unwrap();
         // Simulates a copy that SQLite left behind.
-        connection.pragma_update_and_check(None, "secure_delete", false, |_| Ok(())).unwrap();
+        connection
+            .pragma_update_and_check(None, "secure_delete", false, |_| Ok(()))
+            .unwrap();
         let add = "INSERT INTO users (email, password_hash, created_ms) VALUES (?1, 'h', 1)";
         for n in 0..200 {
-            connection.execute(add, [format!("somebody-{n:04}@example.com")]).unwrap();
+            connection
+                .execute(add, [format!("somebody-{n:04}@example.com")])
+                .unwrap();
         }
         let held = || {
             log::empty(&connection, log::READERS_WAIT).unwrap();
@@ -458,7 +493,9 @@ mod cleaning_tests {
         let due = |bytes_max: i64| is_due(&connection, bytes_max).unwrap();
         assert!(!due(RUNNING_BYTES_MAX));
         clean_file(&connection, RUNNING_BYTES_MAX).unwrap();
-        connection.execute("DELETE FROM users WHERE email LIKE 'somebody-01%'", []).unwrap();
+        connection
+            .execute("DELETE FROM users WHERE email LIKE 'somebody-01%'", [])
+            .unwrap();
         count(&connection).unwrap();
         assert!(held() > 0, "the test needs a trace");
         assert!(due(RUNNING_BYTES_MAX) && !due(100_000), "it is larger");
@@ -468,9 +505,16 @@ mod cleaning_tests {
         assert_eq!(held(), 0);
         assert!(!due(RUNNING_BYTES_MAX));
         let left = "SELECT count(*) FROM users";
-        assert_eq!(connection.query_row(left, [], |row| row.get::<_, i64>(0)).unwrap(), 100);
+        assert_eq!(
+            connection
+                .query_row(left, [], |row| row.get::<_, i64>(0))
+                .unwrap(),
+            100
+        );
         let sequence = "SELECT seq FROM sqlite_sequence WHERE name = 'users'";
-        let last: i64 = connection.query_row(sequence, [], |row| row.get(0)).unwrap();
+        let last: i64 = connection
+            .query_row(sequence, [], |row| row.get(0))
+            .unwrap();
         assert_eq!(last, 200, "no id is given again");
     }
 }

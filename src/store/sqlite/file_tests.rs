@@ -11,7 +11,9 @@ fn fresh() -> (TempDir, PathBuf) {
 }
 
 fn number(connection: &Connection, pragma: &str) -> i64 {
-    connection.pragma_query_value(None, pragma, |row| row.get(0)).unwrap()
+    connection
+        .pragma_query_value(None, pragma, |row| row.get(0))
+        .unwrap()
 }
 
 fn mode(path: &Path) -> u32 {
@@ -36,17 +38,26 @@ fn the_linked_sqlite_is_not_older_than_the_minimum() {
 fn a_new_file_is_private_and_has_the_current_schema() {
     let (dir, path) = fresh();
     let connection = open_for_writing(&path, true).unwrap();
-    connection.execute("UPDATE probe SET written = 1", []).unwrap();
-    let files: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path()).collect();
+    connection
+        .execute("UPDATE probe SET written = 1", [])
+        .unwrap();
+    let files: Vec<_> = fs::read_dir(dir.path())
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
     assert!(files.len() >= 2, "the file and its log: {files:?}");
     for file in files {
         assert_eq!(mode(&file), 0o600, "{file:?}");
     }
     assert_eq!(number(&connection, "user_version"), known_file_version());
     assert_eq!(number(&connection, "application_id"), i64::from(APPLICATION_ID));
-    assert_eq!((number(&connection, "synchronous"), number(&connection, "foreign_keys")), (2, 1));
-    let log: String =
-        connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+    assert_eq!(
+        (number(&connection, "synchronous"), number(&connection, "foreign_keys")),
+        (2, 1)
+    );
+    let log: String = connection
+        .pragma_query_value(None, "journal_mode", |row| row.get(0))
+        .unwrap();
     assert_eq!(log, "wal");
     let reader = open_for_reading(&path).unwrap();
     assert!(reader.execute("UPDATE probe SET written = 2", []).is_err());
@@ -58,8 +69,9 @@ fn every_table_is_strict() {
     let connection = open_for_writing(&path, true).unwrap();
     let loose = "SELECT count(*), sum(strict) FROM pragma_table_list \
                  WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%'";
-    let (tables, strict): (i64, i64) =
-        connection.query_row(loose, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let (tables, strict): (i64, i64) = connection
+        .query_row(loose, [], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap();
     assert!(tables >= 10 && tables == strict, "{strict} of {tables}");
 }
 
@@ -88,7 +100,9 @@ fn a_newer_schema_is_refused_and_not_changed() {
 fn a_foreign_database_is_refused_and_not_changed() {
     let (_dir, path) = fresh();
     let other = Connection::open(&path).unwrap();
-    other.execute_batch("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1);").unwrap();
+    other
+        .execute_batch("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1);")
+        .unwrap();
     drop(other);
     let before = fs::read(&path).unwrap();
     let error = open_for_writing(&path, true).unwrap_err();
@@ -102,14 +116,22 @@ fn an_older_file_is_migrated_and_a_copy_kept() {
     first_version(&path);
     let connection = open_for_writing(&path, true).unwrap();
     assert_eq!(number(&connection, "user_version"), known_file_version());
-    connection.execute("UPDATE users SET email = 'b'", []).unwrap();
+    connection
+        .execute("UPDATE users SET email = 'b'", [])
+        .unwrap();
     let kept = dir.path().join("bhav.sqlite.before-upgrade-v1");
     assert_eq!(mode(&kept), 0o600);
     let copy = Connection::open(&kept).unwrap();
-    let email: String = copy.query_row("SELECT email FROM users", [], |row| row.get(0)).unwrap();
+    let email: String = copy
+        .query_row("SELECT email FROM users", [], |row| row.get(0))
+        .unwrap();
     assert_eq!((number(&copy, "user_version"), email.as_str()), (1, "a"));
     let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'journal'";
-    assert_eq!(copy.query_row(tables, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+    assert_eq!(
+        copy.query_row(tables, [], |row| row.get::<_, i64>(0))
+            .unwrap(),
+        0
+    );
 }
 
 #[test]
@@ -132,15 +154,24 @@ fn published_signals_survive_the_removal_of_an_unused_column() {
          FROM signal_ledger l JOIN signal_outcomes o ON o.ledger_id = l.id";
     let kept: String = connection.query_row(kept, [], |row| row.get(0)).unwrap();
     assert_eq!(kept, "NSE:A 7 1 1");
-    assert!(connection.prepare("SELECT provisional FROM signal_ledger").is_err());
-    let error = connection.execute("UPDATE signal_ledger SET rank = 2", []).unwrap_err();
+    assert!(
+        connection
+            .prepare("SELECT provisional FROM signal_ledger")
+            .is_err()
+    );
+    let error = connection
+        .execute("UPDATE signal_ledger SET rank = 2", [])
+        .unwrap_err();
     assert!(error.to_string().contains("never"), "{error}");
 }
 
 #[test]
 fn older_journals_are_measured_by_the_migration() {
     let (_dir, path) = fresh();
-    let at = FILE_MIGRATIONS.iter().position(|step| step.name() == "0008_journal_bytes").unwrap();
+    let at = FILE_MIGRATIONS
+        .iter()
+        .position(|step| step.name() == "0008_journal_bytes")
+        .unwrap();
     let mut connection = Connection::open(&path).unwrap();
     migrate(&mut connection, &FILE_MIGRATIONS[..at]).unwrap();
     connection
@@ -156,9 +187,14 @@ fn older_journals_are_measured_by_the_migration() {
         .unwrap();
     drop(connection);
     let connection = open_for_writing(&path, true).unwrap();
-    let mut bytes = connection.prepare("SELECT journal_bytes FROM users ORDER BY id").unwrap();
-    let bytes: Vec<i64> =
-        bytes.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let mut bytes = connection
+        .prepare("SELECT journal_bytes FROM users ORDER BY id")
+        .unwrap();
+    let bytes: Vec<i64> = bytes
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
     assert_eq!(bytes, [4 + 2 + 2 + 3 + 6 + 5, 0, 3]);
 }
 
@@ -167,7 +203,10 @@ fn older_journals_are_measured_by_the_migration() {
 fn older_portfolios_keep_their_amounts_and_are_closed_again() {
     let (_dir, path) = fresh();
     let mut connection = Connection::open(&path).unwrap();
-    let at = FILE_MIGRATIONS.iter().position(|step| step.name() == "0010_closing_prices").unwrap();
+    let at = FILE_MIGRATIONS
+        .iter()
+        .position(|step| step.name() == "0010_closing_prices")
+        .unwrap();
     migrate(&mut connection, &FILE_MIGRATIONS[..at]).unwrap();
     // 20 November 2026, 03:00 IST: the day before in UTC.
     connection
@@ -207,7 +246,10 @@ fn older_portfolios_keep_their_amounts_and_are_closed_again() {
 fn older_signals_get_a_prior_of_300_dates() {
     let (_dir, path) = fresh();
     let mut connection = Connection::open(&path).unwrap();
-    let at = FILE_MIGRATIONS.iter().position(|step| step.name() == "0011_signal_books").unwrap();
+    let at = FILE_MIGRATIONS
+        .iter()
+        .position(|step| step.name() == "0011_signal_books")
+        .unwrap();
     migrate(&mut connection, &FILE_MIGRATIONS[..at]).unwrap();
     connection
         .execute_batch(
@@ -230,8 +272,16 @@ fn older_signals_get_a_prior_of_300_dates() {
 fn a_new_file_is_made_without_a_copy() {
     let (dir, path) = fresh();
     drop(open_for_writing(&path, true).unwrap());
-    let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert!(names.iter().all(|n| !n.to_string_lossy().contains("before")), "{names:?}");
+    let names: Vec<_> = fs::read_dir(dir.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
+    assert!(
+        names
+            .iter()
+            .all(|n| !n.to_string_lossy().contains("before")),
+        "{names:?}"
+    );
 }
 
 #[test]
@@ -239,12 +289,20 @@ fn migrations_are_applied_all_or_none() {
     let (_dir, path) = fresh();
     first_version(&path);
     let mut connection = Connection::open(&path).unwrap();
-    let broken = Migration { path: "broken", sql: "CREATE TABLE broken (;" };
+    let broken = Migration {
+        path: "broken",
+        sql: "CREATE TABLE broken (;",
+    };
     let migrations = [FILE_MIGRATIONS[0], FILE_MIGRATIONS[1], broken];
     assert!(migrate(&mut connection, &migrations).is_err());
     assert_eq!(number(&connection, "user_version"), 1);
     let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'holdings'";
-    assert_eq!(connection.query_row(tables, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+    assert_eq!(
+        connection
+            .query_row(tables, [], |row| row.get::<_, i64>(0))
+            .unwrap(),
+        0
+    );
 }
 
 #[test]

@@ -89,9 +89,15 @@ impl WhichFile {
     }
 
     fn described(about: &fs::Metadata) -> Self {
-        let made = about.created().ok().and_then(|made| made.duration_since(UNIX_EPOCH).ok());
+        let made = about
+            .created()
+            .ok()
+            .and_then(|made| made.duration_since(UNIX_EPOCH).ok());
         let made_ns = made.and_then(|made| i64::try_from(made.as_nanos()).ok());
-        Self { inode: about.ino(), made_ns }
+        Self {
+            inode: about.ino(),
+            made_ns,
+        }
     }
 
     fn is(&self, other: &Self) -> bool {
@@ -103,7 +109,9 @@ impl WhichFile {
 
     /// Whether `path` names this file. True if one of the two is not known.
     fn is_at(known: Option<&Self>, path: &Path) -> bool {
-        known.zip(Self::of(path).ok()).is_none_or(|(one, other)| one.is(&other))
+        known
+            .zip(Self::of(path).ok())
+            .is_none_or(|(one, other)| one.is(&other))
     }
 }
 
@@ -150,9 +158,13 @@ fn compare(
     mark: Option<&Mark>,
 ) -> Result<Result<String, Difference>, Failure> {
     let (found, starts) = read(tx)?;
-    let Some((id, mark)) = found.zip(mark) else { return Ok(Err(Difference::New)) };
+    let Some((id, mark)) = found.zip(mark) else {
+        return Ok(Err(Difference::New));
+    };
     let lacks_change = || -> Result<bool, Failure> {
-        let Some(MarkedChange { number, mark }) = mark.change else { return Ok(false) };
+        let Some(MarkedChange { number, mark }) = mark.change else {
+            return Ok(false);
+        };
         let page = change_log::changes_after(tx, number)?;
         Ok(page.continuity(LastRead { number, mark }) == Continuity::WentBack)
     };
@@ -180,7 +192,9 @@ pub(crate) fn begin_identity(connection: &mut Connection, path: &Path) -> Result
     let compared = compare(tx, path, mark.as_ref())?;
     let kept = compared.as_deref().ok();
     let moved = tx.only(BEGIN_START, &args![kept], "the database's id", |row| {
-        Ok(row.get::<Option<String>>(0)?.zip(row.get::<Option<i64>>(1)?))
+        Ok(row
+            .get::<Option<String>>(0)?
+            .zip(row.get::<Option<i64>>(1)?))
     })?;
     transaction.commit()?;
     if let Some((to, at_ms)) = moved {
@@ -210,7 +224,10 @@ pub(crate) fn begin_identity(connection: &mut Connection, path: &Path) -> Result
 
 /// The mark; `None` also if it cannot be read.
 fn read_mark(path: &Path) -> Option<Mark> {
-    let bytes = small_file::read(&mark_of(path)).ok().flatten().unwrap_or_default();
+    let bytes = small_file::read(&mark_of(path))
+        .ok()
+        .flatten()
+        .unwrap_or_default();
     sonic_rs::from_slice(&bytes).ok()
 }
 
@@ -223,12 +240,24 @@ pub(crate) fn write_mark(
 ) -> Result<i64, Failure> {
     let (database_id, starts) = read(connection)?;
     let last = last_change(connection)?;
-    let change = Some(MarkedChange { number: last.number, mark: last.mark });
-    let Some(database_id) = database_id else { return Ok(last.number) };
+    let change = Some(MarkedChange {
+        number: last.number,
+        mark: last.mark,
+    });
+    let Some(database_id) = database_id else {
+        return Ok(last.number);
+    };
     let file = WhichFile::of(path).ok();
     let written = small_file::replace_with(&mark_of(path), |about| {
         let own = Some(WhichFile::described(about));
-        let mark = Mark { database_id, starts, file, own, change, is_open };
+        let mark = Mark {
+            database_id,
+            starts,
+            file,
+            own,
+            change,
+            is_open,
+        };
         sonic_rs::to_vec(&mark).unwrap_or_default()
     });
     if let Err(error) = written {
@@ -247,7 +276,11 @@ pub(crate) fn last_change(connection: &Connection) -> Result<LastRead, Failure> 
 pub(crate) fn is_open(path: &Path) -> bool {
     let file = WhichFile::of(path).ok();
     read_mark(path).is_some_and(|mark| {
-        mark.is_open && mark.file.zip(file).is_some_and(|(one, other)| one.is(&other))
+        mark.is_open
+            && mark
+                .file
+                .zip(file)
+                .is_some_and(|(one, other)| one.is(&other))
     })
 }
 
@@ -397,14 +430,18 @@ mod tests {
                 fs::copy(dir.path().join(name), kept.join(name)).unwrap();
             }
             assert_eq!(id_at_a_start(&path), first);
-            names.iter().for_each(|name| write_over(&kept.join(name), &dir.path().join(name)));
+            names
+                .iter()
+                .for_each(|name| write_over(&kept.join(name), &dir.path().join(name)));
             let connection = open_for_writing(&path, false).unwrap();
             assert!(!is_marked(&connection, &path));
             drop(connection);
             if by_command {
                 let mut users = crate::store::sqlite::store::SqliteUsers::open(&path).unwrap();
                 let work = |tx: &dyn Tx| tx.run(FORGET_DATABASE_ID, &[]).map(Some);
-                users.write(&crate::store::write::Write::new(), work).unwrap();
+                users
+                    .write(&crate::store::write::Write::new(), work)
+                    .unwrap();
             }
             assert_ne!(id_at_a_start(&path), first, "{by_command}");
         }
@@ -424,7 +461,9 @@ mod tests {
         assert_eq!(id_at_a_start(&path), first);
         let starts = Connection::open(&kept).unwrap();
         // As often as the present one, as a copy of the same start is.
-        starts.execute("UPDATE identity SET starts = 2", []).unwrap();
+        starts
+            .execute("UPDATE identity SET starts = 2", [])
+            .unwrap();
         drop(starts);
         write_over(&kept, &path);
         assert_ne!(id_at_a_start(&path), first);
@@ -444,7 +483,9 @@ mod tests {
             let about = fs::metadata(&file).unwrap();
             std::os::unix::fs::chown(&file, Some(about.uid()), Some(about.gid())).unwrap();
             let opened = fs::File::options().append(true).open(&file).unwrap();
-            opened.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+            opened
+                .set_modified(std::time::SystemTime::UNIX_EPOCH)
+                .unwrap();
         }
         assert_eq!(id_at_a_start(&path), first);
         let moved = dir.path().join("moved");
@@ -459,7 +500,9 @@ mod tests {
         let first = id_at_a_start(&path);
         let connection = open_for_writing(&path, false).unwrap();
         assert_eq!(read(&connection).unwrap(), (Some(first.clone()), 1), "opened again");
-        connection.execute("VACUUM INTO ?1", [copy.to_string_lossy()]).unwrap();
+        connection
+            .execute("VACUUM INTO ?1", [copy.to_string_lossy()])
+            .unwrap();
         drop(connection);
         forget_in(&copy).unwrap();
         assert!(identity_of(&Connection::open(&copy).unwrap()).is_err());

@@ -76,7 +76,11 @@ impl LogWatch {
 
     /// Renames a log that is not ours, which SQLite would otherwise take for the next one.
     pub(crate) fn set_stranger_aside(&self) -> io::Result<()> {
-        if self.opened.lock().is_some_and(|opened| Inode::of(&self.log).ok() == Some(opened[0])) {
+        if self
+            .opened
+            .lock()
+            .is_some_and(|opened| Inode::of(&self.log).ok() == Some(opened[0]))
+        {
             return Ok(());
         }
         set_aside(&self.log)
@@ -135,6 +139,9 @@ pub(crate) struct Inode {
 impl Inode {
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let found = fs::metadata(path)?;
-        Ok(Self { device: found.dev(), inode: found.ino() })
+        Ok(Self {
+            device: found.dev(),
+            inode: found.ino(),
+        })
     }
 }

@@ -60,7 +60,10 @@ pub fn inspect(path: &Path) -> Result<FileReport> {
 pub(crate) fn verify(path: &Path) -> Result<FileReport> {
     let connection = open(path)?;
     let report = report(&connection, path)?;
-    let damaged = |found: String| MaintenanceError::Damaged { path: path.to_owned(), found };
+    let damaged = |found: String| MaintenanceError::Damaged {
+        path: path.to_owned(),
+        found,
+    };
     let whole: String = connection
         .pragma_query_value(None, "integrity_check", |row| row.get(0))
         .map_err(MaintenanceError::database(path))?;
@@ -84,7 +87,10 @@ fn dangling(connection: &Connection) -> rusqlite::Result<Option<String>> {
 fn one_line(found: &str) -> String {
     let mut lines = found.lines().map(str::trim).filter(|line| !line.is_empty());
     let worst = lines.clone().find(|line| !line.starts_with("***"));
-    worst.or_else(|| lines.next()).unwrap_or("unknown").to_owned()
+    worst
+        .or_else(|| lines.next())
+        .unwrap_or("unknown")
+        .to_owned()
 }
 
 /// Copies the database `from`, in use or not, to the new file `to`. The copy is verified, private
@@ -114,20 +120,29 @@ fn copy_unfinished(from: &Path, unfinished: &Path, to: &Path) -> Result<FileRepo
     }
     let claim = claim(unfinished).map_err(|error| error.naming(unfinished, to))?;
     fill(connection, from, unfinished, to)
-        .and_then(|report| claim.sync_all().map(|()| report).map_err(MaintenanceError::file(to)))
+        .and_then(|report| {
+            claim
+                .sync_all()
+                .map(|()| report)
+                .map_err(MaintenanceError::file(to))
+        })
         .inspect_err(|_| remove_quietly(unfinished))
 }
 
 fn fill(connection: Connection, from: &Path, unfinished: &Path, to: &Path) -> Result<FileReport> {
-    connection.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()]).map_err(|source| {
-        match source.sqlite_error_code() {
+    connection
+        .execute("VACUUM INTO ?1", [unfinished.to_string_lossy()])
+        .map_err(|source| match source.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => MaintenanceError::NoSpace(to.to_owned()),
             Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
                 MaintenanceError::database(from)(source)
             }
-            _ => MaintenanceError::Copy { from: from.to_owned(), to: to.to_owned(), source },
-        }
-    })?;
+            _ => MaintenanceError::Copy {
+                from: from.to_owned(),
+                to: to.to_owned(),
+                source,
+            },
+        })?;
     drop(connection);
     identity::forget_in(unfinished)?;
     // A fault in a complete copy is also in the original.
@@ -205,15 +220,19 @@ fn open(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection =
         Connection::open_with_flags(path, flags).map_err(MaintenanceError::database(path))?;
-    connection.busy_timeout(BUSY_TIMEOUT).map_err(MaintenanceError::database(path))?;
+    connection
+        .busy_timeout(BUSY_TIMEOUT)
+        .map_err(MaintenanceError::database(path))?;
     Ok(connection)
 }
 
 fn report(connection: &Connection, path: &Path) -> Result<FileReport> {
     let version = file::version(connection, path).map_err(|error| match error {
-        OpenError::Newer { found, known, .. } => {
-            MaintenanceError::Newer { path: path.to_owned(), found, known }
-        }
+        OpenError::Newer { found, known, .. } => MaintenanceError::Newer {
+            path: path.to_owned(),
+            found,
+            known,
+        },
         OpenError::Sqlite(source) => MaintenanceError::database(path)(source),
         OpenError::System(source) => MaintenanceError::file(path)(source),
         OpenError::Emptied { .. } => emptied(path),
@@ -231,12 +250,19 @@ fn report(connection: &Connection, path: &Path) -> Result<FileReport> {
 }
 
 fn report_of(version: i64) -> FileReport {
-    FileReport { version, known: known_file_version(), pending: file::pending(version) }
+    FileReport {
+        version,
+        known: known_file_version(),
+        pending: file::pending(version),
+    }
 }
 
 fn emptied(path: &Path) -> MaintenanceError {
     let found = "it holds nothing, where a database stood".to_owned();
-    MaintenanceError::Damaged { path: path.to_owned(), found }
+    MaintenanceError::Damaged {
+        path: path.to_owned(),
+        found,
+    }
 }
 
 /// Renames the finished file, unless another file has that name meanwhile.
@@ -261,7 +287,9 @@ fn refuse_existing(path: &Path) -> Result<()> {
 
 fn sync_parent(path: &Path) -> Result<()> {
     let parent = folder_of(path);
-    File::open(parent).and_then(|file| file.sync_all()).map_err(MaintenanceError::file(parent))
+    File::open(parent)
+        .and_then(|file| file.sync_all())
+        .map_err(MaintenanceError::file(parent))
 }
 
 // ---- Unfinished
@@ -302,7 +330,9 @@ pub(crate) fn remove_unfinished(path: &Path) -> Result<bool> {
     }
     // The journal that SQLite keeps next to a file that it writes.
     let _ = fs::remove_file(beside(path, "-journal"));
-    fs::remove_file(path).map(|()| true).map_err(MaintenanceError::file(path))
+    fs::remove_file(path)
+        .map(|()| true)
+        .map_err(MaintenanceError::file(path))
 }
 
 /// Removes the file and ignores errors. It was never reported as finished.

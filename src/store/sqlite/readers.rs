@@ -23,7 +23,11 @@ pub(crate) struct Readers {
 
 impl Readers {
     pub(crate) fn new(condition: Arc<Condition>) -> Self {
-        Self { idle: Mutex::new(Vec::new()), generation: AtomicU64::new(0), condition }
+        Self {
+            idle: Mutex::new(Vec::new()),
+            generation: AtomicU64::new(0),
+            condition,
+        }
     }
 
     /// Retires all connections. A connection in use is closed when its work ends.

@@ -72,7 +72,11 @@ impl Sqlite {
         };
         let lane = LaneSpec {
             name: "store-reader",
-            threads: if settings.readers == 0 { READERS } else { settings.readers },
+            threads: if settings.readers == 0 {
+                READERS
+            } else {
+                settings.readers
+            },
             queue_max: READS_WAITING_MAX,
         };
         Ok(Self {
@@ -91,7 +95,9 @@ impl Sqlite {
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T> {
         let readers = Arc::clone(&self.readers);
-        let ticket = self.reader_lane.submit(deadline_ms, move || readers.work(work));
+        let ticket = self
+            .reader_lane
+            .submit(deadline_ms, move || readers.work(work));
         self.condition.seen.wait(ticket)
     }
 
@@ -151,7 +157,9 @@ impl Sqlite {
     pub(crate) fn health(&self) -> StoreHealth {
         let writer = self.writer.stats();
         let readers = self.reader_lane.stats();
-        self.condition.seen.health(writer, readers, DurationCounts::default())
+        self.condition
+            .seen
+            .health(writer, readers, DurationCounts::default())
     }
 }
 
@@ -198,7 +206,8 @@ impl Sqlite {
         });
         let now_mono_ms = self.clock.monotonic_ms();
         let pause_ms = now_mono_ms.saturating_sub(began_mono_ms) * CLEAN_PAUSES;
-        self.next_clean_mono_ms.store(now_mono_ms + pause_ms, Ordering::Relaxed);
+        self.next_clean_mono_ms
+            .store(now_mono_ms + pause_ms, Ordering::Relaxed);
         done
     }
 
@@ -294,11 +303,17 @@ impl SqliteUsers {
     pub(crate) fn open(path: &Path) -> Result<Self, MaintenanceError> {
         let report = inspect(path)?;
         if report.version != report.known {
-            return Err(MaintenanceError::Older { path: path.to_owned(), found: report.version });
+            return Err(MaintenanceError::Older {
+                path: path.to_owned(),
+                found: report.version,
+            });
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Self::opened(path, flags).map_err(MaintenanceError::database(path))?;
-        Ok(Self { path: path.to_owned(), connection })
+        Ok(Self {
+            path: path.to_owned(),
+            connection,
+        })
     }
 
     fn opened(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
@@ -323,9 +338,12 @@ impl SqliteUsers {
         // running service records the change when it takes it up.
         let is_marked = identity::is_marked(&self.connection, &self.path)
             && state_lock::in_use(folder_of(&self.path)) == Some(false);
-        let transaction =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let Some(made) = work(&*transaction)? else { return Ok(None) };
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let Some(made) = work(&*transaction)? else {
+            return Ok(None);
+        };
         if write.erases {
             file::count(&transaction)?;
         }

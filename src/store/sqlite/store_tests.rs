@@ -39,21 +39,36 @@ fn a_blocked_writer_makes_writes_late_and_then_busy() {
     let count = |file: &Connection| file.run(PROBE_WRITE, &[]);
     assert_eq!(store.file().work(20, count), Err(StoreError::Late));
     assert!(store.user_by_id(id).unwrap().is_some(), "readers do not wait for it");
-    let queued = |_| store.file().writer.submit(WRITE_DEADLINE_MS, |_: &mut SqliteLedger| Ok(()));
-    let waiting = (1..WRITES_WAITING_MAX).map(queued).collect::<Result<Vec<_>, _>>().unwrap();
+    let queued = |_| {
+        store
+            .file()
+            .writer
+            .submit(WRITE_DEADLINE_MS, |_: &mut SqliteLedger| Ok(()))
+    };
+    let waiting = (1..WRITES_WAITING_MAX)
+        .map(queued)
+        .collect::<Result<Vec<_>, _>>()
+        .unwrap();
     assert_eq!(store.revoke_token("one", 5), Err(StoreError::Busy));
     assert_eq!(store.health().refused, 2);
     assert_eq!(store.health().state.as_str(), "ok", "the file is not at fault");
     drop(release);
     assert_eq!(held.wait(), Ok(Ok(())));
-    assert!(waiting.into_iter().all(|ticket| ticket.wait() == Ok(Ok(()))));
+    assert!(
+        waiting
+            .into_iter()
+            .all(|ticket| ticket.wait() == Ok(Ok(())))
+    );
     store.revoke_token("one", 5).unwrap();
 }
 
 #[test]
 fn a_commit_carries_one_write_if_so_configured() {
     let dir = tempfile::tempdir().unwrap();
-    let settings = StoreSettings { writes_per_commit_max: 1, ..StoreSettings::default() };
+    let settings = StoreSettings {
+        writes_per_commit_max: 1,
+        ..StoreSettings::default()
+    };
     let store = Store::in_file(&dir.path().join(FILE_NAME), &settings, None, &clock());
     let store = store.unwrap();
     let shared = &store;

@@ -90,7 +90,11 @@ impl SqliteLedger {
         opened.inspect_err(|error| {
             let readable = error.is_of_writing() && self.look().is_ok();
             if locked.is_ok() {
-                let state = if readable { State::ReadOnly } else { error.state() };
+                let state = if readable {
+                    State::ReadOnly
+                } else {
+                    error.state()
+                };
                 self.condition.failed(state, &error.to_string());
             }
         })
@@ -132,18 +136,27 @@ impl SqliteLedger {
         &mut self,
         work: impl FnOnce(&Connection) -> Result<T, Failure>,
     ) -> Result<T> {
-        let Some(connection) = &self.connection else { return Err(self.closed()) };
+        let Some(connection) = &self.connection else {
+            return Err(self.closed());
+        };
         work(connection).map_err(|failure| self.condition.judge(failure))
     }
 
     fn changes(&self) -> u64 {
-        self.connection.as_ref().map_or(0, Connection::total_changes)
+        self.connection
+            .as_ref()
+            .map_or(0, Connection::total_changes)
     }
 
     fn control(&mut self, sql: &str) -> Result<()> {
-        let Some(connection) = &self.connection else { return Err(self.closed()) };
-        let done = connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
-        done.map(drop).map_err(|error| self.condition.judge(error.into()))
+        let Some(connection) = &self.connection else {
+            return Err(self.closed());
+        };
+        let done = connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute([]));
+        done.map(drop)
+            .map_err(|error| self.condition.judge(error.into()))
     }
 
     fn closed(&self) -> StoreError {
@@ -154,11 +167,17 @@ impl SqliteLedger {
     /// moves the log's content into the database and opens everything again. Until then nothing is
     /// written.
     fn follow_log(&mut self) -> Result<()> {
-        let Some(connection) = &self.connection else { return Ok(()) };
+        let Some(connection) = &self.connection else {
+            return Ok(());
+        };
         if self.condition.log.in_place() {
             return Ok(());
         }
-        let aside = self.condition.log.set_stranger_aside().map_err(|error| error.to_string());
+        let aside = self
+            .condition
+            .log
+            .set_stranger_aside()
+            .map_err(|error| error.to_string());
         let emptied = aside.and_then(|()| {
             match log::empty(connection, log::READERS_WAIT).map_err(|error| error.to_string())? {
                 true => Ok(()),
@@ -188,13 +207,20 @@ impl SqliteLedger {
     /// Checks that the commit is in the file that `path` names. If it is not, the commit is not
     /// reported as done.
     fn expect_kept(&mut self) -> Result<()> {
-        let kept = self.condition.expect_in_place().and_then(|()| self.follow_log());
+        let kept = self
+            .condition
+            .expect_in_place()
+            .and_then(|()| self.follow_log());
         // The commit reappears if somebody puts the file back.
         kept.map_err(|_| StoreError::Late)
     }
 
     fn finish(&mut self) {
-        let AfterCommit { empty_log, clean, close } = std::mem::take(&mut self.then);
+        let AfterCommit {
+            empty_log,
+            clean,
+            close,
+        } = std::mem::take(&mut self.then);
         if close {
             self.condition.seen.close();
             self.readers.retire();
@@ -203,7 +229,11 @@ impl SqliteLedger {
             self.clean();
         }
         if empty_log || clean || close {
-            self.empty_log(if close { BUSY_TIMEOUT } else { log::READERS_WAIT });
+            self.empty_log(if close {
+                BUSY_TIMEOUT
+            } else {
+                log::READERS_WAIT
+            });
         }
         if close {
             let has_begun = self.marked.is_some() && !self.condition.log.due();
@@ -220,7 +250,9 @@ impl SqliteLedger {
     /// Records a change of accounts beside the file before it is answered, so that no copy of
     /// before can pass for this database. A mark that is not written leaves the one of before.
     fn mark_last_change(&mut self) {
-        let Some(connection) = &self.connection else { return };
+        let Some(connection) = &self.connection else {
+            return;
+        };
         let path = &self.condition.path;
         let marked = match (identity::last_change(connection), self.marked) {
             (Ok(last), Some(marked)) if last.number != marked => {
@@ -244,14 +276,18 @@ impl SqliteLedger {
     }
 
     fn clean(&self) {
-        let Some(connection) = &self.connection else { return };
+        let Some(connection) = &self.connection else {
+            return;
+        };
         if let Err(error) = file::clean_file(connection, file::RUNNING_BYTES_MAX) {
             tracing::warn!(%error, "the database file was not rewritten after an erasure");
         }
     }
 
     fn empty_log(&self, patience: Duration) {
-        let Some(connection) = &self.connection else { return };
+        let Some(connection) = &self.connection else {
+            return;
+        };
         let emptied = log::empty(connection, patience);
         self.condition.log.set_due(!matches!(emptied, Ok(true)));
         if let Err(error) = emptied {
@@ -292,7 +328,11 @@ impl Ledger for SqliteLedger {
 
     fn settle(&mut self, keep: bool) -> Result<()> {
         // Some errors (a full disk) end the whole transaction. Then there is no savepoint any more.
-        if self.connection.as_ref().is_none_or(Connection::is_autocommit) {
+        if self
+            .connection
+            .as_ref()
+            .is_none_or(Connection::is_autocommit)
+        {
             return Err(self.closed());
         }
         if keep {
@@ -319,7 +359,11 @@ impl Ledger for SqliteLedger {
     }
 
     fn abandon(&mut self) {
-        if self.connection.as_ref().is_some_and(|connection| !connection.is_autocommit()) {
+        if self
+            .connection
+            .as_ref()
+            .is_some_and(|connection| !connection.is_autocommit())
+        {
             // The result does not matter: the transaction is lost anyway.
             let _ = self.control("ROLLBACK");
         }

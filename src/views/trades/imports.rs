@@ -109,6 +109,9 @@ documents! {
 
 impl FiguresView {
     pub(crate) fn of(figures: Figures) -> Self {
-        Self { quantity: Quantity(figures.quantity), price: Exact(figures.price) }
+        Self {
+            quantity: Quantity(figures.quantity),
+            price: Exact(figures.price),
+        }
     }
 }

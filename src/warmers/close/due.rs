@@ -105,11 +105,16 @@ impl Due {
         judge: impl FnOnce(&mut Quote) -> PreviousClose,
     ) -> Option<PriceOfClose> {
         let own = match derivatives.trading() {
-            Trading::WithAuction => FinalClose { at: self.close, prices_from: self.prices_from },
+            Trading::WithAuction => FinalClose {
+                at: self.close,
+                prices_from: self.prices_from,
+            },
             Trading::WithoutAuction => self.without_auction,
         };
         let is_after_trading = self.is_of_date(quote) && quote.as_of >= own.prices_from;
-        let averaged_from = self.reference_from.filter(|_| derivatives == Derivatives::Some);
+        let averaged_from = self
+            .reference_from
+            .filter(|_| derivatives == Derivatives::Some);
         let is_averaged = quote.timed && averaged_from.is_some_and(|from| quote.as_of >= from);
         let is_last_trade = || {
             let index_closed = witness.is_some_and(|index| self.is_after_trading(index));
@@ -208,12 +213,19 @@ mod tests {
     }
 
     fn unjudged(quote: &Quote) -> PreviousClose {
-        PreviousClose { price: quote.previous_close, reason: Reason::Own }
+        PreviousClose {
+            price: quote.previous_close,
+            reason: Reason::Own,
+        }
     }
 
     fn quote(source: Source, as_of: &str, received: &str) -> Quote {
         let quote = testing::quote("NSE:INFY", "100", as_of.parse().unwrap());
-        Quote { asked: received.parse().unwrap(), source, ..quote }
+        Quote {
+            asked: received.parse().unwrap(),
+            source,
+            ..quote
+        }
     }
 
     #[test]
@@ -315,9 +327,10 @@ mod tests {
 
     #[test]
     fn a_close_has_the_time_of_its_own_hours() {
-        for (date, with, without) in
-            [("2026-12-04", "15:35:00", "15:30:00"), ("2026-12-07", "15:40:00", "15:30:00")]
-        {
+        for (date, with, without) in [
+            ("2026-12-04", "15:35:00", "15:30:00"),
+            ("2026-12-07", "15:40:00", "15:30:00"),
+        ] {
             let evening = format!("{date}T18:00:00+05:30");
             let given = quote(Source::BrokerA, &evening, &evening);
             for (of, time) in [(Derivatives::Some, with), (Derivatives::None, without)] {

@@ -97,17 +97,36 @@ pub(crate) fn read_progress(
     symbols_max: usize,
 ) -> Result<Looked, StoreError> {
     let is_late = store.is_closed(date)?;
-    if is_late && store.portfolios_to_close(date, AccountId(0), 1)?.portfolios.is_empty() {
-        return Ok(Looked { finished: true, ..Looked::default() });
+    if is_late
+        && store
+            .portfolios_to_close(date, AccountId(0), 1)?
+            .portfolios
+            .is_empty()
+    {
+        return Ok(Looked {
+            finished: true,
+            ..Looked::default()
+        });
     }
     let closes: Closes = store.closes(date)?.into_iter().collect();
     let before = before.map(|before| store.closes(before)).transpose()?;
     let closes_before = before.into_iter().flatten().collect();
     let (held, cut_off) = paged(symbols_max, |after, limit| store.held_symbols(after, limit))?;
     let (silent, _) = paged(symbols_max, |after, limit| store.silent_symbols(after, limit))?;
-    let missing = held.into_iter().filter(|held| !closes.contains_key(held)).collect();
+    let missing = held
+        .into_iter()
+        .filter(|held| !closes.contains_key(held))
+        .collect();
     let silent = silent.into_iter().collect();
-    Ok(Looked { finished: false, is_late, closes, closes_before, missing, silent, cut_off })
+    Ok(Looked {
+        finished: false,
+        is_late,
+        closes,
+        closes_before,
+        missing,
+        silent,
+        cut_off,
+    })
 }
 
 /// Reads at most `most` symbols page by page. True: there are more.
@@ -132,8 +151,11 @@ fn paged(
 pub(crate) fn page(store: &Store, order: &PageOrder) -> Result<Paged, StoreError> {
     let page = store.portfolios_to_close(order.due.date, order.after, order.users_max)?;
     let done_to = page.portfolios.last().map_or(order.after, |(id, _)| *id);
-    let points: Vec<Valued> =
-        page.portfolios.into_iter().filter_map(|(id, held)| valued(id, held, order)).collect();
+    let points: Vec<Valued> = page
+        .portfolios
+        .into_iter()
+        .filter_map(|(id, held)| valued(id, held, order))
+        .collect();
     let written: Vec<AccountId> = points.iter().map(|valued| valued.id).collect();
     let complete = points.iter().filter(|valued| valued.is_complete);
     let users = complete.clone().count();
@@ -141,8 +163,15 @@ pub(crate) fn page(store: &Store, order: &PageOrder) -> Result<Paged, StoreError
     if !points.is_empty() {
         store.keep_points(order.epoch, order.due.date, points)?;
     }
-    written.iter().for_each(|user| order.responses.invalidate(user.0));
-    Ok(Paged { done_to, users, carried, is_last: !page.more })
+    written
+        .iter()
+        .for_each(|user| order.responses.invalidate(user.0));
+    Ok(Paged {
+        done_to,
+        users,
+        carried,
+        is_last: !page.more,
+    })
 }
 
 /// `None` for users who were never synced, or are not in reach.
@@ -162,7 +191,11 @@ fn valued(id: AccountId, portfolio: Portfolio, order: &PageOrder) -> Option<Valu
         return None;
     }
     let (point, repriced) = at_close(id, holdings, accounts, order);
-    let priced = repriced.holdings.iter().filter(|row| row.last_price.is_some()).count();
+    let priced = repriced
+        .holdings
+        .iter()
+        .filter(|row| row.last_price.is_some())
+        .count();
     let synced_on = clock::date_of_ms(synced_ms);
     Some(Valued {
         id,

@@ -38,7 +38,10 @@ impl Missing {
     ) {
         for symbol in symbols {
             let silent = silent.contains(&symbol);
-            self.0.entry(symbol).or_insert(Answered { silent, ..Answered::default() });
+            self.0.entry(symbol).or_insert(Answered {
+                silent,
+                ..Answered::default()
+            });
         }
     }
 
@@ -60,21 +63,29 @@ impl Missing {
     /// Whether no symbol is worth waiting for: each was silent on the previous date, and a feed has
     /// answered that it still is.
     pub(crate) fn is_over(&self) -> bool {
-        self.0.values().all(|answered| answered.silent && answered.by_any())
+        self.0
+            .values()
+            .all(|answered| answered.silent && answered.by_any())
     }
 
     /// Symbols whose closing price is not waited for: in the last walk no more, in those before for
     /// the silent ones.
     pub(crate) fn given_up(&self, reach: Reach) -> HashSet<Symbol> {
         let is_last = reach == Reach::Last;
-        let given_up = self.0.iter().filter(|(_, answered)| is_last || answered.silent);
+        let given_up = self
+            .0
+            .iter()
+            .filter(|(_, answered)| is_last || answered.silent);
         given_up.map(|(symbol, _)| symbol.clone()).collect()
     }
 
     /// Symbols without a closing price from any feed: a feed answered so today, or did on the
     /// previous date and has not answered since.
     pub(crate) fn fell_silent(&self) -> Vec<Symbol> {
-        let fell = self.0.iter().filter(|(_, answered)| answered.silent || answered.by_any());
+        let fell = self
+            .0
+            .iter()
+            .filter(|(_, answered)| answered.silent || answered.by_any());
         fell.map(|(symbol, _)| symbol.clone()).collect()
     }
 
@@ -117,7 +128,10 @@ mod tests {
     use super::*;
 
     fn symbols(names: &[&str]) -> Vec<Symbol> {
-        names.iter().map(|name| Symbol::parse(name).unwrap()).collect()
+        names
+            .iter()
+            .map(|name| Symbol::parse(name).unwrap())
+            .collect()
     }
 
     #[test]
@@ -133,7 +147,11 @@ mod tests {
         assert_eq!(missing.batch(Source::BrokerA, true, 9, 5), all[2..]);
         assert_eq!(missing.batch(Source::Public, true, 9, 5), all[1..2]);
         missing.answered(Source::Public, &all[1], 6);
-        assert!(missing.batch(Source::Public, true, 9, 5 + ASK_AGAIN_MS).is_empty());
+        assert!(
+            missing
+                .batch(Source::Public, true, 9, 5 + ASK_AGAIN_MS)
+                .is_empty()
+        );
         assert_eq!(missing.batch(Source::Public, true, 9, 6 + ASK_AGAIN_MS), all[1..2]);
         assert_eq!(missing.batch(Source::BrokerA, true, 9, 5 + ASK_AGAIN_MS), all[1..]);
         assert_eq!(missing.len(), 2);

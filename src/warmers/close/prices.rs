@@ -70,7 +70,10 @@ pub(crate) struct PriceCalls {
 
 impl PriceCalls {
     pub(crate) fn new(outcomes: BySource<Outcomes<Box<Answer>>>) -> Self {
-        Self { calls: BySource::default(), outcomes }
+        Self {
+            calls: BySource::default(),
+            outcomes,
+        }
     }
 
     /// Whether some call is under way.
@@ -87,7 +90,10 @@ impl PriceCalls {
         feeds: &Feeds,
         tick: TickState,
     ) {
-        let TickState { requests_wait, now_mono_ms } = tick;
+        let TickState {
+            requests_wait,
+            now_mono_ms,
+        } = tick;
         let source = feed.source();
         let call = &self.calls[source];
         if !work.is_asking()
@@ -106,7 +112,9 @@ impl PriceCalls {
         // only one symbol, the polls show it.
         let batch_max = feed.feed.batch_max();
         let room = (batch_max.saturating_sub(1) >> call.halvings).max(1);
-        let mut symbols = work.missing.batch(source, broker_a_usable, room, now_mono_ms);
+        let mut symbols = work
+            .missing
+            .batch(source, broker_a_usable, room, now_mono_ms);
         if symbols.is_empty() {
             return;
         }
@@ -144,8 +152,13 @@ impl PriceCalls {
                 call.halvings = call.halvings.saturating_sub(1);
                 let Some(work) = work else { return };
                 let index = feed.and_then(FeedState::witness);
-                let said = batch.quotes.iter().find(|quote| Some(&quote.symbol) == index);
-                let heard = feed.and_then(FeedState::heard_witness).map(|heard| &heard.quote);
+                let said = batch
+                    .quotes
+                    .iter()
+                    .find(|quote| Some(&quote.symbol) == index);
+                let heard = feed
+                    .and_then(FeedState::heard_witness)
+                    .map(|heard| &heard.quote);
                 let witness = match said {
                     Some(said) if said.timed => Some(said),
                     // Without a time only the price shows whether the answer is of the close.
@@ -155,10 +168,14 @@ impl PriceCalls {
                 work.take_prices(source, &batch, witness, judges, now_mono_ms);
             }
             // Rate limit, circuit or token: the call is repeated when the feed is ready.
-            Some(Err(BrokerError { kind: BrokerErrorKind::NotReady(_), .. })) => {}
-            Some(Err(BrokerError { kind: BrokerErrorKind::Refused, .. }))
-                if call.asked.len() > 1 =>
-            {
+            Some(Err(BrokerError {
+                kind: BrokerErrorKind::NotReady(_),
+                ..
+            })) => {}
+            Some(Err(BrokerError {
+                kind: BrokerErrorKind::Refused,
+                ..
+            })) if call.asked.len() > 1 => {
                 call.failed = true;
                 call.halvings = (call.halvings + 1).min(HALVINGS_MAX);
             }

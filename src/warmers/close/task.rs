@@ -90,7 +90,9 @@ impl CloseTask {
             return;
         }
         if let Some(work) = &self.work {
-            feeds.iter().for_each(|feed| self.calls.ask(work, context, feed, feeds, tick));
+            feeds
+                .iter()
+                .for_each(|feed| self.calls.ask(work, context, feed, feeds, tick));
         }
         if !self.store_in_flight && now_mono_ms >= self.store_retry_mono_ms {
             self.use_store(context, now_mono_ms);
@@ -109,8 +111,9 @@ impl CloseTask {
     fn follow(&mut self, context: &WarmerContext, now_mono_ms: u64) -> bool {
         let due = Due::at(&context.calendar, context.clock.now());
         let current = self.work.as_ref().map(|work| work.due.date);
-        let again =
-            due.as_ref().is_some_and(|due| self.settled.is_some_and(|s| s.date == due.date));
+        let again = due
+            .as_ref()
+            .is_some_and(|due| self.settled.is_some_and(|s| s.date == due.date));
         let rests =
             |settled: Settled| now_mono_ms.saturating_sub(settled.at_mono_ms) < LOOK_EACH_MS;
         if current.is_none() && again && self.settled.is_some_and(rests) {
@@ -125,7 +128,10 @@ impl CloseTask {
             return false;
         }
         if let Some(work) = self.work.take() {
-            self.settled = Some(Settled { date: work.due.date, at_mono_ms: now_mono_ms });
+            self.settled = Some(Settled {
+                date: work.due.date,
+                at_mono_ms: now_mono_ms,
+            });
             let date = work.due.date;
             let missing = work.missing.len();
             if work.again {
@@ -144,16 +150,24 @@ impl CloseTask {
             }
         } else if let Some(due) = due {
             if !again {
-                self.counts = HealthClose { date: Some(Day(due.date)), ..HealthClose::default() };
+                self.counts = HealthClose {
+                    date: Some(Day(due.date)),
+                    ..HealthClose::default()
+                };
             }
-            self.work = Some(Work { again, ..Work::of(due, now_mono_ms) });
+            self.work = Some(Work {
+                again,
+                ..Work::of(due, now_mono_ms)
+            });
         }
         self.work.is_some()
     }
 
     fn use_store(&mut self, context: &WarmerContext, now_mono_ms: u64) {
         // The leadership may have ended since this tick began.
-        let Some(epoch) = context.lead.epoch() else { return };
+        let Some(epoch) = context.lead.epoch() else {
+            return;
+        };
         let Some(work) = &mut self.work else { return };
         work.step_on(context, now_mono_ms);
         let date = work.due.date;
@@ -198,7 +212,9 @@ impl CloseTask {
                 let now_ms = context.clock.now_ms();
                 let silent = work.missing.fell_silent();
                 self.submit(context, move |store| {
-                    store.finish_close(epoch, date, now_ms, silent).map(|()| Done::Finished)
+                    store
+                        .finish_close(epoch, date, now_ms, silent)
+                        .map(|()| Done::Finished)
                 });
             }
         }
@@ -258,7 +274,8 @@ impl CloseTask {
         now_mono_ms: u64,
     ) {
         let answer = answer.map(|answer| *answer);
-        self.calls.take(self.work.as_mut(), (source, answer), feed, judges, now_mono_ms);
+        self.calls
+            .take(self.work.as_mut(), (source, answer), feed, judges, now_mono_ms);
         if let Some(work) = &self.work {
             self.counts.missing = work.missing.len();
             self.counts.suspended = work.missing.silent();
@@ -321,25 +338,46 @@ impl CloseTask {
         self.counts.points += paged.users as u64;
         self.counts.carried += paged.carried;
         let Some(work) = &mut self.work else { return };
-        let (Step::Price(Some(walk)) | Step::Last(walk)) = &mut work.step else { return };
+        let (Step::Price(Some(walk)) | Step::Last(walk)) = &mut work.step else {
+            return;
+        };
         walk.after = paged.done_to;
         if paged.is_last {
             let Walk { reach, prices, .. } = *walk;
-            work.walked = Some(Walked { reach, prices, at_mono_ms: now_mono_ms });
-            work.step = if reach == Reach::Last { Step::Finish } else { Step::Price(None) };
+            work.walked = Some(Walked {
+                reach,
+                prices,
+                at_mono_ms: now_mono_ms,
+            });
+            work.step = if reach == Reach::Last {
+                Step::Finish
+            } else {
+                Step::Price(None)
+            };
         }
     }
 
     fn finished(&mut self, now_mono_ms: u64) {
-        let HealthClose { date, priced, missing, suspended, pages, points, carried, .. } =
-            self.counts;
+        let HealthClose {
+            date,
+            priced,
+            missing,
+            suspended,
+            pages,
+            points,
+            carried,
+            ..
+        } = self.counts;
         let date = date.map(|day| tracing::field::display(day.0));
         tracing::info!(date, priced, missing, suspended, pages, points, carried, "close revalued");
         self.settle(now_mono_ms);
     }
 
     fn settle(&mut self, now_mono_ms: u64) {
-        let settled = |work: Work| Settled { date: work.due.date, at_mono_ms: now_mono_ms };
+        let settled = |work: Work| Settled {
+            date: work.due.date,
+            at_mono_ms: now_mono_ms,
+        };
         self.settled = self.work.take().map(settled);
         self.gave_up = false;
     }

@@ -65,7 +65,12 @@ fn store_with(users: &[&[&str]]) -> (tempfile::TempDir, Store, Vec<AccountId>) {
     let store = Store::open_file(&directory.path().join(FILE_NAME), 1, &clock).unwrap();
     let register = |(number, tickers): (usize, &&[&str])| {
         let email = format!("user{number}@example.com");
-        let new = NewUser { email, name: None, password_hash: "none".into(), created_ms: 1 };
+        let new = NewUser {
+            email,
+            name: None,
+            password_hash: "none".into(),
+            created_ms: 1,
+        };
         let id = store.create_user(new).unwrap().user.id;
         let holdings: Vec<Holding> = tickers.iter().map(|ticker| holding(ticker)).collect();
         let point = DayPoint {
@@ -82,8 +87,16 @@ fn store_with(users: &[&[&str]]) -> (tempfile::TempDir, Store, Vec<AccountId>) {
         };
         let repriced = Repriced::default();
         let outcome = SyncOutcome::default();
-        let derived = Derived { point, holdings: Vec::clone(&holdings), repriced, outcome };
-        let synced = Synced { holdings, ..Synced::default() };
+        let derived = Derived {
+            point,
+            holdings: Vec::clone(&holdings),
+            repriced,
+            outcome,
+        };
+        let synced = Synced {
+            holdings,
+            ..Synced::default()
+        };
         let derive = Box::new(move |_: &_, _: &_| derived.clone());
         store
             .replace_portfolio(
@@ -112,9 +125,15 @@ fn close(price: &str) -> ClosingPrice {
 fn a_look_finds_what_is_missing_and_stops_at_the_cap() {
     let (_directory, store, _) = store_with(&[&["A", "B"], &["B", "C"]]);
     let date = due().date;
-    store.keep_closes(Epoch::ALONE, date, &[(symbol("NSE:B"), close("5.5"))]).unwrap();
+    store
+        .keep_closes(Epoch::ALONE, date, &[(symbol("NSE:B"), close("5.5"))])
+        .unwrap();
     let names = |looked: &Looked| -> BTreeSet<String> {
-        looked.missing.iter().map(|symbol| symbol.as_str().to_owned()).collect()
+        looked
+            .missing
+            .iter()
+            .map(|symbol| symbol.as_str().to_owned())
+            .collect()
     };
     let whole = read_progress(&store, date, None, 3).unwrap();
     assert_eq!((whole.finished, whole.cut_off), (false, false));
@@ -123,13 +142,18 @@ fn a_look_finds_what_is_missing_and_stops_at_the_cap() {
     let some = read_progress(&store, date, None, 2).unwrap();
     assert!(some.cut_off);
     assert_eq!(names(&some), ["NSE:A"].map(str::to_owned).into());
-    store.finish_close(Epoch::ALONE, date.yesterday().unwrap(), 1, vec![symbol("NSE:C")]).unwrap();
+    store
+        .finish_close(Epoch::ALONE, date.yesterday().unwrap(), 1, vec![symbol("NSE:C")])
+        .unwrap();
     assert_eq!(read_progress(&store, date, None, 3).unwrap().silent, [symbol("NSE:C")].into());
     store.finish_close(Epoch::ALONE, date, 2, vec![]).unwrap();
     let late = read_progress(&store, date, None, 3).unwrap();
     assert!(late.is_late && !late.finished, "nobody is valued yet");
     let answers = Arc::new(Responses::new(1 << 20));
-    let all = PageOrder { cut_off: true, ..order(Reach::Last, AccountId(0), &[], &answers) };
+    let all = PageOrder {
+        cut_off: true,
+        ..order(Reach::Last, AccountId(0), &[], &answers)
+    };
     assert_eq!(page(&store, &all).unwrap().users, 2);
     assert!(read_progress(&store, date, None, 3).unwrap().finished);
 }
@@ -140,8 +164,11 @@ fn order(
     awaited: &[&str],
     responses: &Arc<Responses>,
 ) -> PageOrder {
-    let given_up: HashSet<Symbol> =
-        ["NSE:B"].into_iter().filter(|name| !awaited.contains(name)).map(symbol).collect();
+    let given_up: HashSet<Symbol> = ["NSE:B"]
+        .into_iter()
+        .filter(|name| !awaited.contains(name))
+        .map(symbol)
+        .collect();
     PageOrder {
         epoch: Epoch::ALONE,
         due: due(),
@@ -160,7 +187,10 @@ fn order(
 fn a_page_writes_points_and_makes_old_answers_worthless() {
     let (_directory, store, users) = store_with(&[&["A"], &["A", "B"], &["B"]]);
     let answers = Arc::new(Responses::new(1 << 20));
-    let view = View::Holdings { broker: None, day: None };
+    let view = View::Holdings {
+        broker: None,
+        day: None,
+    };
     let answer = Responses::make(b"{}");
     for user in &users {
         assert!(answers.keep(&answers.fill_token(user.0), view, &answer, 0));
@@ -169,8 +199,10 @@ fn a_page_writes_points_and_makes_old_answers_worthless() {
     let first = page(&store, &order(AccountId(0))).unwrap();
     assert_eq!((first.done_to, first.users, first.carried), (users[1], 2, 1));
     assert!(!first.is_last);
-    let kept: Vec<bool> =
-        users.iter().map(|user| answers.find(user.0, view, 0).is_some()).collect();
+    let kept: Vec<bool> = users
+        .iter()
+        .map(|user| answers.find(user.0, view, 0).is_some())
+        .collect();
     assert_eq!(kept, [false, false, true]);
     let point = store.points(users[1], due().date).unwrap().remove(0);
     assert_eq!(point.total_current_value, decimal("50"));
@@ -190,7 +222,10 @@ fn who_lacks_a_price_that_may_come_is_left_for_later_or_valued_twice() {
         if first.is_last {
             return first.users;
         }
-        first.users + page(&store, &order(reach, first.done_to, awaited, &answers)).unwrap().users
+        first.users
+            + page(&store, &order(reach, first.done_to, awaited, &answers))
+                .unwrap()
+                .users
     };
     let carried = |at: usize| {
         let points = store.points(users[at], due().date).unwrap();
@@ -212,7 +247,9 @@ fn who_lacks_a_price_that_may_come_is_left_for_later_or_valued_twice() {
 fn a_symbol_that_the_run_does_not_know_leaves_its_user_for_a_late_run() {
     let (_directory, store, users) = store_with(&[&["A"], &["A", "NEW"]]);
     let date = due().date;
-    store.keep_closes(Epoch::ALONE, date, &[(symbol("NSE:A"), close("3"))]).unwrap();
+    store
+        .keep_closes(Epoch::ALONE, date, &[(symbol("NSE:A"), close("3"))])
+        .unwrap();
     let answers = Arc::new(Responses::new(1 << 20));
     let last = order(Reach::Last, AccountId(0), &[], &answers);
     assert_eq!(page(&store, &last).unwrap().users, 1);
@@ -220,8 +257,10 @@ fn a_symbol_that_the_run_does_not_know_leaves_its_user_for_a_late_run() {
     let looked = read_progress(&store, date, None, 9).unwrap();
     assert!(!looked.finished && looked.is_late);
     assert_eq!(looked.missing, [symbol("NSE:NEW")]);
-    let found =
-        Arc::new(Closes::from([(symbol("NSE:A"), close("3")), (symbol("NSE:NEW"), close("7"))]));
+    let found = Arc::new(Closes::from([
+        (symbol("NSE:A"), close("3")),
+        (symbol("NSE:NEW"), close("7")),
+    ]));
     let late = PageOrder {
         closes: found,
         is_late: true,
@@ -233,7 +272,10 @@ fn a_symbol_that_the_run_does_not_know_leaves_its_user_for_a_late_run() {
     assert!(read_progress(&store, date, None, 9).unwrap().finished);
     // Too many symbols: those that the run leaves out are not waited for.
     let (_directory, store, _) = store_with(&[&["A", "NEW"]]);
-    let cut_off = PageOrder { cut_off: true, ..order(Reach::Last, AccountId(0), &[], &answers) };
+    let cut_off = PageOrder {
+        cut_off: true,
+        ..order(Reach::Last, AccountId(0), &[], &answers)
+    };
     assert_eq!(page(&store, &cut_off).unwrap().users, 1);
 }
 
@@ -243,12 +285,18 @@ fn a_look_while_prices_are_waited_for_adds_what_came() {
     let mut task = pricing(&["NSE:NOSUCH"]);
     let mut work = task.work.take().unwrap();
     assert!(!work.is_look_due(LOOK_EACH_MS - 1) && work.is_look_due(LOOK_EACH_MS));
-    work.missing.answered(Source::BrokerA, &symbol("NSE:NOSUCH"), 5);
+    work.missing
+        .answered(Source::BrokerA, &symbol("NSE:NOSUCH"), 5);
     work.closes = Arc::new([(symbol("NSE:KNOWN"), close("3"))].into());
     work.unkept = vec![(symbol("NSE:FOUND"), close("4"))];
     task.work = Some(work);
-    let missing = ["NSE:NOSUCH", "NSE:KNOWN", "NSE:FOUND", "NSE:NEW"].map(symbol).into();
-    let looked = Looked { missing, ..Looked::default() };
+    let missing = ["NSE:NOSUCH", "NSE:KNOWN", "NSE:FOUND", "NSE:NEW"]
+        .map(symbol)
+        .into();
+    let looked = Looked {
+        missing,
+        ..Looked::default()
+    };
     task.ended(Some(Box::new(Ok(Done::Looked(looked)))), &KnownCloses::default(), LOOK_EACH_MS);
     let work = task.work.as_ref().unwrap();
     assert_eq!(work.missing.batch(Source::BrokerA, true, 9, 6), [symbol("NSE:NEW")]);
@@ -262,7 +310,10 @@ fn a_settled_date_is_looked_at_again_and_health_says_paused() {
     task.settle(1_000);
     let settled = task.settled.unwrap();
     assert_eq!((settled.date, settled.at_mono_ms), (due().date, 1_000));
-    task.work = Some(Work { again: true, ..Work::of(due(), 20_000) });
+    task.work = Some(Work {
+        again: true,
+        ..Work::of(due(), 20_000)
+    });
     assert_eq!(task.state(20_000).as_str(), "paused");
     task.ended(
         Some(Box::new(Ok(Done::Looked(Looked::default())))),
@@ -286,11 +337,23 @@ fn the_next_walk_goes_as_far_as_the_prices_do() {
     work.missing.answered(Source::Public, &symbol("NSE:A"), 0);
     work.missing.answered(Source::Public, &symbol("NSE:B"), 0);
     assert_eq!(work.next_reach(false, 0), Some(Reach::Everybody));
-    work.walked = Some(Walked { reach: Reach::Complete, prices: 1, at_mono_ms: 5 });
+    work.walked = Some(Walked {
+        reach: Reach::Complete,
+        prices: 1,
+        at_mono_ms: 5,
+    });
     assert_eq!(work.next_reach(false, 6), Some(Reach::Everybody), "further than before");
-    work.walked = Some(Walked { reach: Reach::Everybody, prices: 1, at_mono_ms: 5 });
+    work.walked = Some(Walked {
+        reach: Reach::Everybody,
+        prices: 1,
+        at_mono_ms: 5,
+    });
     assert_eq!(work.next_reach(false, 5 + rested), None, "nothing new");
-    work.walked = Some(Walked { reach: Reach::Everybody, prices: 0, at_mono_ms: 5 });
+    work.walked = Some(Walked {
+        reach: Reach::Everybody,
+        prices: 0,
+        at_mono_ms: 5,
+    });
     assert_eq!(work.next_reach(false, 4 + rested), None);
     assert_eq!(work.next_reach(false, 5 + rested), Some(Reach::Everybody));
     assert!(work.missing.found(&symbol("NSE:A")) && work.missing.found(&symbol("NSE:B")));
@@ -301,7 +364,10 @@ fn the_next_walk_goes_as_far_as_the_prices_do() {
 fn other_work_of_the_evening_waits_until_the_feeds_were_asked_for_everything() {
     let mut task = pricing(&["NSE:A"]);
     assert!(task.is_pricing());
-    let batch = Batch { unknown: vec![symbol("NSE:A")], ..Batch::default() };
+    let batch = Batch {
+        unknown: vec![symbol("NSE:A")],
+        ..Batch::default()
+    };
     answer(&mut task, Some(Ok(batch)), 0);
     assert!(!task.is_pricing(), "a price that nobody has keeps nobody waiting");
     assert_eq!(task.state(UNHEARD_MS + 1).as_str(), "ok");
@@ -311,20 +377,30 @@ fn other_work_of_the_evening_waits_until_the_feeds_were_asked_for_everything() {
 fn pricing(names: &[&str]) -> CloseTask {
     let mut work = Work::of(due(), 0);
     work.step = Step::Price(None);
-    work.missing.add(names.iter().map(|name| symbol(name)), &HashSet::new());
+    work.missing
+        .add(names.iter().map(|name| symbol(name)), &HashSet::new());
     let closes = BySource([Outcomes::ignored(), Outcomes::ignored()]);
-    CloseTask { work: Some(work), ..CloseTask::new(closes, Outcomes::ignored()) }
+    CloseTask {
+        work: Some(work),
+        ..CloseTask::new(closes, Outcomes::ignored())
+    }
 }
 
 fn quote(name: &str) -> Quote {
     let quote = testing::quote(name, "10", "2026-11-20T15:35:00+05:30".parse().unwrap());
-    Quote { asked: EVENING.parse().unwrap(), ..quote }
+    Quote {
+        asked: EVENING.parse().unwrap(),
+        ..quote
+    }
 }
 
 fn answer(task: &mut CloseTask, outcome: Option<Result<Batch, BrokerError>>, now_mono_ms: u64) {
     let judges = Judges {
         index_stands: &|_| None,
-        judge: &|quote, _| PreviousClose { price: quote.previous_close, reason: Reason::Own },
+        judge: &|quote, _| PreviousClose {
+            price: quote.previous_close,
+            reason: Reason::Own,
+        },
         derivatives_of: &|_| Derivatives::Some,
     };
     task.take_prices(Source::BrokerA, outcome.map(Box::new), None, &judges, now_mono_ms);
@@ -347,14 +423,21 @@ fn a_refused_batch_is_halved_down_to_the_symbol_to_blame() {
     assert_eq!(missing.batch(Source::BrokerA, true, 9, 0), both[1..], "not again for a while");
     answer(&mut task, Some(Ok(Batch::default())), 0);
     assert_eq!(
-        (task.calls.calls[Source::BrokerA].halvings, task.calls.calls[Source::BrokerA].failed),
+        (
+            task.calls.calls[Source::BrokerA].halvings,
+            task.calls.calls[Source::BrokerA].failed
+        ),
         (1, false)
     );
 }
 
 #[test]
 fn requests_go_first_but_not_for_ever() {
-    let call = Call { asked_mono_ms: Some(10), rests_until_mono_ms: 20, ..Call::default() };
+    let call = Call {
+        asked_mono_ms: Some(10),
+        rests_until_mono_ms: 20,
+        ..Call::default()
+    };
     for (began_mono_ms, waits, now_mono_ms, expected) in [
         (5, false, 19, false),
         (5, false, 20, true),
@@ -367,7 +450,13 @@ fn requests_go_first_but_not_for_ever() {
         let got = call.is_in_turn(began_mono_ms, waits, now_mono_ms);
         assert_eq!(got, expected, "{began_mono_ms} {waits} {now_mono_ms}");
     }
-    assert!(!Call { in_flight: true, ..call }.is_in_turn(5, false, 10 + STARVED_MS));
+    assert!(
+        !Call {
+            in_flight: true,
+            ..call
+        }
+        .is_in_turn(5, false, 10 + STARVED_MS)
+    );
 }
 
 #[test]
@@ -391,7 +480,10 @@ fn prices_that_could_not_be_stored_are_kept_for_the_next_try() {
     let mut task = pricing(&["NSE:A", "NSE:B"]);
     assert_eq!(task.state(UNHEARD_MS).as_str(), "ok");
     assert_eq!(task.state(UNHEARD_MS + 1).as_str(), "stale");
-    let batch = Batch { quotes: vec![quote("NSE:A"), quote("NSE:OTHER")], ..Batch::default() };
+    let batch = Batch {
+        quotes: vec![quote("NSE:A"), quote("NSE:OTHER")],
+        ..Batch::default()
+    };
     answer(&mut task, Some(Ok(batch)), 10);
     assert_eq!(task.state(UNHEARD_MS + 1).as_str(), "ok");
     let work = task.work.as_mut().unwrap();

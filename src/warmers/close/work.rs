@@ -111,8 +111,12 @@ impl Work {
 
     /// Takes symbols without a stored price, of which some may be known or have one by now.
     pub(crate) fn add_missing(&mut self, symbols: Vec<Symbol>, silent: &HashSet<Symbol>) {
-        let found: HashSet<&Symbol> =
-            self.unkept.iter().chain(&self.keeping).map(|(symbol, _)| symbol).collect();
+        let found: HashSet<&Symbol> = self
+            .unkept
+            .iter()
+            .chain(&self.keeping)
+            .map(|(symbol, _)| symbol)
+            .collect();
         let closes = &self.closes;
         let lacks = |symbol: &Symbol| !closes.contains_key(symbol) && !found.contains(symbol);
         self.missing.add(symbols.into_iter().filter(lacks), silent);
@@ -137,7 +141,9 @@ impl Work {
             let judge = |quote: &mut Quote| (judges.judge)(quote, stands);
             let derivatives = (judges.derivatives_of)(&quote.symbol);
             let price = self.due.closing_price(quote, witness, derivatives, judge);
-            let Some((symbol, close)) = price else { continue };
+            let Some((symbol, close)) = price else {
+                continue;
+            };
             if self.missing.found(&symbol) {
                 self.unkept.push((symbol, close));
                 self.heard_mono_ms = now_mono_ms;
@@ -159,13 +165,20 @@ impl Work {
             return;
         }
         let late = self.due.until.duration_since(context.clock.now()) <= PAGES_NEED;
-        let Some(reach) = self.next_reach(late, now_mono_ms) else { return };
+        let Some(reach) = self.next_reach(late, now_mono_ms) else {
+            return;
+        };
         let date = self.due.date;
         let missing = self.missing.len();
         let priced = self.closes.len();
         tracing::info!(%date, ?reach, priced, missing, "valuing portfolios at the closing prices");
         let given_up = Arc::new(self.missing.given_up(reach));
-        let walk = Walk { reach, after: AccountId(0), given_up, prices: self.closes.len() };
+        let walk = Walk {
+            reach,
+            after: AccountId(0),
+            given_up,
+            prices: self.closes.len(),
+        };
         self.step = match reach {
             Reach::Last => Step::Last(walk),
             Reach::Complete | Reach::Everybody => Step::Price(Some(walk)),
@@ -186,7 +199,11 @@ impl Work {
             return Some(Reach::Last);
         }
         let answered = self.missing.all_answered();
-        let reach = if answered { Reach::Everybody } else { Reach::Complete };
+        let reach = if answered {
+            Reach::Everybody
+        } else {
+            Reach::Complete
+        };
         let is_due = match &self.walked {
             None => answered || since(self.began_mono_ms) >= WALK_REST_MS,
             Some(last) => {

@@ -54,10 +54,15 @@ pub(crate) fn apply(
         shown: &shown,
     };
     let mut read = feed.read(&mut batch, &market);
-    let has_lead = read.iter().any(|(quote, _)| feed.leads.contains(&quote.symbol));
+    let has_lead = read
+        .iter()
+        .any(|(quote, _)| feed.leads.contains(&quote.symbol));
     let doubt = doubt(feed, &batch, has_lead);
     if !batch.pushed && has_lead {
-        let absent = batch.unknown.iter().filter(|symbol| feed.leads.contains(symbol));
+        let absent = batch
+            .unknown
+            .iter()
+            .filter(|symbol| feed.leads.contains(symbol));
         feed.absent = absent.cloned().collect();
     }
     // Only a leading index tells how far our clock is off. A share with an absurd time does not,
@@ -97,11 +102,17 @@ pub(crate) fn take_in(
     sinks: &mut QuoteSinks<'_>,
     now_mono_ms: u64,
 ) {
-    let QuoteSinks { context, snapshot, beside, .. } = sinks;
+    let QuoteSinks {
+        context,
+        snapshot,
+        beside,
+        ..
+    } = sinks;
     let now = context.clock.now();
     read.retain(|(quote, _)| !context.l1.refuses_ahead(quote, now));
-    let (coming, shares): (Vec<_>, Vec<_>) =
-        read.into_iter().partition(|(quote, _)| context.indices.contains(&quote.symbol));
+    let (coming, shares): (Vec<_>, Vec<_>) = read
+        .into_iter()
+        .partition(|(quote, _)| context.indices.contains(&quote.symbol));
     let unshown = snapshot.make(context, *beside, &coming, now_mono_ms);
     // Streams are woken once at the end, so that they send everything together.
     let _gathering = context.snapshot.news().gather();
@@ -128,7 +139,11 @@ impl QuoteSinks<'_> {
     /// Remembers for `ttl_ms` that no source knows `symbol`.
     pub(crate) fn keep_unknown(&mut self, symbol: Symbol, ttl_ms: u64, now_mono_ms: u64) {
         let until_mono_ms = now_mono_ms + ttl_ms;
-        if self.context.l1.insert_unknown(symbol.clone(), now_mono_ms, until_mono_ms) {
+        if self
+            .context
+            .l1
+            .insert_unknown(symbol.clone(), now_mono_ms, until_mono_ms)
+        {
             self.publisher.add_unknown(symbol);
         }
     }
@@ -146,7 +161,11 @@ fn keep_unknown(
             continue;
         }
         let is_listed = listed.contains(symbol.as_str());
-        let ttl_ms = if is_listed { LISTED_NEGATIVE_MS } else { NEGATIVE_MS };
+        let ttl_ms = if is_listed {
+            LISTED_NEGATIVE_MS
+        } else {
+            NEGATIVE_MS
+        };
         sinks.keep_unknown(symbol, ttl_ms, now_mono_ms);
     }
 }

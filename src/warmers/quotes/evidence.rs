@@ -137,7 +137,8 @@ impl Evidence {
     pub(crate) fn take_questions(&mut self, now_mono_ms: u64) -> Vec<Symbol> {
         let questions = std::mem::take(&mut self.questions);
         for symbol in &questions {
-            self.asked_mono_ms.insert(symbol.clone(), now_mono_ms, |at| Some(*at));
+            self.asked_mono_ms
+                .insert(symbol.clone(), now_mono_ms, |at| Some(*at));
         }
         questions.into_iter().collect()
     }
@@ -187,7 +188,10 @@ impl Evidence {
             times: u32::from(quote.timed),
             heard_mono_ms: now_mono_ms,
         };
-        let known = self.said.get(&key).filter(|known| quote.timed && agrees(quote, known.price));
+        let known = self
+            .said
+            .get(&key)
+            .filter(|known| quote.timed && agrees(quote, known.price));
         if let Some(known) = known.filter(|known| at >= known.last_at) {
             said.first_at = known.first_at;
             said.times = known.times + u32::from(at > known.last_at);
@@ -219,7 +223,10 @@ mod tests {
 
     impl Scene {
         fn new() -> Self {
-            Self { evidence: Evidence::new(), shown: None }
+            Self {
+                evidence: Evidence::new(),
+                shown: None,
+            }
         }
 
         /// A source says a price with a time in seconds. Returns whether it is believed.
@@ -227,9 +234,16 @@ mod tests {
             let began: Timestamp = "2026-11-20T11:00:00+05:30".parse().unwrap();
             let as_of = began + SignedDuration::from_secs(at_s);
             let quote = testing::quote("NSE:NEW", price, as_of);
-            let quote = Quote { source, previous_close: None, ..quote };
+            let quote = Quote {
+                source,
+                previous_close: None,
+                ..quote
+            };
             let unproven = vec![Unproven { quote, row }];
-            let mut batch = Batch { unproven, ..Batch::default() };
+            let mut batch = Batch {
+                unproven,
+                ..Batch::default()
+            };
             let shown = self.shown.clone();
             self.evidence.weigh(
                 source,
@@ -266,7 +280,11 @@ mod tests {
         let mut asked = Vec::new();
         for at_s in 0..65 {
             assert!(!scene.says(A, "4.8", at_s, CONTRADICTS));
-            if !scene.evidence.take_questions(at_s.unsigned_abs() * 1_000).is_empty() {
+            if !scene
+                .evidence
+                .take_questions(at_s.unsigned_abs() * 1_000)
+                .is_empty()
+            {
                 asked.push(at_s);
             }
         }
@@ -311,7 +329,10 @@ mod tests {
             let at = "2026-11-20T11:00:00+05:30".parse().unwrap();
             let quote = testing::quote(&format!("NSE:N{number}"), "480", at);
             let unproven = vec![Unproven { quote, row: SILENT }];
-            let mut batch = Batch { unproven, ..Batch::default() };
+            let mut batch = Batch {
+                unproven,
+                ..Batch::default()
+            };
             evidence.weigh(A, &mut batch, &|_| None, number as u64);
         }
         assert!(evidence.said.len() <= SAID_MAX);

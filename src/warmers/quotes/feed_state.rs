@@ -156,7 +156,10 @@ impl FeedState {
             in_flight_since_mono_ms: None,
             taken: None,
             reclaimed: false,
-            round: Round { calls: 1, smaller: 0 },
+            round: Round {
+                calls: 1,
+                smaller: 0,
+            },
             crowded: 0,
             asked_mono_ms: None,
             succeeded_mono_ms: None,
@@ -215,7 +218,11 @@ impl FeedState {
             let heard = self.heard.get(lead);
             heard.is_some_and(|heard| !freshness.is_stale(source, heard.vouched, now_mono_ms))
         };
-        let mut had = self.leads.iter().filter(|lead| !self.absent.contains(*lead)).peekable();
+        let mut had = self
+            .leads
+            .iter()
+            .filter(|lead| !self.absent.contains(*lead))
+            .peekable();
         had.peek().is_some() && had.all(is_fresh)
     }
 
@@ -229,7 +236,10 @@ impl FeedState {
     /// Whether it answers, but its prices should have changed since.
     pub(crate) fn is_stalled(&self, freshness: &Freshness, now_mono_ms: u64) -> bool {
         let answered = self.succeeded_mono_ms.is_some_and(|at| {
-            let lately = Vouched { mono_ms: at as i64, calls: self.calls(self.feed.batch_max()) };
+            let lately = Vouched {
+                mono_ms: at as i64,
+                calls: self.calls(self.feed.batch_max()),
+            };
             !freshness.is_stale(self.feed.source(), lately, now_mono_ms)
         });
         answered && !self.is_healthy(freshness, now_mono_ms)
@@ -239,7 +249,8 @@ impl FeedState {
     /// normal delays explain the difference or the prices do not move. The machine's clock is the
     /// first suspect, the feed's delay the second.
     pub(crate) fn clock_ahead_ms(&self, now_mono_ms: u64) -> Option<i64> {
-        self.ahead_of_us_ms.map_or_else(|| self.time.clock_ahead_ms(now_mono_ms), |ms| Some(-ms))
+        self.ahead_of_us_ms
+            .map_or_else(|| self.time.clock_ahead_ms(now_mono_ms), |ms| Some(-ms))
     }
 
     /// Whether the call under way takes longer than a healthy one.
@@ -306,21 +317,37 @@ impl FeedState {
         batch: &mut Batch,
         market: &MarketView<'_>,
     ) -> Vec<(Quote, Vouched)> {
-        let MarketView { calendar, indices: list, shown, .. } = *market;
+        let MarketView {
+            calendar,
+            indices: list,
+            shown,
+            ..
+        } = *market;
         let times = batch.times;
         let calls = self.calls(batch.symbols_max);
-        let (mut indices, shares): (Vec<Quote>, Vec<Quote>) =
-            batch.quotes.drain(..).partition(|quote| list.contains(&quote.symbol));
+        let (mut indices, shares): (Vec<Quote>, Vec<Quote>) = batch
+            .quotes
+            .drain(..)
+            .partition(|quote| list.contains(&quote.symbol));
         for quote in indices.iter_mut().filter(|quote| !quote.timed) {
             let shown = shown(&quote.symbol);
             self.stamp_index(quote, shown.as_ref(), &times, calendar);
         }
-        indices.iter().for_each(|quote| self.time.weigh(quote, &times));
+        indices
+            .iter()
+            .for_each(|quote| self.time.weigh(quote, &times));
         let mut read = Vec::with_capacity(indices.len() + shares.len());
-        let (mut believed, doubted): (Vec<Quote>, Vec<Quote>) =
-            indices.into_iter().chain(shares).partition(|quote| self.time.believes(quote, &times));
-        batch.implausible.extend(doubted.into_iter().map(|quote| quote.symbol));
-        for quote in believed.iter().filter(|quote| self.leads.contains(&quote.symbol)) {
+        let (mut believed, doubted): (Vec<Quote>, Vec<Quote>) = indices
+            .into_iter()
+            .chain(shares)
+            .partition(|quote| self.time.believes(quote, &times));
+        batch
+            .implausible
+            .extend(doubted.into_iter().map(|quote| quote.symbol));
+        for quote in believed
+            .iter()
+            .filter(|quote| self.leads.contains(&quote.symbol))
+        {
             self.time.heed(quote, &times, calendar);
         }
         for quote in &mut believed {
@@ -360,7 +387,14 @@ impl FeedState {
         if held.is_none_or(|held| held.vouched.mono_ms <= vouched.mono_ms) {
             let quote = quote.clone();
             let asked_mono_ms = times.asked_mono_ms;
-            self.heard.insert(symbol.clone(), Heard { quote, vouched, asked_mono_ms });
+            self.heard.insert(
+                symbol.clone(),
+                Heard {
+                    quote,
+                    vouched,
+                    asked_mono_ms,
+                },
+            );
         }
     }
 
@@ -377,10 +411,15 @@ impl FeedState {
         calendar: &MarketCalendar,
     ) {
         let exchange = quote.symbol.exchange();
-        let latest = self.time.latest(exchange, Trading::WithAuction, times, calendar);
+        let latest = self
+            .time
+            .latest(exchange, Trading::WithAuction, times, calendar);
         let heard = self.heard.get(&quote.symbol).map(|heard| &heard.quote);
         let at_rest = shown.filter(|_| self.time.rests(exchange, times, calendar));
-        let last = at_rest.into_iter().chain(heard).max_by_key(|held| held.as_of);
+        let last = at_rest
+            .into_iter()
+            .chain(heard)
+            .max_by_key(|held| held.as_of);
         let differs = last.filter(|held| held.last_price != quote.last_price);
         if differs.is_some_and(|held| self.time.is_outdated_by(held, times, calendar)) {
             quote.as_of = calendar.trading_began(latest).unwrap_or(latest);
@@ -402,7 +441,11 @@ impl FeedState {
     /// crowd other symbols out of the next one.
     pub(crate) fn note_demand(&mut self, round: u8, is_crowded: bool) {
         self.round.note(round);
-        self.crowded = if is_crowded { self.crowded.saturating_add(1) } else { 0 };
+        self.crowded = if is_crowded {
+            self.crowded.saturating_add(1)
+        } else {
+            0
+        };
     }
 
     /// Notes a poll that goes out, and its symbols that requests wait for.
@@ -513,7 +556,10 @@ impl Pace {
     /// The pace with at least this interval, which nodes without a leader's messages keep because
     /// they share the provider.
     pub(crate) fn sparing(self, interval_ms: u64) -> Self {
-        Self { interval_ms: self.interval_ms.max(interval_ms), ..self }
+        Self {
+            interval_ms: self.interval_ms.max(interval_ms),
+            ..self
+        }
     }
 }
 
@@ -522,8 +568,14 @@ impl Pace {
 /// polled.
 pub(crate) fn limits(source: Source, budget_ms: u64, step_ms: u64) -> (Limits, Limits) {
     let grace_ms = GRACE_MS[source];
-    let moving = Limits { period_ms: budget_ms.max(step_ms), grace_ms };
-    let resting = Limits { period_ms: budget_ms.max(RESTING_MS[source]), grace_ms };
+    let moving = Limits {
+        period_ms: budget_ms.max(step_ms),
+        grace_ms,
+    };
+    let resting = Limits {
+        period_ms: budget_ms.max(RESTING_MS[source]),
+        grace_ms,
+    };
     (moving, resting)
 }
 
@@ -555,7 +607,13 @@ mod pace_tests {
     fn what_is_pushed_is_confirmed_within_ten_seconds_however_many_calls_that_takes() {
         let pace = Pace::of(Source::BrokerA, 1_050, false);
         for (calls, interval_ms) in [(0, 10_000), (1, 10_000), (2, 5_000), (7, 1_428)] {
-            assert_eq!(pace.confirming(calls), Pace { interval_ms, ..pace });
+            assert_eq!(
+                pace.confirming(calls),
+                Pace {
+                    interval_ms,
+                    ..pace
+                }
+            );
         }
         let resting = Pace::of(Source::BrokerA, 1_050, true);
         assert_eq!(resting.confirming(7), resting, "never sooner than without");

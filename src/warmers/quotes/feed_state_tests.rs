@@ -51,9 +51,16 @@ struct Bench {
 
 fn bench(batch_max: usize) -> Bench {
     let indices = IndexList::embedded();
-    let feed = Arc::new(Scripted { readiness: Mutex::new(Readiness::Ready), batch_max });
+    let feed = Arc::new(Scripted {
+        readiness: Mutex::new(Readiness::Ready),
+        batch_max,
+    });
     let now: Timestamp = OPEN.parse().unwrap();
-    let lane = LaneSpec { name: "test", threads: 1, queue_max: 1 };
+    let lane = LaneSpec {
+        name: "test",
+        threads: 1,
+        queue_max: 1,
+    };
     let lane = Arc::new(Lane::start(&lane, &Clock::manual(now)).unwrap());
     let pace = Pace::of(Source::BrokerA, 1_050, false);
     let dyn_feed = Arc::clone(&feed) as Arc<dyn MarketFeed>;
@@ -86,9 +93,19 @@ impl Bench {
 
     fn take(&mut self, at_ms: u64, quotes: Vec<Quote>, pushed: bool) -> Vec<(Quote, Vouched)> {
         let at = self.at(at_ms);
-        let times = CallTimes { asked: at, asked_mono_ms: at_ms, answered: at };
+        let times = CallTimes {
+            asked: at,
+            asked_mono_ms: at_ms,
+            answered: at,
+        };
         let symbols_max = self.feed.batch_max;
-        let mut batch = Batch { quotes, times, symbols_max, pushed, ..Batch::default() };
+        let mut batch = Batch {
+            quotes,
+            times,
+            symbols_max,
+            pushed,
+            ..Batch::default()
+        };
         let market = MarketView {
             calendar: &self.calendar,
             indices: &self.indices,
@@ -119,7 +136,10 @@ impl Bench {
     fn leads(&self, at_ms: u64, behind_ms: i64) -> Vec<Quote> {
         let exchange_ms = self.at(at_ms).as_millisecond() - behind_ms;
         let as_of = Timestamp::from_millisecond(exchange_ms).unwrap();
-        self.indices.leads().map(|lead| quote(&lead.symbol, as_of)).into()
+        self.indices
+            .leads()
+            .map(|lead| quote(&lead.symbol, as_of))
+            .into()
     }
 
     fn fail(&mut self, at_ms: u64) {
@@ -252,8 +272,13 @@ fn a_share_is_no_newer_than_the_index_beside_it() {
     let stood = bench.at(1_000);
     let now = bench.at(9_000);
     let read = bench.hear(9_000, vec![quote(&primary, stood), quote(&share, now)]);
-    let vouched =
-        |symbol: &Symbol| read.iter().find(|(quote, _)| quote.symbol == *symbol).unwrap().1.mono_ms;
+    let vouched = |symbol: &Symbol| {
+        read.iter()
+            .find(|(quote, _)| quote.symbol == *symbol)
+            .unwrap()
+            .1
+            .mono_ms
+    };
     // Eight seconds late, of which one is the resolution of timestamps.
     assert_eq!((vouched(&primary), vouched(&share)), (2_000, 2_000));
 }
@@ -288,12 +313,23 @@ impl Bench {
         let at_ms = at.duration_since(self.now).as_millis() as u64;
         let untimed = |symbol: &str, price: &str| {
             let quote = testing::quote(symbol, price, at);
-            Quote { timed: false, asked: at, ..quote }
+            Quote {
+                timed: false,
+                asked: at,
+                ..quote
+            }
         };
-        let share = if index.starts_with("BSE") { "BSE:RELIANCE" } else { "NSE:INFY" };
+        let share = if index.starts_with("BSE") {
+            "BSE:RELIANCE"
+        } else {
+            "NSE:INFY"
+        };
         let read = self.hear(at_ms, vec![untimed(index, price), untimed(share, "7")]);
         for (quote, _) in &read {
-            let held = self.shown.entry(quote.symbol.clone()).or_insert_with(|| quote.clone());
+            let held = self
+                .shown
+                .entry(quote.symbol.clone())
+                .or_insert_with(|| quote.clone());
             if quote.as_of >= held.as_of {
                 *held = quote.clone();
             }
@@ -433,7 +469,9 @@ fn a_price_without_a_time_that_is_of_before_the_close_does_not_pass_for_the_clos
             if let Some((price, as_of)) = restored {
                 let as_of = format!("{as_of}+05:30").parse().unwrap();
                 let symbol = Symbol::parse(index).unwrap();
-                bench.shown.insert(symbol, testing::quote(index, price, as_of));
+                bench
+                    .shown
+                    .insert(symbol, testing::quote(index, price, as_of));
             }
             for (at, price, expected, is_fresh) in *answers {
                 let (as_of, of_share, fresh) = bench.stamped(index, at, price);
@@ -492,7 +530,9 @@ fn a_share_that_stands_while_its_market_trades_is_stale_by_its_own_time() {
         }
         let read = bench.hear(at_ms, vec![quote(&index, moved), share]);
         let is_stale = |at: usize, age_ms: u64| {
-            bench.freshness.is_stale(Source::BrokerA, read[at].1, at_ms + age_ms)
+            bench
+                .freshness
+                .is_stale(Source::BrokerA, read[at].1, at_ms + age_ms)
         };
         assert!(!is_stale(0, 0), "the index at {now}");
         assert_eq!(!is_stale(1, 0), is_fresh, "{symbol} of {as_of} at {now}");
@@ -527,7 +567,11 @@ fn a_share_without_derivatives_is_judged_by_its_own_hours() {
         let index = quote(&Symbol::parse("NSE:NIFTY 50").unwrap(), moved);
         let untimed = |name: &str| {
             let quote = testing::quote(name, "7", instant(now));
-            Quote { timed: false, asked: instant(now), ..quote }
+            Quote {
+                timed: false,
+                asked: instant(now),
+                ..quote
+            }
         };
         let quotes = vec![index, untimed("NSE:INFY"), untimed("NSE:SIM300")];
         let read = bench.hear(at_ms, quotes);
@@ -549,7 +593,9 @@ fn a_share_without_derivatives_is_judged_by_its_own_hours() {
 fn after_a_refused_request_the_next_carries_indices_only() {
     let mut bench = bench(500);
     bench.state.began(None, 0);
-    bench.state.ended(&Ended::Refused("invalid instrument".into()));
+    bench
+        .state
+        .ended(&Ended::Refused("invalid instrument".into()));
     assert!(bench.state.indices_only);
     bench.answer(1_050, 0);
     assert!(!bench.state.indices_only);
@@ -617,8 +663,11 @@ struct Arrival {
 fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
     let quotes = prop::collection::vec((0_usize..5, 0_i64..20_000), 1..5);
     let arrival = (any::<bool>(), 0_u64..3_000, quotes);
-    let arrival =
-        arrival.prop_map(|(pushed, after_ms, quotes)| Arrival { pushed, after_ms, quotes });
+    let arrival = arrival.prop_map(|(pushed, after_ms, quotes)| Arrival {
+        pushed,
+        after_ms,
+        quotes,
+    });
     prop::collection::vec(arrival, 1..40)
 }
 
@@ -661,7 +710,10 @@ proptest! {
 
 #[test]
 fn a_round_grows_at_once_and_shrinks_when_everything_has_come_round() {
-    let mut round = Round { calls: 1, smaller: 0 };
+    let mut round = Round {
+        calls: 1,
+        smaller: 0,
+    };
     let mut said = Vec::new();
     for calls in [1, 4, 2, 2, 2, 2, 2, 3, 1, 3, 1] {
         round.note(calls);

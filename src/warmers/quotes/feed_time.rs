@@ -62,8 +62,16 @@ pub(crate) struct Nature {
 
 /// Broker A is in real time; the public provider is a quarter of an hour late.
 const NATURES: BySource<Nature> = BySource([
-    Nature { behind_ms: 0, behind_max_ms: 5 * 60_000, lately_ms: 30_000 },
-    Nature { behind_ms: 15 * 60_000, behind_max_ms: 40 * 60_000, lately_ms: 10 * 60_000 },
+    Nature {
+        behind_ms: 0,
+        behind_max_ms: 5 * 60_000,
+        lately_ms: 30_000,
+    },
+    Nature {
+        behind_ms: 15 * 60_000,
+        behind_max_ms: 40 * 60_000,
+        lately_ms: 10 * 60_000,
+    },
 ]);
 
 /// The measured clock of one feed.
@@ -86,9 +94,16 @@ impl FeedTime {
         let nature = NATURES[source];
         let mut witnesses: Vec<Witness> = Vec::new();
         for lead in leads {
-            if witnesses.iter().all(|known| known.symbol.exchange() != lead.exchange()) {
+            if witnesses
+                .iter()
+                .all(|known| known.symbol.exchange() != lead.exchange())
+            {
                 let offset = Offset::new(nature);
-                witnesses.push(Witness { symbol: lead.clone(), offset, as_of: None });
+                witnesses.push(Witness {
+                    symbol: lead.clone(),
+                    offset,
+                    as_of: None,
+                });
             }
         }
         Self { nature, witnesses }
@@ -96,12 +111,16 @@ impl FeedTime {
 
     /// The witness of an exchange, or the primary one.
     fn witness(&self, exchange: Exchange) -> Option<&Witness> {
-        let own = self.witnesses.iter().find(|witness| witness.symbol.exchange() == exchange);
+        let own = self
+            .witnesses
+            .iter()
+            .find(|witness| witness.symbol.exchange() == exchange);
         own.or(self.witnesses.first())
     }
 
     fn behind_ms(&self, exchange: Exchange) -> i64 {
-        self.witness(exchange).map_or(self.nature.behind_ms, |witness| witness.offset.behind_ms())
+        self.witness(exchange)
+            .map_or(self.nature.behind_ms, |witness| witness.offset.behind_ms())
     }
 
     /// Delay of the source by its nature; `None` if it has none.
@@ -119,7 +138,9 @@ impl FeedTime {
     /// Time for which the source leaves the primary index unchanged, beyond the one-second
     /// resolution of its timestamps.
     pub(crate) fn step_ms(&self) -> u64 {
-        self.witnesses.first().map_or(0, |witness| witness.offset.step_ms())
+        self.witnesses
+            .first()
+            .map_or(0, |witness| witness.offset.step_ms())
     }
 
     /// The latest time at which a price without a timestamp can have been made, by `whose` hours:
@@ -181,12 +202,18 @@ impl FeedTime {
         let exchange = held.symbol.exchange();
         let known = before(times.asked, self.behind_ms(exchange));
         if let Some(close) = calendar.last_close(known) {
-            return calendar.closing_prices_from(close.date).is_some_and(|from| held.as_of >= from);
+            return calendar
+                .closing_prices_from(close.date)
+                .is_some_and(|from| held.as_of >= from);
         }
         // While an auction is prepared prices stand. Its own price ends that.
         let date = clock::zoned(known).date();
-        let is_before_auction = calendar.closing_prices_from(date).is_some_and(|from| known < from);
-        let stopped = calendar.last_move(known).filter(|at| *at < known && is_before_auction);
+        let is_before_auction = calendar
+            .closing_prices_from(date)
+            .is_some_and(|from| known < from);
+        let stopped = calendar
+            .last_move(known)
+            .filter(|at| *at < known && is_before_auction);
         stopped.is_some_and(|stopped| {
             let settled = stopped + SignedDuration::from_millis(SETTLED_MS);
             held.as_of >= before(stopped, FROZEN_MS) && held.asked >= settled
@@ -211,14 +238,19 @@ impl FeedTime {
 
     /// Whether a timestamp can be true: not much later than the source's clock.
     pub(crate) fn believes(&self, quote: &Quote, times: &CallTimes) -> bool {
-        let witness = self.witness(quote.symbol.exchange()).filter(|_| quote.timed);
+        let witness = self
+            .witness(quote.symbol.exchange())
+            .filter(|_| quote.timed);
         witness.is_none_or(|witness| witness.offset.believes(quote.as_of, times))
     }
 
     /// Runs before an answer is judged. A witness that has been ahead of its measured clock for a
     /// whole spell is right, and the measurement is dropped.
     pub(crate) fn weigh(&mut self, quote: &Quote, times: &CallTimes) {
-        let witness = self.witnesses.iter_mut().find(|known| known.symbol == quote.symbol);
+        let witness = self
+            .witnesses
+            .iter_mut()
+            .find(|known| known.symbol == quote.symbol);
         if let Some(witness) = witness.filter(|_| quote.timed) {
             witness.offset.weigh(quote.as_of, times);
         }
@@ -226,7 +258,10 @@ impl FeedTime {
 
     /// Notes the timestamp of a leading index, if it is a witness.
     pub(crate) fn heed(&mut self, quote: &Quote, times: &CallTimes, calendar: &MarketCalendar) {
-        let witness = self.witnesses.iter_mut().find(|known| known.symbol == quote.symbol);
+        let witness = self
+            .witnesses
+            .iter_mut()
+            .find(|known| known.symbol == quote.symbol);
         let Some(witness) = witness else { return };
         witness.as_of = Some(quote.as_of);
         if quote.timed {
@@ -261,7 +296,9 @@ impl FeedTime {
         let known = before(times.asked, behind_ms);
         let index = self.witness_as_of(exchange);
         let rests = |at: &Timestamp| self.has_come_to_rest(*at, exchange, times, calendar);
-        let come_to = index.filter(|at| !rests(at)).map_or(known, |at| at.min(known));
+        let come_to = index
+            .filter(|at| !rests(at))
+            .map_or(known, |at| at.min(known));
         let stood = calendar.trading_of_between(whose, quote.as_of, come_to);
         // From then on nobody vouches for the price, in trading or after it.
         let own_ms = match stood.as_millis() as i64 > stands_ms_max {
@@ -293,7 +330,10 @@ impl FeedTime {
 
     /// Whether the market has begun to trade, but by the source's clock it has not.
     pub(crate) fn is_before_the_bell(&self, calendar: &MarketCalendar, now: Timestamp) -> bool {
-        let behind_ms = self.witnesses.first().map_or(0, |witness| witness.offset.behind_ms());
+        let behind_ms = self
+            .witnesses
+            .first()
+            .map_or(0, |witness| witness.offset.behind_ms());
         let began = calendar.trading_began(now);
         let moves = calendar.status(now).phase == Phase::Open;
         moves && began.is_some_and(|began| before(now, behind_ms) < began)
@@ -311,12 +351,16 @@ impl FeedTime {
 }
 
 fn before(at: Timestamp, ms: i64) -> Timestamp {
-    at.checked_sub(SignedDuration::from_millis(ms)).unwrap_or(at)
+    at.checked_sub(SignedDuration::from_millis(ms))
+        .unwrap_or(at)
 }
 
 fn vouched(times: &CallTimes, late_ms: i64, calls: u8) -> Vouched {
     let asked_ms = i64::try_from(times.asked_mono_ms).unwrap_or(i64::MAX);
-    Vouched { mono_ms: asked_ms.saturating_sub(late_ms), calls }
+    Vouched {
+        mono_ms: asked_ms.saturating_sub(late_ms),
+        calls,
+    }
 }
 
 /// Trading time that an index with the timestamp `as_of` has missed, for a source that is
@@ -343,7 +387,9 @@ fn missed_trading_ms(
 /// that the source's price is not the closing one. Nothing is traded continuously between an
 /// index's last price and its close, so a source that froze before the auction misses no trading.
 fn missed_close_ms(calendar: &MarketCalendar, as_of: Timestamp, known: Timestamp) -> i64 {
-    let close = calendar.final_close(known).filter(|close| as_of < close.prices_from);
+    let close = calendar
+        .final_close(known)
+        .filter(|close| as_of < close.prices_from);
     let since_ms = close.map_or(0, |close| known.duration_since(close.at).as_millis() as i64);
     if since_ms > FROZEN_MS { since_ms } else { 0 }
 }
@@ -409,7 +455,11 @@ impl Offset {
     }
 
     fn behind_ms(&self) -> i64 {
-        self.least_ms.into_iter().flatten().min().unwrap_or(self.nature.behind_ms)
+        self.least_ms
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(self.nature.behind_ms)
     }
 
     fn step_ms(&self) -> u64 {
@@ -423,11 +473,16 @@ impl Offset {
     fn observe(&mut self, as_of: Timestamp, times: &CallTimes, calendar: &MarketCalendar) {
         let mono_ms = i64::try_from(times.asked_mono_ms).unwrap_or(i64::MAX);
         let clock_ms = times.asked.as_millisecond() - mono_ms;
-        if self.clock_ms.is_some_and(|known_ms| (clock_ms - known_ms).abs() > CLOCK_MOVED_MS) {
+        if self
+            .clock_ms
+            .is_some_and(|known_ms| (clock_ms - known_ms).abs() > CLOCK_MOVED_MS)
+        {
             *self = Self::new(self.nature);
         }
         self.clock_ms = Some(clock_ms);
-        let of_this_session = calendar.trading_began(times.asked).is_some_and(|at| as_of >= at);
+        let of_this_session = calendar
+            .trading_began(times.asked)
+            .is_some_and(|at| as_of >= at);
         if !of_this_session || calendar.status(as_of).phase != Phase::Open {
             (self.last, self.stood) = (None, false);
             return;
@@ -444,7 +499,10 @@ impl Offset {
                 if as_of < last && (!self.is_measured() || self.behind_ms() < -AHEAD_MAX_MS) =>
             {
                 let clock_ms = self.clock_ms;
-                *self = Self { clock_ms, ..Self::new(self.nature) };
+                *self = Self {
+                    clock_ms,
+                    ..Self::new(self.nature)
+                };
             }
             // Another machine of the source answers and is further behind. It tells nothing until
             // it has caught up.

@@ -30,11 +30,18 @@ impl Bench {
 
     fn times(&self, at_ms: i64) -> CallTimes {
         let asked = self.at(at_ms);
-        CallTimes { asked, asked_mono_ms: at_ms as u64, answered: asked }
+        CallTimes {
+            asked,
+            asked_mono_ms: at_ms as u64,
+            answered: asked,
+        }
     }
 
     fn quote(&self, symbol: &str, as_of: Timestamp) -> Quote {
-        Quote { source: Source::Public, ..testing::quote(symbol, "25000", as_of) }
+        Quote {
+            source: Source::Public,
+            ..testing::quote(symbol, "25000", as_of)
+        }
     }
 
     /// An answer at `at_ms` with an index of the timestamp `as_of_ms`. Returns how long nobody has
@@ -46,7 +53,11 @@ impl Bench {
         if self.time.believes(&quote, &times) {
             self.time.heed(&quote, &times, &self.calendar);
         }
-        at_ms - self.time.index_vouched(&quote, &times, 1, &self.calendar).mono_ms
+        at_ms
+            - self
+                .time
+                .index_vouched(&quote, &times, 1, &self.calendar)
+                .mono_ms
     }
 
     fn delay_s(&self) -> Option<u32> {
@@ -76,7 +87,11 @@ fn what_is_lost_all_at_once_is_no_delay_by_nature_for_a_while() {
     let mut at_ms = 0;
     let mut delays = Vec::new();
     while at_ms < 30 * MINUTE_MS {
-        let behind_ms = if at_ms < 5 * MINUTE_MS { 900_000 } else { 1_020_000 };
+        let behind_ms = if at_ms < 5 * MINUTE_MS {
+            900_000
+        } else {
+            1_020_000
+        };
         let late_ms = public.hear(at_ms, at_ms - behind_ms);
         let known_ms = i64::from(public.delay_s().unwrap()) * 1_000;
         assert_eq!(late_ms, (behind_ms - known_ms - STAMP_MS).max(0), "{at_ms}");
@@ -84,7 +99,9 @@ fn what_is_lost_all_at_once_is_no_delay_by_nature_for_a_while() {
         at_ms += 15_000;
     }
     delays.dedup_by_key(|(_, delay_ms)| *delay_ms);
-    let [(0, 900_000), (minute, 1_020_000)] = delays[..] else { panic!("{delays:?}") };
+    let [(0, 900_000), (minute, 1_020_000)] = delays[..] else {
+        panic!("{delays:?}")
+    };
     assert!((10..=20).contains(&minute), "{minute}");
 }
 
@@ -108,7 +125,12 @@ fn outside_continuous_trading_an_index_may_stand() {
         (Source::BrokerA, "2026-11-20T15:20:00", "2026-11-20T15:10:00", 4 * MINUTE_MS),
         // By the public provider's clock it is 15:05.
         (Source::Public, "2026-11-20T15:20:00", "2026-11-20T15:05:00", 0),
-        (Source::Public, "2026-11-20T15:20:00", "2026-11-20T15:00:00", 5 * MINUTE_MS - 1_000),
+        (
+            Source::Public,
+            "2026-11-20T15:20:00",
+            "2026-11-20T15:00:00",
+            5 * MINUTE_MS - 1_000,
+        ),
         // The auction is over, and its price is awaited for a minute by the source's clock.
         (Source::BrokerA, "2026-11-20T15:36:00", "2026-11-20T15:15:00", 0),
         (Source::BrokerA, "2026-11-20T15:36:01", "2026-11-20T15:15:00", MINUTE_MS + 1_000),
@@ -121,15 +143,30 @@ fn outside_continuous_trading_an_index_may_stand() {
         (Source::BrokerA, "2026-07-30T18:00:00", "2026-07-30T15:29:00", 0),
         (Source::BrokerA, "2026-07-30T18:00:00", "2026-07-30T15:28:59", 150 * MINUTE_MS),
         // Before the next bell.
-        (Source::BrokerA, "2026-11-23T09:10:00", "2026-11-20T15:15:00", (65 * 60 + 35) * MINUTE_MS),
+        (
+            Source::BrokerA,
+            "2026-11-23T09:10:00",
+            "2026-11-20T15:15:00",
+            (65 * 60 + 35) * MINUTE_MS,
+        ),
         // At night and on Sunday.
         (Source::BrokerA, "2026-11-20T22:00:00", "2026-11-20T15:35:00", 0),
         (Source::BrokerA, "2026-11-22T11:00:00", "2026-11-20T15:35:00", 0),
-        (Source::BrokerA, "2026-11-22T11:00:00", "2026-11-20T14:14:00", (43 * 60 + 25) * MINUTE_MS),
+        (
+            Source::BrokerA,
+            "2026-11-22T11:00:00",
+            "2026-11-20T14:14:00",
+            (43 * 60 + 25) * MINUTE_MS,
+        ),
         // Before the bell yesterday's close is the price, after it no longer.
         (Source::BrokerA, "2026-11-23T09:14:59", "2026-11-20T15:35:00", 0),
         (Source::BrokerA, "2026-11-23T09:15:05", "2026-11-20T15:35:00", 4_000),
-        (Source::Public, "2026-11-23T09:20:00", "2026-11-20T15:35:00", 5 * MINUTE_MS - 1_000),
+        (
+            Source::Public,
+            "2026-11-23T09:20:00",
+            "2026-11-20T15:35:00",
+            5 * MINUTE_MS - 1_000,
+        ),
         (Source::Public, "2026-11-23T09:31:00", "2026-11-23T09:16:00", 0),
     ] {
         let mut bench = bench(source, &format!("{now}+05:30"));

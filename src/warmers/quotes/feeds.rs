@@ -30,7 +30,10 @@ impl Feeds {
         let broker_a = LedFeed::new(context.broker_a.clone(), context.lead.clone());
         Self {
             broker_a: state(Arc::new(broker_a), &context.broker_a_lane),
-            public: context.public.clone().map(|public| state(public, &context.public_lane)),
+            public: context
+                .public
+                .clone()
+                .map(|public| state(public, &context.public_lane)),
         }
     }
 
@@ -57,21 +60,28 @@ impl Feeds {
 
     /// Whether some feed's data is fresh.
     pub(crate) fn any_healthy(&self, freshness: &Freshness, now_mono_ms: u64) -> bool {
-        self.iter().any(|feed| feed.is_healthy(freshness, now_mono_ms))
+        self.iter()
+            .any(|feed| feed.is_healthy(freshness, now_mono_ms))
     }
 
     /// Whether every feed has failed or cannot be polled.
     pub(crate) fn all_failed(&self) -> bool {
-        self.iter().all(|feed| feed.failure.is_some() || !feed.askable_within(u64::MAX))
+        self.iter()
+            .all(|feed| feed.failure.is_some() || !feed.askable_within(u64::MAX))
     }
 
     /// Time that a client that misses symbols has to wait: 0 if some feed can answer within
     /// `wait_ms`, otherwise the time until one may be polled again, as far as is known.
     pub(crate) fn answer_in_ms(&self, wait_ms: u64, now_mono_ms: u64) -> u64 {
-        if self.iter().any(|feed| feed.can_answer_within(wait_ms, now_mono_ms)) {
+        if self
+            .iter()
+            .any(|feed| feed.can_answer_within(wait_ms, now_mono_ms))
+        {
             return 0;
         }
-        self.wait_ms().unwrap_or(ANSWER_IN_MS_MAX).clamp(1, ANSWER_IN_MS_MAX)
+        self.wait_ms()
+            .unwrap_or(ANSWER_IN_MS_MAX)
+            .clamp(1, ANSWER_IN_MS_MAX)
     }
 
     /// Milliseconds until a feed that paces itself may be polled again.

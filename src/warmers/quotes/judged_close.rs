@@ -17,11 +17,21 @@ pub(crate) fn judge(
     now_mono_ms: u64,
 ) -> PreviousClose {
     let held = context.l1.peek(quote.symbol.as_str(), now_mono_ms);
-    let held = if let Peek::Known { quote, .. } = &held { Some(quote) } else { None };
+    let held = if let Peek::Known { quote, .. } = &held {
+        Some(quote)
+    } else {
+        None
+    };
     let symbol = quote.symbol.clone();
     let close_of = |date| context.known_closes.of(&symbol, date);
-    let seen = Seen { held, close_of: &close_of, index_stands };
-    context.calendar.keep_to_session(quote, &seen, context.clock.now())
+    let seen = Seen {
+        held,
+        close_of: &close_of,
+        index_stands,
+    };
+    context
+        .calendar
+        .keep_to_session(quote, &seen, context.clock.now())
 }
 
 /// Whether the source's index among `quotes` did not move at all in a session that is over; `None`

@@ -49,7 +49,9 @@ impl KnownCloses {
         // One more for the previous close of the oldest.
         let newest = &candles[candles.len().saturating_sub(DATES_KEPT + 1)..];
         for pair in newest.windows(2) {
-            let Some(closed) = calendar.official_close(pair[1].date) else { continue };
+            let Some(closed) = calendar.official_close(pair[1].date) else {
+                continue;
+            };
             keep(closes, pair[1].date, of_candle(&pair[1], Some(pair[0].close_e4), closed), false);
         }
     }
@@ -58,7 +60,10 @@ impl KnownCloses {
     pub(crate) fn of(&self, symbol: &Symbol, date: Date) -> Option<ClosingPrice> {
         let known = self.0.lock();
         let closes = known.get(symbol)?;
-        closes.iter().find(|(of, _)| *of == date).map(|(_, close)| *close)
+        closes
+            .iter()
+            .find(|(of, _)| *of == date)
+            .map(|(_, close)| *close)
     }
 }
 
@@ -92,7 +97,14 @@ mod tests {
 
     fn candle(day: i8, close_e4: i64) -> Candle {
         let date = jiff::civil::date(2026, 11, day);
-        Candle { date, open_e4: 1, high_e4: 1, low_e4: 1, close_e4, volume: 1 }
+        Candle {
+            date,
+            open_e4: 1,
+            high_e4: 1,
+            low_e4: 1,
+            close_e4,
+            volume: 1,
+        }
     }
 
     #[test]
@@ -100,8 +112,9 @@ mod tests {
         let known = KnownCloses::default();
         let calendar = MarketCalendar::embedded();
         let infy = Symbol::parse("NSE:INFY").unwrap();
-        let candles: Vec<Candle> =
-            (16..=20).map(|day| candle(day, i64::from(day) * 10_000)).collect();
+        let candles: Vec<Candle> = (16..=20)
+            .map(|day| candle(day, i64::from(day) * 10_000))
+            .collect();
         known.note_candles(&calendar, &infy, &candles);
         let of = |day| known.of(&infy, jiff::civil::date(2026, 11, day));
         assert_eq!((of(16), of(17)), (None, None));
@@ -109,7 +122,11 @@ mod tests {
         assert_eq!((thursday.price, thursday.previous_close), (19.into(), Some(18.into())));
         let closed = calendar.official_close(candles[3].date).unwrap();
         assert_eq!((thursday.official, thursday.as_of_ms), (false, closed.as_millisecond()));
-        let official = ClosingPrice { price: 21.into(), official: true, ..thursday };
+        let official = ClosingPrice {
+            price: 21.into(),
+            official: true,
+            ..thursday
+        };
         known.note(candles[4].date, [(&infy, official)]);
         known.note_candles(&calendar, &infy, &candles);
         assert_eq!(of(20), Some(official));

@@ -37,7 +37,12 @@ impl MarketPhase {
     /// Starts with the current phase; [`follow`](Self::follow) applies it.
     pub(crate) fn new(context: &WarmerContext, now_mono_ms: u64) -> Self {
         let status = context.calendar.status(context.clock.now());
-        Self { status, since_mono_ms: now_mono_ms, closes: BySource::default(), noted: None }
+        Self {
+            status,
+            since_mono_ms: now_mono_ms,
+            closes: BySource::default(),
+            noted: None,
+        }
     }
 
     /// Updates the phase, and applies it to each source.
@@ -110,14 +115,28 @@ impl MarketPhase {
         let mut round = 1;
         if let Some(feed) = feeds.of_mut(source) {
             let pace = Pace::of(source, budget_ms, quiet);
-            let pace = if sparing { pace.sparing(budget_ms) } else { pace };
-            feed.pace = eased.confirming.map_or(pace, |calls| pace.confirming(calls));
+            let pace = if sparing {
+                pace.sparing(budget_ms)
+            } else {
+                pace
+            };
+            feed.pace = eased
+                .confirming
+                .map_or(pace, |calls| pace.confirming(calls));
             (step_ms, round) = (feed.time.step_ms(), feed.round());
         }
-        let period_ms = if eased.limits { confirming_ms(budget_ms) } else { budget_ms };
+        let period_ms = if eased.limits {
+            confirming_ms(budget_ms)
+        } else {
+            budget_ms
+        };
         let (moving, resting) = limits(source, period_ms, step_ms);
         // Without a known close no price counts as a closing price, and the feed is polled rarely.
-        let moving = if quiet && close.is_none() { resting } else { moving };
+        let moving = if quiet && close.is_none() {
+            resting
+        } else {
+            moving
+        };
         let freshness = context.l1.freshness();
         freshness.set_limits(source, moving, resting);
         // Polls that only confirm ticks are spaced so that one period confirms every symbol.
@@ -136,8 +155,10 @@ impl MarketPhase {
 
     /// The official close, while the market rests and the source can be expected to send it.
     fn settled_close(&self, source: Source, context: &WarmerContext) -> Option<Timestamp> {
-        let date =
-            self.status.trading_date.filter(|_| self.rests() && self.status.calendar_known)?;
+        let date = self
+            .status
+            .trading_date
+            .filter(|_| self.rests() && self.status.calendar_known)?;
         let close = context.calendar.official_close(date)?;
         let since = context.clock.now().duration_since(close);
         (since >= CLOSE_MARGIN[source]).then_some(close)

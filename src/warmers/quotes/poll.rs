@@ -91,8 +91,9 @@ impl QuotesTask {
         if self.feeds.public.as_ref().is_some_and(is_due) {
             self.ask(Source::Public, context, now_mono_ms);
         }
-        let answer_in_ms =
-            self.feeds.answer_in_ms(context.cache_settings.miss_wait_ms, now_mono_ms);
+        let answer_in_ms = self
+            .feeds
+            .answer_in_ms(context.cache_settings.miss_wait_ms, now_mono_ms);
         context.answer_in_ms.store(answer_in_ms, Ordering::Relaxed);
         if answer_in_ms > 0 {
             context.pending.dismiss();
@@ -112,7 +113,9 @@ impl QuotesTask {
 
     /// Sends a poll to the feed's lane.
     fn ask(&mut self, source: Source, context: &WarmerContext, now_mono_ms: u64) {
-        let Some(feed) = self.feeds.of_mut(source) else { return };
+        let Some(feed) = self.feeds.of_mut(source) else {
+            return;
+        };
         let questions = match source {
             Source::Public => self.evidence.take_questions(now_mono_ms),
             Source::BrokerA => Vec::new(),
@@ -141,15 +144,20 @@ impl QuotesTask {
         sinks: &mut QuoteSinks<'_>,
         now_mono_ms: u64,
     ) -> Ended {
-        let Some(feed) = self.feeds.of_mut(source) else { return Ended::NotAsked };
+        let Some(feed) = self.feeds.of_mut(source) else {
+            return Ended::NotAsked;
+        };
         let (taken, reclaimed) = feed.release();
         let ended = match answer.map(|answer| *answer) {
             Some(Ok(mut batch)) => {
-                self.evidence.weigh(source, &mut batch, &shown(sinks, now_mono_ms), now_mono_ms);
+                self.evidence
+                    .weigh(source, &mut batch, &shown(sinks, now_mono_ms), now_mono_ms);
                 let (brought, doubt) = apply(feed, batch, sinks, now_mono_ms);
                 if source == Source::BrokerA {
                     let lacking = lacking(feed, &brought, sinks.context, now_mono_ms);
-                    lacking.iter().for_each(|symbol| self.evidence.ask(symbol, now_mono_ms));
+                    lacking
+                        .iter()
+                        .for_each(|symbol| self.evidence.ask(symbol, now_mono_ms));
                 }
                 if reclaimed || doubt.is_some() {
                     sinks.context.pending.settle(&brought);
@@ -194,8 +202,11 @@ impl QuotesTask {
         sinks: &mut QuoteSinks<'_>,
         now_mono_ms: u64,
     ) {
-        let Some(feed) = self.feeds.of_mut(source) else { return };
-        self.evidence.weigh(source, &mut batch, &shown(sinks, now_mono_ms), now_mono_ms);
+        let Some(feed) = self.feeds.of_mut(source) else {
+            return;
+        };
+        self.evidence
+            .weigh(source, &mut batch, &shown(sinks, now_mono_ms), now_mono_ms);
         let (brought, _) = apply(feed, batch, sinks, now_mono_ms);
         // Requests that wait for one of these symbols find it in L1.
         sinks.context.pending.settle(&brought);
@@ -203,7 +214,10 @@ impl QuotesTask {
 
     /// Makes the symbols of a timed-out call pending again, for the other feed.
     fn reclaim_timed_out(&mut self, now_mono_ms: u64) {
-        let reclaimed = self.feeds.iter_mut().filter_map(|feed| feed.reclaim(now_mono_ms));
+        let reclaimed = self
+            .feeds
+            .iter_mut()
+            .filter_map(|feed| feed.reclaim(now_mono_ms));
         reclaimed.for_each(Taken::put_back);
     }
 }
@@ -223,7 +237,11 @@ fn lacking(
     let stands = |symbol: &&Symbol| {
         matches!(context.l1.peek(symbol.as_str(), now_mono_ms), Peek::Known { stale: true, .. })
     };
-    feed.absent.iter().chain(brought.iter().filter(stands)).cloned().collect()
+    feed.absent
+        .iter()
+        .chain(brought.iter().filter(stands))
+        .cloned()
+        .collect()
 }
 
 /// The quote that requests read now.
@@ -271,14 +289,22 @@ pub(crate) fn compose(
     let max = feed.feed.batch_max();
     let source = feed.source();
     let has_symbol = |index: &&Index| source == Source::BrokerA || index.public.is_some();
-    let mut leads: Vec<&Index> = context.indices.leads().into_iter().filter(has_symbol).collect();
+    let mut leads: Vec<&Index> = context
+        .indices
+        .leads()
+        .into_iter()
+        .filter(has_symbol)
+        .collect();
     // The lead with the oldest answer comes first. Matters only to a feed whose calls carry fewer.
     leads.sort_by_key(|lead| feed.heard_mono_ms(&lead.symbol));
     let mut symbols: Vec<Symbol> = leads.into_iter().map(|lead| lead.symbol.clone()).collect();
     symbols.truncate(max);
     let mut sectors: Vec<&Index> = context.indices.sectors.iter().filter(has_symbol).collect();
     sectors.sort_by_key(|sector| feed.heard_mono_ms(&sector.symbol));
-    let sectors: Vec<Symbol> = sectors.into_iter().map(|sector| sector.symbol.clone()).collect();
+    let sectors: Vec<Symbol> = sectors
+        .into_iter()
+        .map(|sector| sector.symbol.clone())
+        .collect();
     if feed.indices_only {
         push_new(&mut symbols, &sectors, max);
         return (symbols, None);
@@ -286,7 +312,9 @@ pub(crate) fn compose(
     push_new(&mut symbols, questions, max);
     let places = max - symbols.len();
     let period_s = u32::try_from(context.interval_ms[source].div_ceil(1_000)).unwrap_or(u32::MAX);
-    let mut wanted = context.l1.wanted(now_mono_ms, period_s, max * (ROUND_CALLS_MAX + 1));
+    let mut wanted = context
+        .l1
+        .wanted(now_mono_ms, period_s, max * (ROUND_CALLS_MAX + 1));
     wanted.retain(|symbol| !context.indices.contains(symbol));
     let in_turn = sectors.len() + wanted.len();
     let round = (in_turn + context.pending.len()).div_ceil(places.max(1));
@@ -295,10 +323,18 @@ pub(crate) fn compose(
         true => sectors.len(),
         false => sectors.len().div_ceil(round),
     };
-    let kept = if feed.crowded < CROWDED_MAX { 0 } else { in_turn.min(places) };
+    let kept = if feed.crowded < CROWDED_MAX {
+        0
+    } else {
+        in_turn.min(places)
+    };
     let unlisted = UNLISTED[source];
     let held = HELD[source];
-    let taken = context.pending.take(CallCapacity { symbols: places - kept, unlisted, held });
+    let taken = context.pending.take(CallCapacity {
+        symbols: places - kept,
+        unlisted,
+        held,
+    });
     push_new(&mut symbols, taken.symbols(), max);
     feed.note_demand(u8::try_from(round).unwrap_or(u8::MAX), symbols.len() + share > max);
     let with_share = (symbols.len() + share).min(max);
@@ -327,7 +363,10 @@ mod poll_batch_tests {
     #[test]
     fn a_batch_takes_each_symbol_once_and_no_more_than_fit() {
         let of = |names: &[&str]| -> Vec<Symbol> {
-            names.iter().filter_map(|name| Symbol::parse(name)).collect()
+            names
+                .iter()
+                .filter_map(|name| Symbol::parse(name))
+                .collect()
         };
         let mut symbols = of(&["NSE:A"]);
         push_new(&mut symbols, &of(&["NSE:A", "NSE:B", "NSE:B", "NSE:C", "NSE:D"]), 3);

@@ -34,7 +34,11 @@ pub(crate) struct SnapshotTask {
 
 impl SnapshotTask {
     pub(crate) fn new() -> Self {
-        Self { published: None, signals: ShownSignals::none(), stands_until_mono_ms: u64::MAX }
+        Self {
+            published: None,
+            signals: ShownSignals::none(),
+            stands_until_mono_ms: u64::MAX,
+        }
     }
 
     /// Builds the snapshot and publishes it if it has changed. True: there is one, and it is not
@@ -68,11 +72,19 @@ impl SnapshotTask {
         let signals = beside.signals.clone();
         let json = views::Snapshot::of(&snapshot, &signals).to_json();
         let made = context.snapshot.make(&json);
-        Some(Unshown { snapshot, signals, made })
+        Some(Unshown {
+            snapshot,
+            signals,
+            made,
+        })
     }
 
     pub(crate) fn show(&mut self, context: &WarmerContext, unshown: Unshown) {
-        let Unshown { snapshot, signals, made } = unshown;
+        let Unshown {
+            snapshot,
+            signals,
+            made,
+        } = unshown;
         self.signals = signals;
         context.snapshot.show(made);
         context.snapshot.set_stands_until(self.stands_until_mono_ms);
@@ -82,12 +94,16 @@ impl SnapshotTask {
 
     /// Age of the published snapshot; `None` before the first.
     pub(crate) fn age(&self) -> Option<Age> {
-        self.published.as_ref().map(|published| published.market.age)
+        self.published
+            .as_ref()
+            .map(|published| published.market.age)
     }
 
     /// Whether the published snapshot comes from the simulator.
     pub(crate) fn is_simulated(&self) -> bool {
-        self.published.as_ref().is_some_and(|published| published.market.simulated)
+        self.published
+            .as_ref()
+            .is_some_and(|published| published.market.simulated)
     }
 
     /// Summary for the heartbeat; `None` before there is a snapshot.
@@ -97,7 +113,9 @@ impl SnapshotTask {
 
     /// Milliseconds until a price becomes stale. The snapshot must then show it at once.
     pub(crate) fn wait_ms(&self, now_mono_ms: u64) -> u64 {
-        self.stands_until_mono_ms.saturating_sub(now_mono_ms).saturating_add(1)
+        self.stands_until_mono_ms
+            .saturating_sub(now_mono_ms)
+            .saturating_add(1)
     }
 
     /// Builds the next snapshot, and notes until when it stays valid: the snapshot shows a stale
@@ -115,7 +133,11 @@ impl SnapshotTask {
             .all()
             .filter_map(|index| self.price_of(index, &context.l1, coming, now_mono_ms))
             .collect();
-        Snapshot::build(&SnapshotInputs { indices, prices: &prices, status })
+        Snapshot::build(&SnapshotInputs {
+            indices,
+            prices: &prices,
+            status,
+        })
     }
 
     fn price_of(
@@ -137,7 +159,15 @@ impl SnapshotTask {
             (quote.clone(), stale, freshness.until_mono_ms(source, *vouched))
         } else {
             let peek = l1.peek(index.symbol.as_str(), now_mono_ms);
-            let Peek::Known { quote, stale, fresh_until_mono_ms, .. } = peek else { return None };
+            let Peek::Known {
+                quote,
+                stale,
+                fresh_until_mono_ms,
+                ..
+            } = peek
+            else {
+                return None;
+            };
             (quote, stale, fresh_until_mono_ms)
         };
         if !stale {
@@ -150,7 +180,12 @@ impl SnapshotTask {
 
 /// Logs a change of source or staleness. A new price alone is not logged.
 fn log_change(before: Option<Age>, age: Age) {
-    let Age { as_of, delay_s, stale, source } = age;
+    let Age {
+        as_of,
+        delay_s,
+        stale,
+        source,
+    } = age;
     if before.is_some_and(|before| (before.source, before.stale) == (source, stale)) {
         return;
     }

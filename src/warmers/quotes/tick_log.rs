@@ -36,7 +36,13 @@ impl Last {
     fn of(quote: &Quote, ticked_mono_ms: u64) -> Self {
         let symbol = quote.symbol.clone();
         let price = quote.last_price;
-        Self { symbol, price, as_of: quote.as_of, ticked_mono_ms, is_behind: false }
+        Self {
+            symbol,
+            price,
+            as_of: quote.as_of,
+            ticked_mono_ms,
+            is_behind: false,
+        }
     }
 
     fn disagrees_with(&self, quote: &Quote) -> bool {
@@ -48,7 +54,10 @@ impl Last {
 
 impl TickLog {
     pub(crate) fn new() -> Self {
-        Self { last: BoundedMap::evicting_in_batches(SYMBOLS_MAX), disagreements: 0 }
+        Self {
+            last: BoundedMap::evicting_in_batches(SYMBOLS_MAX),
+            disagreements: 0,
+        }
     }
 
     pub(crate) fn pushed(&mut self, quotes: &[Quote], now_mono_ms: u64) {
@@ -70,7 +79,8 @@ impl TickLog {
     }
 
     fn put(&mut self, last: Last) {
-        self.last.insert(last.symbol.clone(), last, |last| Some(last.ticked_mono_ms));
+        self.last
+            .insert(last.symbol.clone(), last, |last| Some(last.ticked_mono_ms));
     }
 
     /// Symbols whose ticks have stopped.
@@ -78,7 +88,11 @@ impl TickLog {
         let stands = |last: &&Last| {
             last.is_behind && now_mono_ms.saturating_sub(last.ticked_mono_ms) >= STANDS_MS
         };
-        self.last.values().filter(stands).map(|last| last.symbol.clone()).collect()
+        self.last
+            .values()
+            .filter(stands)
+            .map(|last| last.symbol.clone())
+            .collect()
     }
 
     /// Forgets all ticks, because they have stopped altogether.
@@ -120,8 +134,20 @@ mod tests {
     #[test]
     fn a_symbol_stands_when_calls_bring_newer_prices_for_a_minute_without_a_tick() {
         let mut log = TickLog::new();
-        log.pushed(&[quote("NSE:INFY", "1000.00", 0), quote("NSE:TCS", "3000.00", 0)], 1_000);
-        log.polled(&[quote("NSE:INFY", "1001.00", 30), quote("NSE:TCS", "3000.00", 0)], 30_000);
+        log.pushed(
+            &[
+                quote("NSE:INFY", "1000.00", 0),
+                quote("NSE:TCS", "3000.00", 0),
+            ],
+            1_000,
+        );
+        log.polled(
+            &[
+                quote("NSE:INFY", "1001.00", 30),
+                quote("NSE:TCS", "3000.00", 0),
+            ],
+            30_000,
+        );
         assert!(log.standing(60_999).is_empty());
         assert_eq!(log.standing(61_000), [Symbol::parse("NSE:INFY").unwrap()]);
         log.pushed(&[quote("NSE:INFY", "1002.00", 60)], 61_000);

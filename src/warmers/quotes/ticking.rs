@@ -49,7 +49,13 @@ pub(crate) struct Eased {
 
 impl TickingTask {
     pub(crate) fn new() -> Self {
-        Self { told_s: 0, is_live: false, stopped_mono_ms: None, calls: 1, log: TickLog::new() }
+        Self {
+            told_s: 0,
+            is_live: false,
+            stopped_mono_ms: None,
+            calls: 1,
+            log: TickLog::new(),
+        }
     }
 
     pub(crate) fn pushed(&mut self, source: Source, batch: &Batch, now_mono_ms: u64) {
@@ -81,8 +87,11 @@ impl TickingTask {
             return;
         }
         self.told_s = now.as_second();
-        let indices: Vec<Symbol> =
-            context.indices.all().map(|index| index.symbol.clone()).collect();
+        let indices: Vec<Symbol> = context
+            .indices
+            .all()
+            .map(|index| index.symbol.clone())
+            .collect();
         let shares = context.l1.wanted(now_mono_ms, 1, ticker.symbols_max());
         let calls = (indices.len() + shares.len()).div_ceil(feed.feed.batch_max().max(1));
         self.calls = calls as u64;

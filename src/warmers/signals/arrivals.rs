@@ -50,7 +50,12 @@ pub(crate) fn take_in(
         Some(held) if !arrived.whole => append(store, epoch, calendar, &arrived, held.clone())?,
         _ => replace(store, epoch, calendar, arrived)?,
     };
-    Ok(Taken { at, source, whole, verdict })
+    Ok(Taken {
+        at,
+        source,
+        whole,
+        verdict,
+    })
 }
 
 fn replace(
@@ -59,14 +64,29 @@ fn replace(
     calendar: &MarketCalendar,
     arrived: Arrived,
 ) -> Result<Verdict, StoreError> {
-    let Arrived { symbol, source, read, from, to, is_index, .. } = arrived;
-    let window = Window { from, to, untraded: is_index };
+    let Arrived {
+        symbol,
+        source,
+        read,
+        from,
+        to,
+        is_index,
+        ..
+    } = arrived;
+    let window = Window {
+        from,
+        to,
+        untraded: is_index,
+    };
     let checked = check(&read.candles, window, &|date| calendar.is_trading_date(date));
     // The candle of the last date may come later.
     let holes = checked.missing.iter().filter(|date| **date != to).count();
     let untidy = arrived.strict && (holes > 0 || !checked.faults.is_empty());
     if checked.candles.is_empty() || holes > HOLES_MAX || untidy {
-        return Ok(Verdict::Patchy { missing: holes, faults: checked.faults.len() });
+        return Ok(Verdict::Patchy {
+            missing: holes,
+            faults: checked.faults.len(),
+        });
     }
     let before = arrived.held.map(|held| held.suspicions).unwrap_or_default();
     let suspicions = suspicions(&checked, &before, arrived.base_e4.map(|base| (to, base)));
@@ -81,7 +101,16 @@ fn replace(
         suspicions: suspicions.clone(),
     };
     let candles = checked.candles;
-    store.replace_candles(epoch, NewHistory { symbol, source, simulated, candles, suspicions })?;
+    store.replace_candles(
+        epoch,
+        NewHistory {
+            symbol,
+            source,
+            simulated,
+            candles,
+            suspicions,
+        },
+    )?;
     Ok(Verdict::Stored { held, gap: false })
 }
 
@@ -95,21 +124,31 @@ fn suspicions(
     base: Option<(Date, i64)>,
 ) -> Vec<SplitSuspicion> {
     let candles = &checked.candles;
-    let known = before.iter().filter_map(|known| Some((known.date, known.base_e4?)));
+    let known = before
+        .iter()
+        .filter_map(|known| Some((known.date, known.base_e4?)));
     let bases: BTreeMap<Date, i64> = known.chain(base).collect();
     let is_unadjusted_at = |(date, base_e4): (&Date, &i64)| {
-        let at = candles.binary_search_by_key(date, |candle| candle.date).ok()?;
+        let at = candles
+            .binary_search_by_key(date, |candle| candle.date)
+            .ok()?;
         let before = candles.get(at.checked_sub(1)?)?;
         is_unadjusted(before, &candles[at], *base_e4).then_some(*date)
     };
     let dates = checked.suspected.iter().map(|suspected| suspected.date);
-    let dates: BTreeSet<Date> = dates.chain(bases.iter().filter_map(is_unadjusted_at)).collect();
+    let dates: BTreeSet<Date> = dates
+        .chain(bases.iter().filter_map(is_unadjusted_at))
+        .collect();
     dates
         .into_iter()
         .map(|date| {
             let after = candles.len() - candles.partition_point(|candle| candle.date < date);
             let confirmed = after > SPANNED_SESSIONS;
-            SplitSuspicion { date, confirmed, base_e4: bases.get(&date).copied() }
+            SplitSuspicion {
+                date,
+                confirmed,
+                base_e4: bases.get(&date).copied(),
+            }
         })
         .collect()
 }
@@ -118,7 +157,9 @@ fn suspicions(
 /// a corporate action the exchange's base price.
 pub(crate) fn base_e4(context: &WarmerContext, arrived: &Arrived, now_mono_ms: u64) -> Option<i64> {
     let seen = context.l1.peek(arrived.symbol.as_str(), now_mono_ms);
-    let Peek::Known { quote, .. } = seen else { return None };
+    let Peek::Known { quote, .. } = seen else {
+        return None;
+    };
     let is_of_date = clock::zoned(quote.as_of).date() == arrived.to;
     price_e4(quote.previous_close.filter(|_| is_of_date)?)
 }
@@ -129,9 +170,16 @@ const OTHER_CANDLES: &str = "another kind of source, or an adjusted base price";
 /// Whether the last of the candles to append opens at a base price that those before are not
 /// adjusted for.
 fn opens_at_base(stored: &[Candle], append: &[Candle], arrived: &Arrived) -> bool {
-    let Some(day) = append.last().filter(|day| day.date == arrived.to) else { return false };
-    let before = append.len().checked_sub(2).map_or(stored.last(), |at| append.get(at));
-    before.zip(arrived.base_e4).is_some_and(|(before, base)| is_unadjusted(before, day, base))
+    let Some(day) = append.last().filter(|day| day.date == arrived.to) else {
+        return false;
+    };
+    let before = append
+        .len()
+        .checked_sub(2)
+        .map_or(stored.last(), |at| append.get(at));
+    before
+        .zip(arrived.base_e4)
+        .is_some_and(|(before, base)| is_unadjusted(before, day, base))
 }
 
 fn append(
@@ -142,7 +190,11 @@ fn append(
     mut held: CandleHistory,
 ) -> Result<Verdict, StoreError> {
     let trades_on = |date: Date| calendar.is_trading_date(date);
-    let window = Window { from: arrived.from, to: arrived.to, untraded: arrived.is_index };
+    let window = Window {
+        from: arrived.from,
+        to: arrived.to,
+        untraded: arrived.is_index,
+    };
     let checked = check(&arrived.read.candles, window, &trades_on);
     let stored = store.candles(&arrived.symbol)?;
     let merged = match merge(&stored, &checked.candles, &trades_on) {
@@ -158,7 +210,9 @@ fn append(
                 Ok(merged) if opens_at_base(&stored, &merged.append, arrived) => Some(arrived.to),
                 _ => None,
             };
-            let why = conflict.err().map_or(OTHER_CANDLES.into(), |c| c.to_string());
+            let why = conflict
+                .err()
+                .map_or(OTHER_CANDLES.into(), |c| c.to_string());
             tracing::warn!(
                 symbol = %arrived.symbol,
                 why,

@@ -48,7 +48,11 @@ impl AtHand {
     ) -> Option<Job> {
         let candles = context.at_hand.clone()?;
         let to = due?;
-        let end = if listed.is_some() { histories.tracked.len() } else { histories.len() };
+        let end = if listed.is_some() {
+            histories.tracked.len()
+        } else {
+            histories.len()
+        };
         let tracked = &mut histories.tracked;
         let left = tracked.get(self.taken..end).unwrap_or_default();
         let lacks = |one: &TrackedSymbol| one.history.is_none() && !one.in_flight;
@@ -67,8 +71,16 @@ impl AtHand {
         Some(Box::new(move |store| {
             let source = Source::BrokerA;
             let Some(read) = candles(&symbol, from, to) else {
-                let verdict = Verdict::Patchy { missing: 0, faults: 0 };
-                return Ok(Done::Taken(Taken { at, source, whole: true, verdict }));
+                let verdict = Verdict::Patchy {
+                    missing: 0,
+                    faults: 0,
+                };
+                return Ok(Done::Taken(Taken {
+                    at,
+                    source,
+                    whole: true,
+                    verdict,
+                }));
             };
             let arrived = Arrived {
                 at,
@@ -102,7 +114,9 @@ pub(super) fn dates_to_publish(
 /// As many trading dates as wanted up to `date`, ascending.
 fn last_dates(calendar: &MarketCalendar, date: Date, most: usize) -> Vec<Date> {
     let before = |date: &Date| calendar.previous_trading_date(*date);
-    let mut dates: Vec<Date> = std::iter::successors(Some(date), before).take(most).collect();
+    let mut dates: Vec<Date> = std::iter::successors(Some(date), before)
+        .take(most)
+        .collect();
     dates.reverse();
     dates
 }

@@ -100,7 +100,11 @@ struct Asked {
 
 impl CandleCalls {
     pub(crate) fn new(outcomes: BySource<Outcomes<Box<Answer>>>) -> Self {
-        Self { calls: BySource::default(), outcomes, arrived: VecDeque::new() }
+        Self {
+            calls: BySource::default(),
+            outcomes,
+            arrived: VecDeque::new(),
+        }
     }
 
     /// Whether a call to the source is under way.
@@ -206,8 +210,10 @@ impl CandleCalls {
         if tick.close_is_pricing || tick.public_is_asking {
             return false;
         }
-        let since_mono_ms =
-            self.calls[Source::Public].asked_mono_ms.unwrap_or(0).max(began_mono_ms);
+        let since_mono_ms = self.calls[Source::Public]
+            .asked_mono_ms
+            .unwrap_or(0)
+            .max(began_mono_ms);
         let idle_ms = now_mono_ms.saturating_sub(since_mono_ms);
         match (tick.requests_wait, tick.before_polls) {
             (true, _) => tick.before_polls && idle_ms >= STARVED_WHILE_WAITED_MS,
@@ -225,12 +231,19 @@ impl CandleCalls {
         now_mono_ms: u64,
     ) {
         let call = &mut self.calls[source];
-        let Some(asked) = call.asked.take() else { return };
+        let Some(asked) = call.asked.take() else {
+            return;
+        };
         let tracked = &mut histories.tracked[asked.at];
         match answer {
             Some(Ok(Some(read))) => {
                 call.failure = None;
-                let Asked { at, whole, from, to } = asked;
+                let Asked {
+                    at,
+                    whole,
+                    from,
+                    to,
+                } = asked;
                 self.arrived.push_back(Arrived {
                     at,
                     symbol: tracked.symbol.clone(),
@@ -343,7 +356,12 @@ fn missing(
         Some(last) if !whole => overlap_from(&context.calendar, last),
         _ => window_from(&context.calendar, date),
     };
-    Asked { at, whole, from, to: date }
+    Asked {
+        at,
+        whole,
+        from,
+        to: date,
+    }
 }
 
 fn sources(context: &WarmerContext, due: DueDate, now_mono_ms: u64) -> Sources {
@@ -366,9 +384,10 @@ fn sources(context: &WarmerContext, due: DueDate, now_mono_ms: u64) -> Sources {
 pub(crate) fn availability(context: &WarmerContext, source: Source) -> Availability {
     let readiness = match source {
         Source::BrokerA => context.broker_a.candles_readiness(),
-        Source::Public => {
-            context.public.as_ref().map_or(Readiness::Off, |public| public.readiness())
-        }
+        Source::Public => context
+            .public
+            .as_ref()
+            .map_or(Readiness::Off, |public| public.readiness()),
     };
     match readiness {
         Readiness::Ready => Availability::Ready,
@@ -473,7 +492,9 @@ mod sessions_tests {
         let calendar = MarketCalendar::embedded();
         let to = jiff::civil::date(2026, 11, 20);
         let from = window_from(&calendar, to);
-        let days = from.series(jiff::Span::new().days(1)).take_while(|date| *date <= to);
+        let days = from
+            .series(jiff::Span::new().days(1))
+            .take_while(|date| *date <= to);
         let sessions = days.filter(|date| calendar.is_trading_date(*date)).count();
         assert_eq!(sessions, SESSIONS_KEPT, "{from}");
         assert_eq!(overlap_from(&calendar, to).to_string(), "2026-11-16");

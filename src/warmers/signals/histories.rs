@@ -31,7 +31,9 @@ pub(crate) struct Histories {
 impl Histories {
     pub(crate) fn new(universe: &Universe, indices: &IndexList, chart_only_max: usize) -> Self {
         let embedded = embedded_instruments();
-        let drawn = indices.all().map(|index| TrackedSymbol::of_index(index.symbol.clone()));
+        let drawn = indices
+            .all()
+            .map(|index| TrackedSymbol::of_index(index.symbol.clone()));
         let searched = universe.symbols().iter().cloned().map(TrackedSymbol::new);
         let tracked: Vec<_> = searched.chain(drawn.take(chart_only_max)).collect();
         let wanted = tracked.iter().map(|TrackedSymbol { symbol, .. }| {
@@ -117,7 +119,13 @@ impl Histories {
         is_drawn: bool,
         now_mono_ms: u64,
     ) -> Option<usize> {
-        let Self { tracked, searched, tokens, tokens_learned, .. } = self;
+        let Self {
+            tracked,
+            searched,
+            tokens,
+            tokens_learned,
+            ..
+        } = self;
         let first = if is_drawn { *searched } else { 0 };
         let end = if is_drawn { tracked.len() } else { *searched };
         let found = tracked[first..end].iter_mut().position(|tracked| {
@@ -127,8 +135,11 @@ impl Histories {
             {
                 // Until the list of the day has been read, broker A may have one.
                 let unknown = !*tokens_learned;
-                sources.of[Source::BrokerA] =
-                    if unknown { Availability::Later } else { Availability::Absent };
+                sources.of[Source::BrokerA] = if unknown {
+                    Availability::Later
+                } else {
+                    Availability::Absent
+                };
             }
             tracked.source_to_ask(date, sources, now_mono_ms) == Some(source)
         });

@@ -36,7 +36,9 @@ pub(crate) struct Expected {
 impl Expected {
     /// Whether the signal for `symbol` on `on` may still be judged, as of the last published date.
     fn is_due(&self, symbol: &Symbol, on: Date, has_candle: bool, as_of: Option<Date>) -> bool {
-        let Some(as_of) = as_of.filter(|as_of| on <= *as_of) else { return true };
+        let Some(as_of) = as_of.filter(|as_of| on <= *as_of) else {
+            return true;
+        };
         let mut date = Some(on);
         for _ in 0..NEVER_AFTER_SESSIONS {
             date = date.and_then(|date| self.calendar.next_trading_date(date));
@@ -65,7 +67,12 @@ pub(super) fn walk(
     record.dates_published = store.published_dates()?;
     record.dates_missed = missed(&record.dates_published, &expected.calendar);
     let as_of = record.dates_published.last().copied();
-    let mut walk = Walk { candles, expected, as_of, moves: HashMap::new() };
+    let mut walk = Walk {
+        candles,
+        expected,
+        as_of,
+        moves: HashMap::new(),
+    };
     walk.count(store, &mut record)?;
     Ok(record)
 }
@@ -91,7 +98,9 @@ impl Walk<'_> {
             let mut outcomes = Vec::new();
             for entry in page {
                 let (standing, new) = self.judge(&entry);
-                record.sums.count(entry.on, entry.signal.simulated, &standing);
+                record
+                    .sums
+                    .count(entry.on, entry.signal.simulated, &standing);
                 after = entry.id;
                 outcomes.extend(new.map(|outcome| (entry.id, outcome)));
             }
@@ -106,7 +115,11 @@ impl Walk<'_> {
 
     /// The standing of a signal, and its outcome if that is new.
     fn judge(&mut self, entry: &LedgerEntry) -> (Standing, Option<SignalOutcome>) {
-        let new = if entry.outcome.is_none() { self.outcome(entry) } else { None };
+        let new = if entry.outcome.is_none() {
+            self.outcome(entry)
+        } else {
+            None
+        };
         (self.standing(entry, entry.outcome.or(new)), new)
     }
 
@@ -144,14 +157,27 @@ impl Walk<'_> {
     /// The standing of a signal. A pattern that this program no longer knows is never judged.
     fn standing(&self, entry: &LedgerEntry, outcome: Option<SignalOutcome>) -> Standing {
         let LedgerEntry { on, has_candle, .. } = *entry;
-        let ListedSignal { symbol, pattern, confidence, base_rate, .. } = &entry.signal;
+        let ListedSignal {
+            symbol,
+            pattern,
+            confidence,
+            base_rate,
+            ..
+        } = &entry.signal;
         let confidence = *confidence;
         let base_rate = *base_rate;
         match (outcome, Key::from_name(pattern)) {
             (Some(SignalOutcome { hit, universe, .. }), Some(key)) => {
                 let share = |(symbols, moved): (u32, u32)| f64::from(moved) / f64::from(symbols);
                 let same_day = universe.filter(|(symbols, _)| *symbols > 0).map(share);
-                Standing::Judged(Judged { date: on, key, confidence, base_rate, hit, same_day })
+                Standing::Judged(Judged {
+                    date: on,
+                    key,
+                    confidence,
+                    base_rate,
+                    hit,
+                    same_day,
+                })
             }
             (None, Some(_)) if self.expected.is_due(symbol, on, has_candle, self.as_of) => {
                 Standing::Due
@@ -162,7 +188,9 @@ impl Walk<'_> {
 }
 
 fn place(candles: &[Candle], date: Date) -> Option<usize> {
-    candles.binary_search_by_key(&date, |candle| candle.date).ok()
+    candles
+        .binary_search_by_key(&date, |candle| candle.date)
+        .ok()
 }
 
 #[cfg(test)]

@@ -85,33 +85,56 @@ impl Desk {
             };
             store.replace_candles(Epoch::ALONE, history).unwrap();
         }
-        Self { store, _folder: folder, histories }
+        Self {
+            store,
+            _folder: folder,
+            histories,
+        }
     }
 
     fn publish(&self, on: Date, names: &[&str]) {
         let signals = names.iter().map(|name| signal(name)).collect();
-        assert!(self.store.publish_signals(Epoch::ALONE, on, 1, 3, signals).unwrap());
+        assert!(
+            self.store
+                .publish_signals(Epoch::ALONE, on, 1, 3, signals)
+                .unwrap()
+        );
     }
 
     /// The record with the candles up to `to`, or without candles.
     fn record(&self, to: Option<Date>) -> Value {
         let until =
             |candles: &Vec<Candle>| candles.partition_point(|candle| Some(candle.date) <= to);
-        let closes: Closes<'_> =
-            self.histories.iter().map(|(s, c)| (s.as_str(), &c[..until(c)])).collect();
+        let closes: Closes<'_> = self
+            .histories
+            .iter()
+            .map(|(s, c)| (s.as_str(), &c[..until(c)]))
+            .collect();
         let closes = if to.is_some() { closes } else { Closes::new() };
         let universe = ["R", "F", "H"].map(symbol).into_iter().collect();
         let calendar = Arc::new(MarketCalendar::embedded());
         let universe = Arc::new(universe);
-        let expected = Expected { universe, calendar, epoch: Epoch::ALONE };
+        let expected = Expected {
+            universe,
+            calendar,
+            epoch: Epoch::ALONE,
+        };
         let record = walk(&self.store, &closes, &expected).unwrap();
         sonic_rs::from_slice(&values::to_vec(&SignalRecord::of(&record, None))).unwrap()
     }
 }
 
 fn counts(record: &Value) -> [u64; 7] {
-    ["published", "judged", "due", "never", "pending", "dates_published", "dates_missed"]
-        .map(|name| record[name].as_u64().unwrap())
+    [
+        "published",
+        "judged",
+        "due",
+        "never",
+        "pending",
+        "dates_published",
+        "dates_missed",
+    ]
+    .map(|name| record[name].as_u64().unwrap())
 }
 
 #[test]

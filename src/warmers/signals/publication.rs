@@ -32,7 +32,10 @@ pub(crate) struct Shown {
 impl Shown {
     /// Nothing was published yet.
     pub(crate) fn nothing() -> Self {
-        Self { top: ShownSignals::none(), signals: 0 }
+        Self {
+            top: ShownSignals::none(),
+            signals: 0,
+        }
     }
 }
 
@@ -43,8 +46,12 @@ pub(crate) fn show(
     record: &Reliability,
 ) -> Result<Shown, StoreError> {
     let as_of = store.signal_dates()?.map(|(_, last)| last);
-    publication.record.publish(values::to_vec(&SignalRecord::of(record, as_of)));
-    let Some(as_of) = as_of else { return Ok(Shown::nothing()) };
+    publication
+        .record
+        .publish(values::to_vec(&SignalRecord::of(record, as_of)));
+    let Some(as_of) = as_of else {
+        return Ok(Shown::nothing());
+    };
     let signals = store.signals_of(as_of)?;
     Ok(publication.put(SignalList::of(as_of, signals)))
 }
@@ -53,7 +60,10 @@ impl Publication {
     fn put(&self, list: SignalList) -> Shown {
         let mut body = Vec::new();
         views::SignalList::of(&list, |_| true).write(&mut body);
-        let shown = Shown { top: ShownSignals::of(&list), signals: list.signals.len() };
+        let shown = Shown {
+            top: ShownSignals::of(&list),
+            signals: list.signals.len(),
+        };
         // Store the list for filters first, so that a client that has read the whole list finds
         // each part of it.
         self.list.store(Some(Arc::new(list)));

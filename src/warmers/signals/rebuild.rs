@@ -50,25 +50,35 @@ pub(super) fn rebuild(store: &Store, order: &RebuildOrder) -> Result<Shown, Stor
     for (symbol, ..) in &order.symbols {
         let mut candles = store.candles(symbol)?;
         candles.retain(|candle| order.dates.last().is_some_and(|last| candle.date <= *last));
-        histories.push(History { symbol: symbol.as_str().to_owned(), candles });
+        histories.push(History {
+            symbol: symbol.as_str().to_owned(),
+            candles,
+        });
     }
     let universe = RebuildUniverse::examine(&histories);
     for date in order.dates.iter().copied() {
         let signals = found(&histories, &universe, order, date);
-        let symbols = histories.iter().filter(|h| close_on(&h.candles, date).is_some()).count();
+        let symbols = histories
+            .iter()
+            .filter(|h| close_on(&h.candles, date).is_some())
+            .count();
         let count = signals.len();
         if store.publish_signals(order.expected.epoch, date, order.now_ms, symbols, signals)? {
             tracing::info!(%date, signals = count, symbols, "signals published");
         }
     }
-    let candles: Closes<'_> =
-        histories.iter().map(|h| (h.symbol.as_str(), h.candles.as_slice())).collect();
+    let candles: Closes<'_> = histories
+        .iter()
+        .map(|h| (h.symbol.as_str(), h.candles.as_slice()))
+        .collect();
     let record = walk(store, &candles, &order.expected)?;
     show(store, &order.publication, &record)
 }
 
 fn close_on(candles: &[Candle], date: Date) -> Option<i64> {
-    let at = candles.binary_search_by_key(&date, |candle| candle.date).ok()?;
+    let at = candles
+        .binary_search_by_key(&date, |candle| candle.date)
+        .ok()?;
     Some(candles[at].close_e4)
 }
 
@@ -79,16 +89,26 @@ fn found(
     order: &RebuildOrder,
     on: Date,
 ) -> Vec<PricedSignal> {
-    let Ok(date) = universe.dates().binary_search(&on) else { return Vec::new() };
+    let Ok(date) = universe.dates().binary_search(&on) else {
+        return Vec::new();
+    };
     let of = |name: &str| {
-        let at = histories.iter().position(|history| history.symbol == name)?;
+        let at = histories
+            .iter()
+            .position(|history| history.symbol == name)?;
         let (symbol, _, simulated) = &order.symbols[at];
         Some((symbol.clone(), *simulated, close_on(&histories[at].candles, on)?))
     };
     let signals = universe.signals_on(date).into_iter().filter_map(|signal| {
         let (symbol, simulated, close_e4) = of(signal.symbol)?;
         let listed = ListedSignal::of(symbol, signal.key, &signal.weight);
-        Some((ListedSignal { simulated, ..listed }, close_e4))
+        Some((
+            ListedSignal {
+                simulated,
+                ..listed
+            },
+            close_e4,
+        ))
     });
     signals.collect()
 }

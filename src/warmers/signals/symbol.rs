@@ -91,7 +91,10 @@ impl TrackedSymbol {
     }
 
     pub(crate) fn of_index(symbol: Symbol) -> Self {
-        Self { is_index: true, ..Self::new(symbol) }
+        Self {
+            is_index: true,
+            ..Self::new(symbol)
+        }
     }
 
     /// Whether holes are a reason to ask again.
@@ -109,8 +112,17 @@ impl TrackedSymbol {
     pub(crate) fn begin_date(&mut self) {
         let symbol = self.symbol.clone();
         let history = self.history.take();
-        let Self { is_index, in_flight, .. } = *self;
-        *self = Self { is_index, history, in_flight, ..Self::new(symbol) };
+        let Self {
+            is_index,
+            in_flight,
+            ..
+        } = *self;
+        *self = Self {
+            is_index,
+            history,
+            in_flight,
+            ..Self::new(symbol)
+        };
     }
 
     /// Whether its candles are not available: given up, or none stored yet and a call has failed
@@ -146,7 +158,9 @@ impl TrackedSymbol {
     /// Whether to ask for the whole history. A suspicion waits for a later date, on which the
     /// vendor may have rewritten the earlier candles, and is asked about once a date.
     pub(crate) fn wants_whole(&self, date: Date, source: Source) -> bool {
-        let Some(held) = &self.history else { return true };
+        let Some(held) = &self.history else {
+            return true;
+        };
         let is_asked = self.whole_of == Some(date);
         let open =
             |suspicion: &SplitSuspicion| !suspicion.confirmed && suspicion.date < date && !is_asked;
@@ -158,7 +172,10 @@ impl TrackedSymbol {
     }
 
     fn needs_work(&self, date: Date) -> bool {
-        let source = self.history.as_ref().map_or(Source::BrokerA, |held| held.source);
+        let source = self
+            .history
+            .as_ref()
+            .map_or(Source::BrokerA, |held| held.source);
         !self.has(date) || self.wants_whole(date, source)
     }
 
@@ -177,13 +194,19 @@ impl TrackedSymbol {
         if self.in_flight || now_mono_ms < self.rests_until_mono_ms || !self.needs_work(date) {
             return None;
         }
-        let Sources { of: BySource([broker_a, public]), patience_ended } = sources;
+        let Sources {
+            of: BySource([broker_a, public]),
+            patience_ended,
+        } = sources;
         let left = |source| {
             self.failures[source] < FAILURES_MAX && sources.of[source] != Availability::Absent
         };
         let a_left = left(Source::BrokerA);
         let public_left = left(Source::Public);
-        let is_broker_a = self.history.as_ref().is_some_and(|h| h.source == Source::BrokerA);
+        let is_broker_a = self
+            .history
+            .as_ref()
+            .is_some_and(|h| h.source == Source::BrokerA);
         let waits_for_broker_a =
             is_broker_a && !patience_ended && self.failures[Source::BrokerA] < FAILURES_MAX;
         match broker_a {
@@ -209,7 +232,11 @@ impl TrackedSymbol {
     /// Notes a failed call to `source`. `for_good`: a repeated call would fail the same way.
     pub(crate) fn failed(&mut self, source: Source, for_good: bool, now_mono_ms: u64) {
         let failures = &mut self.failures[source];
-        *failures = if for_good { FAILURES_MAX } else { *failures + 1 };
+        *failures = if for_good {
+            FAILURES_MAX
+        } else {
+            *failures + 1
+        };
         self.rests_until_mono_ms = now_mono_ms + if for_good { 0 } else { FAILED_RETRY_MS };
     }
 

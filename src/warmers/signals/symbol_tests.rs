@@ -12,7 +12,10 @@ const A: Option<Source> = Some(Source::BrokerA);
 const PUBLIC: Option<Source> = Some(Source::Public);
 
 fn sources(broker_a: Availability, public: Availability) -> Sources {
-    Sources { of: BySource([broker_a, public]), patience_ended: false }
+    Sources {
+        of: BySource([broker_a, public]),
+        patience_ended: false,
+    }
 }
 
 fn both() -> Sources {
@@ -31,7 +34,10 @@ fn held(source: Source, last: Date) -> CandleHistory {
 }
 
 fn tracked(history: Option<CandleHistory>) -> TrackedSymbol {
-    TrackedSymbol { history, ..TrackedSymbol::new(Symbol::parse("NSE:INFY").unwrap()) }
+    TrackedSymbol {
+        history,
+        ..TrackedSymbol::new(Symbol::parse("NSE:INFY").unwrap())
+    }
 }
 
 #[test]
@@ -46,7 +52,10 @@ fn broker_a_is_preferred_and_a_change_of_source_asks_for_everything() {
     assert!(!known.wants_whole(DATE, Source::BrokerA) && known.wants_whole(DATE, Source::Public));
     // It waits some time for the source of its history.
     assert_eq!(known.source_to_ask(DATE, no_a, 0), None);
-    let later = Sources { patience_ended: true, ..no_a };
+    let later = Sources {
+        patience_ended: true,
+        ..no_a
+    };
     assert_eq!(known.source_to_ask(DATE, later, 0), PUBLIC);
     let paced = sources(Availability::Soon, Availability::Ready);
     assert_eq!(tracked(None).source_to_ask(DATE, paced, 0), None, "no reason to change");
@@ -94,7 +103,11 @@ fn a_candle_that_does_not_come_is_given_up_and_a_hole_before_it_asks_for_everyth
 #[test]
 fn a_suspicion_silences_until_a_later_date_has_been_asked_about() {
     let mut suspect = held(Source::BrokerA, DATE);
-    suspect.suspicions = vec![SplitSuspicion { date: DATE, confirmed: false, base_e4: None }];
+    suspect.suspicions = vec![SplitSuspicion {
+        date: DATE,
+        confirmed: false,
+        base_e4: None,
+    }];
     let mut tracked = tracked(Some(suspect));
     assert!(tracked.is_silenced() && tracked.is_settled(DATE), "the vendor has one night");
     let next = date(2026, 11, 23);
@@ -122,7 +135,10 @@ fn what_is_only_drawn_comes_behind_the_universe_and_has_a_limit() {
     assert_eq!((drawn[15].symbol.as_str(), drawn[15].is_index), ("NSE:HELD", false));
     assert!(histories.tokens().0.lacking().contains(&&drawn[15].symbol));
 
-    let tokens = histories.tracked.iter().map(|tracked| (tracked.symbol.clone(), Some(1)));
+    let tokens = histories
+        .tracked
+        .iter()
+        .map(|tracked| (tracked.symbol.clone(), Some(1)));
     let tokens = Tokens::new(tokens);
     histories.learn_tokens(tokens);
     let next = |histories: &mut Histories, is_drawn: bool| {

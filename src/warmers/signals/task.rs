@@ -97,7 +97,10 @@ impl SignalsTask {
 
     /// Whether no job or call is under way.
     pub(crate) fn is_idle(&self) -> bool {
-        !self.in_flight && !Source::ALL.into_iter().any(|source| self.calls.is_asking(source))
+        !self.in_flight
+            && !Source::ALL
+                .into_iter()
+                .any(|source| self.calls.is_asking(source))
     }
 
     /// Reads the stored histories and signals, so that the last list is served from the start.
@@ -119,20 +122,33 @@ impl SignalsTask {
     pub(crate) fn poll(&mut self, context: &WarmerContext, tick: TickState, now_mono_ms: u64) {
         self.follow_date(context, now_mono_ms);
         self.use_lane(context, now_mono_ms);
-        if let Some(date) =
-            self.target.filter(|_| self.loaded && !self.at_hand.is_left(context, &self.histories))
+        if let Some(date) = self
+            .target
+            .filter(|_| self.loaded && !self.at_hand.is_left(context, &self.histories))
         {
-            let due = DueDate { date, began_mono_ms: self.began_mono_ms };
+            let due = DueDate {
+                date,
+                began_mono_ms: self.began_mono_ms,
+            };
             for source in Source::ALL {
-                self.calls.ask(source, due, &mut self.histories, context, tick, now_mono_ms);
+                self.calls
+                    .ask(source, due, &mut self.histories, context, tick, now_mono_ms);
             }
         }
         self.known(self.target, self.loaded).tell(context);
     }
 
     fn known(&self, due: Option<Date>, fetches: bool) -> Known<'_> {
-        let Self { histories, calls, .. } = self;
-        Known { histories, calls, due, listed: self.shown.top.as_of, fetches }
+        let Self {
+            histories, calls, ..
+        } = self;
+        Known {
+            histories,
+            calls,
+            due,
+            listed: self.shown.top.as_of,
+            fetches,
+        }
     }
 
     /// Begins to lead: the store may hold another leader's candles, so they are read again.
@@ -180,13 +196,16 @@ impl SignalsTask {
         now_mono_ms: u64,
     ) {
         let answer = answer.map(|answer| *answer);
-        self.calls.take(source, answer, &mut self.histories, now_mono_ms);
+        self.calls
+            .take(source, answer, &mut self.histories, now_mono_ms);
     }
 
     /// Milliseconds until broker A's rate limit allows the next call; the maximum if no call is
     /// left to make.
     pub(crate) fn wait_ms(&self, context: &WarmerContext) -> u64 {
-        let Some(date) = self.target else { return u64::MAX };
+        let Some(date) = self.target else {
+            return u64::MAX;
+        };
         if self.calls.is_asking(Source::BrokerA) || self.histories.are_settled(date) {
             return u64::MAX;
         }
@@ -238,7 +257,13 @@ impl SignalsTask {
             let expected = self.expected(context);
             let now_ms = context.clock.now_ms();
             let dates = dates_to_publish(context, date, self.shown.top.as_of);
-            let order = RebuildOrder { dates, symbols, expected, now_ms, publication };
+            let order = RebuildOrder {
+                dates,
+                symbols,
+                expected,
+                now_ms,
+                publication,
+            };
             let chart_only_max = self.histories.chart_only_max;
             self.submit(context, move |store| {
                 Ok(Done::Rebuilt(
@@ -257,7 +282,9 @@ impl SignalsTask {
 
     /// The due date, if it is not published and no more candles are expected.
     fn date_to_publish(&self) -> Option<Date> {
-        let date = self.target.filter(|date| self.shown.top.as_of < Some(*date))?;
+        let date = self
+            .target
+            .filter(|date| self.shown.top.as_of < Some(*date))?;
         let there = self.histories.count(|tracked| tracked.has(date));
         let enough = there * 100 >= self.histories.len() * SHARE_MIN_PERCENT;
         (self.histories.are_settled(date) && enough).then_some(date)
@@ -267,7 +294,11 @@ impl SignalsTask {
     fn expected(&self, context: &WarmerContext) -> Expected {
         let calendar = Arc::clone(&context.calendar);
         let universe = Arc::clone(&self.histories.universe);
-        Expected { universe, calendar, epoch: self.epoch }
+        Expected {
+            universe,
+            calendar,
+            epoch: self.epoch,
+        }
     }
 
     fn submit(
@@ -329,11 +360,17 @@ impl SignalsTask {
     fn hold(&mut self, histories: Vec<CandleHistory>, shown: Shown) {
         self.loaded = true;
         self.shown = shown;
-        self.histories.loaded(histories, |place| self.calls.has_in_flight(place));
+        self.histories
+            .loaded(histories, |place| self.calls.has_in_flight(place));
     }
 
     fn taken(&mut self, taken: Taken, now_mono_ms: u64) {
-        let Taken { at, source, whole, verdict } = taken;
+        let Taken {
+            at,
+            source,
+            whole,
+            verdict,
+        } = taken;
         let tracked = &mut self.histories.tracked[at];
         if let (true, Some(date)) = (whole, self.target) {
             tracked.has_whole_of(date);
@@ -380,7 +417,9 @@ impl SignalsTask {
     /// date or its candles are being fetched; `stale` if that takes long; `failing` while the store
     /// or the feeds do not work; `paused` if the calendar knows no date.
     pub(crate) fn state(&self, now_mono_ms: u64) -> WarmerState {
-        let Some(date) = self.target else { return WarmerState::Paused };
+        let Some(date) = self.target else {
+            return WarmerState::Paused;
+        };
         if self.failure.is_some() {
             return WarmerState::Failing;
         }
@@ -400,7 +439,10 @@ impl SignalsTask {
 
 /// The symbol with its candles' source and mark of simulated data; `None` if they are not trusted.
 fn trusted(tracked: &TrackedSymbol) -> Option<(Symbol, Source, bool)> {
-    let held = tracked.history.as_ref().filter(|_| !tracked.is_silenced())?;
+    let held = tracked
+        .history
+        .as_ref()
+        .filter(|_| !tracked.is_silenced())?;
     Some((tracked.symbol.clone(), held.source, held.simulated))
 }
 

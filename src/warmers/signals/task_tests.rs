@@ -20,7 +20,12 @@ fn task(symbols: &str) -> SignalsTask {
 }
 
 fn tick(requests_wait: bool, before_polls: bool) -> TickState {
-    TickState { requests_wait, close_is_pricing: false, public_is_asking: false, before_polls }
+    TickState {
+        requests_wait,
+        close_is_pricing: false,
+        public_is_asking: false,
+        before_polls,
+    }
 }
 
 fn history(task: &SignalsTask, at: usize) -> CandleHistory {
@@ -47,8 +52,22 @@ fn candles_take_what_polls_leave_of_the_public_provider() {
         (tick(true, false), LONG_STARVED_MS, false),
         (tick(true, true), STARVED_MS, false),
         (tick(true, true), LONG_STARVED_MS, true),
-        (TickState { close_is_pricing: true, ..tick(false, false) }, LONG_STARVED_MS, false),
-        (TickState { public_is_asking: true, ..tick(false, false) }, LONG_STARVED_MS, false),
+        (
+            TickState {
+                close_is_pricing: true,
+                ..tick(false, false)
+            },
+            LONG_STARVED_MS,
+            false,
+        ),
+        (
+            TickState {
+                public_is_asking: true,
+                ..tick(false, false)
+            },
+            LONG_STARVED_MS,
+            false,
+        ),
     ] {
         assert_eq!(task.calls.may_ask_public(tick, 0, idle_ms), may, "{tick:?} after {idle_ms} ms");
     }

@@ -45,25 +45,45 @@ impl Known<'_> {
                 ..CandleWork::default()
             };
         };
-        let lacking = self.histories.tracked.iter().filter(|tracked| tracked.history.is_none());
-        let missing: HashMap<_, _> =
-            lacking.map(|tracked| (tracked.symbol.clone(), tracked.given_up)).collect();
-        let detail = if self.fetches { self.unreachable(context) } else { None };
+        let lacking = self
+            .histories
+            .tracked
+            .iter()
+            .filter(|tracked| tracked.history.is_none());
+        let missing: HashMap<_, _> = lacking
+            .map(|tracked| (tracked.symbol.clone(), tracked.given_up))
+            .collect();
+        let detail = if self.fetches {
+            self.unreachable(context)
+        } else {
+            None
+        };
         let state = match (self.listed, &detail) {
             (Some(_), _) => DataState::Ready,
             (None, Some(_)) => DataState::Unreachable,
             (None, None) => DataState::Loading,
         };
         let done = self.histories.count(|tracked| tracked.has(date));
-        let progress = self.fetches.then_some(Progress { done, of: self.histories.len() });
-        CandleWork { state, progress, detail, missing }
+        let progress = self.fetches.then_some(Progress {
+            done,
+            of: self.histories.len(),
+        });
+        CandleWork {
+            state,
+            progress,
+            detail,
+            missing,
+        }
     }
 
     /// Why no source gives candles; `None` while one may.
     fn unreachable(&self, context: &WarmerContext) -> Option<String> {
         let a = context.broker_a.candles_readiness();
         let a = self.trouble(Source::BrokerA, a)?;
-        let public = context.public.as_ref().map_or(Readiness::Off, |public| public.readiness());
+        let public = context
+            .public
+            .as_ref()
+            .map_or(Readiness::Off, |public| public.readiness());
         let public = self.trouble(Source::Public, public)?;
         Some(format!(
             "Daily candles cannot be fetched: broker A {a}, and the public provider {public}. \

@@ -18,8 +18,11 @@ const LOGIN: &str = r#"{"email":"age@example.com","password":"nine green parrots
 /// Only the public provider serves, and holdings have its prices.
 pub fn delayed_prices(checker: &mut Checker) {
     let clock = Clock::manual(TRADING.parse().unwrap());
-    let settings =
-        SimSettings { rate_limits: false, public_delay_s: 120, ..SimSettings::default() };
+    let settings = SimSettings {
+        rate_limits: false,
+        public_delay_s: 120,
+        ..SimSettings::default()
+    };
     let scene = Scene::by_hand(clock.share(), settings);
     let mut config = scene.config();
     (config.broker_a.access_token, config.broker_a.api_key) = (None, None);
@@ -38,7 +41,9 @@ pub fn delayed_prices(checker: &mut Checker) {
         walk.get(SNAPSHOT);
         walk.get("/api/portfolio/live-prices?symbols=NSE:NIFTY%2050");
         walk.get("/api/health");
-        walk.get("/api/portfolio/holdings?live=true").text().contains("\"delay_s\":")
+        walk.get("/api/portfolio/holdings?live=true")
+            .text()
+            .contains("\"delay_s\":")
     });
     assert!(service.get(SNAPSHOT).text().contains("\"delay_s\":120"));
 }
@@ -52,7 +57,11 @@ pub fn indices_of_their_own_times(checker: &mut Checker) {
     let public = Upstream::start(move |asked| {
         let now = world.now();
         let at = |ago_s: i64| now - SignedDuration::from_secs(ago_s);
-        let primary = if has_passed.load(Ordering::SeqCst) { at(840) } else { at(3_600) };
+        let primary = if has_passed.load(Ordering::SeqCst) {
+            at(840)
+        } else {
+            at(3_600)
+        };
         let [bank, second]: [Timestamp; 2] =
             ["2026-11-20T11:04:00+05:30", "2026-11-20T11:05:00+05:30"].map(|t| t.parse().unwrap());
         let sector = primary - SignedDuration::from_secs(3);
@@ -64,7 +73,10 @@ pub fn indices_of_their_own_times(checker: &mut Checker) {
         ];
         rows(asked, &all)
     });
-    let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+    let settings = SimSettings {
+        rate_limits: false,
+        ..SimSettings::default()
+    };
     let scene = Scene::by_hand(clock.share(), settings);
     let mut config = scene.config();
     config.public.url = public.url();
@@ -79,7 +91,9 @@ pub fn indices_of_their_own_times(checker: &mut Checker) {
     stepping(&clock, "two indices of the public provider", || {
         let json = walk.get(SNAPSHOT).json();
         assert_eq!(json["market"]["source"], "broker_a");
-        ["bankindex", "index2"].iter().all(|name| of_public(&json, name))
+        ["bankindex", "index2"]
+            .iter()
+            .all(|name| of_public(&json, name))
     });
     passes.store(true, Ordering::SeqCst);
     stepping(&clock, "a fresh index beside one that stands", || {

@@ -159,7 +159,9 @@ fn one_user(checker: &mut Checker) {
     walk.enter(&new);
     // A browser with the logins of two accounts.
     let other = LOGIN.replacen('@', "+other@", 1);
-    let other = walk.expect(201, "POST", "/api/auth/register", &other).field("access_token");
+    let other = walk
+        .expect(201, "POST", "/api/auth/register", &other)
+        .field("access_token");
     let own = new.field("access_token");
     let cookies = format!("Cookie: access_token_cookie={own}; access_token_cookie={other}\r\n");
     let login = std::mem::replace(&mut walk.auth, cookies);
@@ -167,7 +169,8 @@ fn one_user(checker: &mut Checker) {
     walk.auth = login;
     let by_cookie = again.replacen('{', r#"{"cookie":true,"#, 1);
     let own = "Origin: http://localhost\r\n";
-    walk.send("POST", "/api/auth/login", own, &by_cookie).with_status(200);
+    walk.send("POST", "/api/auth/login", own, &by_cookie)
+        .with_status(200);
     walk.expect(200, "DELETE", "/api/portfolio/data", "");
     walk.get("/api/portfolio/export");
     let proof = r#"{"password":"ten red ones, then"}"#;
@@ -233,7 +236,9 @@ const READS: [&str; 9] = [
 
 /// A code of the simulated account that both brokers know.
 fn code(scene: &Scene, route: &str, name: &str) -> String {
-    let json = scene.control("POST", route, r#"{"user_id":"PF0001"}"#).json();
+    let json = scene
+        .control("POST", route, r#"{"user_id":"PF0001"}"#)
+        .json();
     json[name].as_str().unwrap().to_owned()
 }
 
@@ -251,9 +256,13 @@ fn before_and_after_syncs(walk: &mut Walk<'_>, scene: &Scene) {
     sync_broker_b(walk, scene);
     READS.iter().for_each(|target| drop(walk.get(target)));
     a_cost_of_some_shares(walk, scene);
-    ["/api/portfolio/holdings", "/api/portfolio/positions", "/api/portfolio/pnl"]
-        .iter()
-        .for_each(|target| walk.still_stands(target));
+    [
+        "/api/portfolio/holdings",
+        "/api/portfolio/positions",
+        "/api/portfolio/pnl",
+    ]
+    .iter()
+    .for_each(|target| walk.still_stands(target));
     let live = "/api/portfolio/holdings?live=true";
     until("an answer of the rows that moved", || {
         let tag = walk.get(live).header("etag").unwrap().replace('"', "%22");
@@ -368,7 +377,10 @@ fn a_split_and_a_sale(checker: &mut Checker) {
 fn stream(walk: &mut Walk<'_>) {
     let mut events = EventReader::open(walk.service, STREAM, "");
     let event = events.event_named("snapshot");
-    let answer = Answer { body: events.text().as_bytes().to_vec(), ..events.head.clone() };
+    let answer = Answer {
+        body: events.text().as_bytes().to_vec(),
+        ..events.head.clone()
+    };
     walk.checker.check("GET", STREAM, &answer);
     let schema = serde_json::json!({"$ref": "#/components/schemas/Snapshot"});
     let data = serde_json::from_str(&event.data).unwrap();
@@ -395,7 +407,10 @@ fn feeds_that_come_and_go(checker: &mut Checker) {
     walk.get(SNAPSHOT);
     walk.still_stands(SNAPSHOT);
     until("shares that move", || {
-        let moved = walk.get("/api/market/movers?all=true").text().contains("\"last_price\":1");
+        let moved = walk
+            .get("/api/market/movers?all=true")
+            .text()
+            .contains("\"last_price\":1");
         walk.get("/api/market/movers");
         moved.then_some(())
     });
@@ -410,7 +425,10 @@ fn feeds_that_come_and_go(checker: &mut Checker) {
     service.snapshot_where("a stale one", |json| json["market"]["stale"] == true);
     walk.get(SNAPSHOT);
     until("a failure in health", || {
-        walk.get("/api/health").text().contains("\"failure\":").then_some(())
+        walk.get("/api/health")
+            .text()
+            .contains("\"failure\":")
+            .then_some(())
     });
     service.stop();
     let service = scene.start();
@@ -432,7 +450,11 @@ fn a_ticker_that_comes_and_goes(checker: &mut Checker) {
     scene.control("DELETE", "faults", "");
     until("ticks", || walk.get("/api/health").text().contains("\"live\":true"));
     scene.fault("broker_a.ticker", r#"{"kind":"hangup"}"#);
-    until("their end", || walk.get("/api/health").text().contains("\"failure\":\"broken\""));
+    until("their end", || {
+        walk.get("/api/health")
+            .text()
+            .contains("\"failure\":\"broken\"")
+    });
 }
 
 /// Signals and candles while they are made, and while they cannot be.
@@ -441,7 +463,9 @@ fn signals_to_come(checker: &mut Checker) {
     let targets = ["/api/market/candles?symbol=NSE:INFY", SIGNALS];
     // Each share's candles take a while, so that what is being made is seen on any machine.
     for source in ["broker_a.historical", "public.chart"] {
-        stage.scene.fault(source, r#"{"kind":"delay","delay_ms":2000}"#);
+        stage
+            .scene
+            .fault(source, r#"{"kind":"delay","delay_ms":2000}"#);
     }
     let service = stage.start();
     for target in targets {
@@ -469,18 +493,32 @@ fn signals(checker: &mut Checker) {
     stage.await_signals(&service, "2026-11-19");
     // The snapshot is written a moment after the list is published.
     stage.step_until("signals in the snapshot", || {
-        service.get(SNAPSHOT).json()["signals"][0].is_object().then_some(())
+        service.get(SNAPSHOT).json()["signals"][0]
+            .is_object()
+            .then_some(())
     });
     stage.health_where("the close", &service, |json| json["close"].get("date").is_some());
     let walk = &mut Walk::new(&service, checker);
-    for target in [SIGNALS, "/api/signals?direction=bullish", RECORD, SNAPSHOT, "/api/health"] {
+    for target in [
+        SIGNALS,
+        "/api/signals?direction=bullish",
+        RECORD,
+        SNAPSHOT,
+        "/api/health",
+    ] {
         walk.get(target);
     }
     let candles = "/api/market/candles?symbol=NSE:INFY&days=3";
     stage.step_until("candles", || (service.get(candles).json()["state"] == "ready").then_some(()));
     let named = "/api/market/search?symbols=NSE:INFY,NSE:NOSUCH";
     let listed = "/api/market/search?isins=INE009A01021";
-    for target in [candles, "/api/market/movers", "/api/market/search?q=infy", named, listed] {
+    for target in [
+        candles,
+        "/api/market/movers",
+        "/api/market/search?q=infy",
+        named,
+        listed,
+    ] {
         walk.get(target);
         walk.still_stands(target);
     }
@@ -492,7 +530,9 @@ fn signals(checker: &mut Checker) {
 /// A user's reads that no scenario has made and that need no parameter.
 fn other_reads(all: &Checker, checker: &mut Checker) {
     let is_read = |checker: &Checker, route: &Route| {
-        checker.answered.contains(&("GET".to_owned(), route.path.to_owned(), 200))
+        checker
+            .answered
+            .contains(&("GET".to_owned(), route.path.to_owned(), 200))
     };
     let is_other = |route: &&Route| {
         route.method == Method::Get
@@ -515,7 +555,10 @@ fn other_reads(all: &Checker, checker: &mut Checker) {
 }
 
 fn missing(all: &BTreeSet<String>, seen: &BTreeSet<String>, known: &[&str]) -> Vec<String> {
-    all.difference(seen).filter(|place| !known.contains(&place.as_str())).cloned().collect()
+    all.difference(seen)
+        .filter(|place| !known.contains(&place.as_str()))
+        .cloned()
+        .collect()
 }
 
 #[test]
@@ -560,10 +603,14 @@ fn a_service_gives_the_document_that_was_judged() {
     assert_eq!(answer.body, std::fs::read(path).unwrap());
     for coding in ["gzip", "br"] {
         let headers = format!("Accept-Encoding: {coding}\r\n");
-        let packed = service.client().request("GET", "/api/openapi.json", &headers);
+        let packed = service
+            .client()
+            .request("GET", "/api/openapi.json", &headers);
         assert_eq!((packed.status, packed.header("content-encoding")), (200, Some(coding)));
         assert!(packed.body.len() * 5 < answer.body.len(), "{coding}: {}", packed.body.len());
-        let head = service.client().request("HEAD", "/api/openapi.json", &headers);
+        let head = service
+            .client()
+            .request("HEAD", "/api/openapi.json", &headers);
         assert_eq!(head.header("etag"), packed.header("etag"));
     }
 }

@@ -83,7 +83,9 @@ impl Checker {
         let sniffing = answer.header("x-content-type-options");
         assert_eq!(sniffing, media.map(|_| "nosniff"), "{said}");
         let content = media.map(|media| {
-            let content = response.get("content").and_then(|content| content.get(media));
+            let content = response
+                .get("content")
+                .and_then(|content| content.get(media));
             content.unwrap_or_else(|| panic!("another type: {said}"))
         });
         if let Some(content) = content {
@@ -98,7 +100,8 @@ impl Checker {
         } else {
             assert!(response.get("content").is_none() && answer.body.is_empty(), "{said}");
         }
-        self.answered.insert((method.to_owned(), path.to_owned(), answer.status));
+        self.answered
+            .insert((method.to_owned(), path.to_owned(), answer.status));
     }
 
     #[track_caller]
@@ -119,7 +122,12 @@ impl Checker {
                 None => assert_ne!(header["required"], true, "no {name}: {said}"),
             }
         }
-        for line in answer.head().lines().skip(1).filter(|line| !line.is_empty()) {
+        for line in answer
+            .head()
+            .lines()
+            .skip(1)
+            .filter(|line| !line.is_empty())
+        {
             let name = line.split(':').next().unwrap().to_lowercase();
             let known = HEADERS_OF_ALL.contains(&&*name) || described.contains_key(&name);
             assert!(known, "{name} is not described: {said}");
@@ -135,7 +143,12 @@ impl Checker {
                 "components": { "schemas": self.document["components"]["schemas"] },
                 "allOf": [schema],
             });
-            Arc::new(jsonschema::options().should_validate_formats(true).build(&whole).unwrap())
+            Arc::new(
+                jsonschema::options()
+                    .should_validate_formats(true)
+                    .build(&whole)
+                    .unwrap(),
+            )
         });
         Arc::clone(compiled)
     }
@@ -144,8 +157,9 @@ impl Checker {
     pub fn valid(&self, schema: &Value, value: &Value, said: &str) {
         let compiled = self.compiled(schema);
         let errors = compiled.iter_errors(value);
-        let errors: Vec<String> =
-            errors.map(|error| format!("{}: {error}", error.instance_path())).collect();
+        let errors: Vec<String> = errors
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
         assert!(errors.is_empty(), "{said}\n{}", errors.join("\n"));
     }
 
@@ -156,7 +170,12 @@ impl Checker {
             return self.note(document, name, resolved(document, schema), value);
         }
         for part in ["allOf", "anyOf"] {
-            for part in schema.get(part).and_then(Value::as_array).into_iter().flatten() {
+            for part in schema
+                .get(part)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+            {
                 self.note(document, place, part, value);
             }
         }
@@ -164,7 +183,10 @@ impl Checker {
         let properties = schema.get("properties").map(object).into_iter().flatten();
         for (name, property) in properties {
             let place = format!("{place}.{name}");
-            match value.filter(|value| value.is_object()).map(|value| value.get(name)) {
+            match value
+                .filter(|value| value.is_object())
+                .map(|value| value.get(name))
+            {
                 Some(None) => drop(self.absent.insert(place)),
                 Some(found @ Some(_)) => {
                     self.note(document, &place, property, found);
@@ -205,7 +227,8 @@ impl Checker {
                 if let Some(schema) = response.pointer("/content/application~1json/schema") {
                     all.note(&document, "", schema, None);
                 }
-                all.answered.insert((method.clone(), path.to_owned(), status));
+                all.answered
+                    .insert((method.clone(), path.to_owned(), status));
             }
         }
         all

@@ -55,7 +55,9 @@ pub fn files_and_what_they_come_to(checker: &mut Checker) {
     walk.upload(422, &target, b"nothing known");
     fill_ledger(&service, &walk.auth.clone());
     // The figures of the row that was not kept.
-    let other = String::from_utf8(file(TRADEBOOK)).unwrap().replace("1893.200000", "1.000000");
+    let other = String::from_utf8(file(TRADEBOOK))
+        .unwrap()
+        .replace("1893.200000", "1.000000");
     let book = format!("{IMPORTS}?account=a");
     let preview = walk.upload(201, &book, other.as_bytes());
     assert!(!preview.json()["conflicts"].as_array().unwrap().is_empty());

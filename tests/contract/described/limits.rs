@@ -152,7 +152,9 @@ impl Bench<'_, '_> {
             self.expect(json!(unit), json!(unit / 10.0));
         }
         if let Some(words) = schema.get("enum").and_then(Value::as_array) {
-            words.iter().for_each(|word| self.expect(word.clone(), json!("nonsense")));
+            words
+                .iter()
+                .for_each(|word| self.expect(word.clone(), json!("nonsense")));
         }
         if field == "watchlists" {
             self.lists(schema);
@@ -196,7 +198,13 @@ fn bodies_are_kept_to_the_limits_that_are_described() {
                 continue;
             }
             let (walk, method) = (&mut *walk, method.clone());
-            let mut bench = Bench { walk, method, path, field, tried: 0 };
+            let mut bench = Bench {
+                walk,
+                method,
+                path,
+                field,
+                tried: 0,
+            };
             bench.property(resolved(&document, schema));
             tried += bench.tried;
         }
@@ -259,18 +267,37 @@ fn examples(schema: &Value) -> (Vec<String>, Vec<String>) {
         "integer" => {
             let (min, max) = (number("minimum"), number("maximum"));
             let good = vec![min.to_string(), max.to_string()];
-            (good, vec![(min - 1).to_string(), (max + 1).to_string(), "x".into(), "1.5".into()])
+            (
+                good,
+                vec![
+                    (min - 1).to_string(),
+                    (max + 1).to_string(),
+                    "x".into(),
+                    "1.5".into(),
+                ],
+            )
         }
         "boolean" => (vec!["true".into(), "false".into()], vec!["1".into(), "yes".into()]),
         _ if schema.get("enum").is_some() => {
             let words = schema["enum"].as_array().unwrap().iter();
-            let words = words.map(|word| word.as_str().unwrap().to_owned()).collect();
+            let words = words
+                .map(|word| word.as_str().unwrap().to_owned())
+                .collect();
             (words, vec!["nonsense".into(), String::new()])
         }
         _ if schema.get("examples").is_some() => {
             let good = schema["examples"].as_array().unwrap().iter();
-            let good = good.map(|word| word.as_str().unwrap().replace('&', "%26")).collect();
-            (good, vec!["INFY".into(), "NSE:infy".into(), format!("NSE:{}", "A".repeat(45))])
+            let good = good
+                .map(|word| word.as_str().unwrap().replace('&', "%26"))
+                .collect();
+            (
+                good,
+                vec![
+                    "INFY".into(),
+                    "NSE:infy".into(),
+                    format!("NSE:{}", "A".repeat(45)),
+                ],
+            )
         }
         // A cursor: only values that the service issued.
         _ => (Vec::new(), Vec::new()),
@@ -298,7 +325,9 @@ fn requests_are_kept_to_the_limits_that_are_described() {
     for (name, limit) in limits {
         let limit = usize::try_from(limit.as_u64().unwrap()).unwrap();
         let post = |body: &str| {
-            let answer = service.client().send_json("POST", "/api/journal", &auth, body);
+            let answer = service
+                .client()
+                .send_json("POST", "/api/journal", &auth, body);
             (answer.status, answer.text().to_owned())
         };
         let get = |target: &str, lines: &str| {
@@ -308,14 +337,20 @@ fn requests_are_kept_to_the_limits_that_are_described() {
         };
         let with_member = |value: &str| ENTRY.replacen('{', &format!("{{\"x\":{value},"), 1);
         let members = |count: usize| {
-            let more: String = (5..count).map(|number| format!("\"x{number}\":0,")).collect();
+            let more: String = (5..count)
+                .map(|number| format!("\"x{number}\":0,"))
+                .collect();
             ENTRY.replacen('{', &format!("{{{more}"), 1)
         };
         let head = |bytes: usize| {
             let empty = "GET /brokera/status HTTP/1.1\r\nHost: a\r\nX: \r\n\r\n".len();
             format!("X: {}\r\n", "y".repeat(bytes - empty))
         };
-        let lines = |count: usize| (1..count).map(|n| format!("X-{n}: y\r\n")).collect::<String>();
+        let lines = |count: usize| {
+            (1..count)
+                .map(|n| format!("X-{n}: y\r\n"))
+                .collect::<String>()
+        };
         let ask = |size: usize| match name.as_str() {
             "target_bytes" => get(&format!("/brokera/status?{}", "q".repeat(size - 16)), ""),
             "head_bytes" => get("/brokera/status", &head(size)),

@@ -12,7 +12,11 @@ const LOGIN: &str = r#"{"email":"walk@example.com","password":"nine green parrot
 
 /// A target of the route, for an entry that never existed.
 fn target(route: &Route) -> String {
-    let id = if route.path == "/api/keys/{id}" { "00000000000" } else { "999999" };
+    let id = if route.path == "/api/keys/{id}" {
+        "00000000000"
+    } else {
+        "999999"
+    };
     route.path.replace("{id}", id)
 }
 
@@ -40,7 +44,11 @@ fn nobody_and_the_wrong_ones_are_refused_as_described() {
     }
     walk.auth = bearer(&token);
     for method in ["GET", "PUT", "DELETE"] {
-        let body = if method == "PUT" { super::limits::ENTRY } else { "" };
+        let body = if method == "PUT" {
+            super::limits::ENTRY
+        } else {
+            ""
+        };
         code(&walk.send(method, "/api/journal/999999", "", body), 404, "entry_not_found");
         code(&walk.send(method, "/api/journal/0", "", body), 404, "not_found");
     }
@@ -71,15 +79,23 @@ fn bodies_that_are_none_are_refused_as_described() {
         let coded = "Content-Encoding: gzip\r\n";
         code(&walk.send(method, &target, coded, "{}"), 415, "unsupported_media_type");
         code(&walk.send(method, &target, "", "{"), 400, "malformed_json");
-        let wrong = if is_optional { r#"{"everywhere":7}"# } else { "{}" };
-        let json = walk.send(method, &target, "", wrong).expect_problem(400, "validation_failed");
+        let wrong = if is_optional {
+            r#"{"everywhere":7}"#
+        } else {
+            "{}"
+        };
+        let json = walk
+            .send(method, &target, "", wrong)
+            .expect_problem(400, "validation_failed");
         assert!(json.to_string().contains("\"errors\":[{"), "{json}");
         let large = format!("{{\"notes\":\"{}\"}}", "a".repeat(5_000));
         code(&walk.send(method, &target, "", &large), 413, "body_too_large");
     }
     assert!(tried > 8, "{tried}");
     // Faults found before the route is matched.
-    let answer = service.client().ask("GET /api/health HTTP/9.9\r\nHost: localhost\r\n\r\n");
+    let answer = service
+        .client()
+        .ask("GET /api/health HTTP/9.9\r\nHost: localhost\r\n\r\n");
     walk.checker.check("GET", "/api/health", &answer);
     assert_eq!(answer.status, 505);
 }
@@ -98,11 +114,19 @@ fn what_is_not_there_yet_is_refused_as_described() {
         assert!(state == "loading" || state == "unreachable", "{}", list.text());
     }
     let candles = "/api/market/candles?symbol=";
-    code(&walk.send("GET", &format!("{candles}NSE:NOSUCH"), "", ""), 404, "candles_not_found");
+    code(
+        &walk.send("GET", &format!("{candles}NSE:NOSUCH"), "", ""),
+        404,
+        "candles_not_found",
+    );
     code(&walk.send("GET", &format!("{candles}INFY"), "", ""), 400, "validation_failed");
     code(&walk.send("GET", "/api/market/search?q=", "", ""), 400, "validation_failed");
     let prices = "/api/portfolio/live-prices?symbols=";
-    code(&walk.send("GET", &format!("{prices}NSE:INFY"), "", ""), 503, "quotes_unavailable");
+    code(
+        &walk.send("GET", &format!("{prices}NSE:INFY"), "", ""),
+        503,
+        "quotes_unavailable",
+    );
     code(&walk.send("GET", prices, "", ""), 400, "symbols_missing");
     code(&walk.send("GET", &format!("{prices}INFY"), "", ""), 400, "symbol_malformed");
     // A health document or, in the first moments, a problem.
@@ -123,7 +147,11 @@ fn brokers_and_administrators_refuse_as_described() {
     let checker = &mut Checker::new();
     let walk = &mut Walk::new(&service, checker);
     let code_a = r#"{"request_token":"nonsense"}"#;
-    code(&walk.send("POST", "/brokera/activate", "", code_a), 401, "broker_session_invalid");
+    code(
+        &walk.send("POST", "/brokera/activate", "", code_a),
+        401,
+        "broker_session_invalid",
+    );
     let origin = "Origin: https://evil.example\r\n";
     code(&walk.send("POST", "/brokera/activate", origin, code_a), 403, "admin_local_only");
     let wrong = r#"{"api_session":"x","secret":"wrong"}"#;
@@ -159,7 +187,11 @@ fn accounts_are_refused_as_described() {
     let common = r#"{"email":"b@example.com","password":"password123"}"#;
     code(&walk.send("POST", "/api/auth/register", "", common), 400, "password_too_common");
     let repeated = r#"{"email":"b@example.com","password":"xqzxqzxqz"}"#;
-    code(&walk.send("POST", "/api/auth/register", "", repeated), 400, "password_repetitive");
+    code(
+        &walk.send("POST", "/api/auth/register", "", repeated),
+        400,
+        "password_repetitive",
+    );
     code(&walk.send("POST", "/api/auth/register", "", LOGIN), 429, "too_many_attempts");
     let wrong = LOGIN.replace("nine", "ten");
     let login = "/api/auth/login";
@@ -181,7 +213,9 @@ fn what_no_route_has_is_a_problem_all_the_same() {
     let schema = checker.document["components"]["schemas"]["Problem"].clone();
     assert_eq!(resolved(&checker.document, &schema), &schema);
     for (method, target, status) in [("GET", "/nowhere", 404), ("PATCH", SNAPSHOT, 405)] {
-        let answer = service.client().request(method, target, "Content-Length: 0\r\n");
+        let answer = service
+            .client()
+            .request(method, target, "Content-Length: 0\r\n");
         assert_eq!(answer.status, status);
         let value = serde_json::from_slice(&answer.body).unwrap();
         checker.valid(&schema, &value, answer.text());

@@ -13,7 +13,11 @@ pub struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     pub fn new(service: &'a Service, checker: &'a mut Checker) -> Self {
-        Self { service, checker, auth: String::new() }
+        Self {
+            service,
+            checker,
+            auth: String::new(),
+        }
     }
 
     /// From here on requests come from the owner of the answer's token.
@@ -48,9 +52,13 @@ impl<'a> Walk<'a> {
         self.checker.check(method, &path, &answer);
         if answer.status < 300 && !body.is_empty() {
             // An accepted body must match its description too.
-            let schema = self.checker.request(method, &path).expect("it takes a body");
+            let schema = self
+                .checker
+                .request(method, &path)
+                .expect("it takes a body");
             let value = serde_json::from_str(body).unwrap();
-            self.checker.valid(&schema, &value, &format!("{method} {path} {body}"));
+            self.checker
+                .valid(&schema, &value, &format!("{method} {path} {body}"));
         }
         answer
     }
@@ -85,7 +93,9 @@ impl<'a> Walk<'a> {
             let unchanged = (0..20).any(|_| {
                 let coding = format!("Accept-Encoding: {coding}\r\n");
                 let first =
-                    self.service.client().request("GET", target, &(self.auth.clone() + &coding));
+                    self.service
+                        .client()
+                        .request("GET", target, &(self.auth.clone() + &coding));
                 let tag = first.header("etag").unwrap_or("*").to_owned();
                 let headers = format!("{coding}If-None-Match: {tag}\r\n");
                 let whole = self.auth.clone() + &headers;

@@ -59,13 +59,19 @@ pub fn expect_listed(method: &str, target: &str, status: u16, body: &[u8]) {
         _ if path.starts_with("/api/trades/") => of_ledger(path),
         _ => path,
     };
-    let is_route = ROUTES.iter().any(|r| r.method.as_str() == method && r.path == path);
+    let is_route = ROUTES
+        .iter()
+        .any(|r| r.method.as_str() == method && r.path == path);
     if status < 400 || !is_route {
         return;
     }
-    let Ok(problem) = serde_json::from_slice::<Value>(body) else { return };
+    let Ok(problem) = serde_json::from_slice::<Value>(body) else {
+        return;
+    };
     // Health that is down is no problem document.
-    let Some(code) = problem.get("code").and_then(Value::as_str) else { return };
+    let Some(code) = problem.get("code").and_then(Value::as_str) else {
+        return;
+    };
     // Described once for all paths; a public demo answers so where something would change.
     if (status, code) == (405, OF_NO_OPERATION) {
         return;
@@ -80,7 +86,11 @@ pub fn of_ledger(path: &str) -> &str {
     const WITH_ID: [&str; 4] = ["imports", "accounts", "corrections", "conflicts"];
     let parts: Vec<&str> = path.trim_start_matches("/api/trades/").split('/').collect();
     let named = |name: &str| {
-        ROUTES.iter().map(|route| route.path).find(|path| path.ends_with(name)).unwrap()
+        ROUTES
+            .iter()
+            .map(|route| route.path)
+            .find(|path| path.ends_with(name))
+            .unwrap()
     };
     match parts[..] {
         [_, _, "confirm"] => named("/{id}/confirm"),
@@ -100,15 +110,30 @@ fn codes_in(text: &str) -> Vec<(u16, String)> {
     let code = text.split("#[cfg(test)]").next().unwrap();
     let mut found = Vec::new();
     let after = |opening: &'static str| {
-        code.match_indices(opening).map(move |(at, _)| &code[at + opening.len()..])
+        code.match_indices(opening)
+            .map(move |(at, _)| &code[at + opening.len()..])
     };
-    for (opening, status) in [("unavailable(", 503), ("unauthorized(", 401), ("too_early(", 429)] {
-        found.extend(after(opening).filter_map(literal).map(|word| (status, word.to_owned())));
+    for (opening, status) in [
+        ("unavailable(", 503),
+        ("unauthorized(", 401),
+        ("too_early(", 429),
+    ] {
+        found.extend(
+            after(opening)
+                .filter_map(literal)
+                .map(|word| (status, word.to_owned())),
+        );
     }
     // Calls of `Problem::new` and `Self::new`, and the HTTP layer's own table.
     for rest in after("(") {
-        let Some((status, rest)) = rest.split_once(',') else { continue };
-        let status = status.trim().parse().ok().filter(|status: &u16| *status >= 400);
+        let Some((status, rest)) = rest.split_once(',') else {
+            continue;
+        };
+        let status = status
+            .trim()
+            .parse()
+            .ok()
+            .filter(|status: &u16| *status >= 400);
         found.extend(status.zip(literal(rest).map(str::to_owned)));
     }
     found
@@ -146,9 +171,16 @@ fn codes_are_found_where_they_are_written() {
                 A => (408, \"h\", x),\nB => (\n 414,\n \"i\", y), (200, \"OK\")\n\
                 Problem::new(status, code, detail)\n\
                 #[cfg(test)]\nProblem::new(400, \"never\", x)";
-    let found: Vec<String> =
-        codes_in(text).into_iter().map(|(status, word)| format!("{status} {word}")).collect();
-    assert_eq!(found, ["503 d", "401 f", "429 j", "409 a_b", "400 c", "408 h", "414 i"]);
+    let found: Vec<String> = codes_in(text)
+        .into_iter()
+        .map(|(status, word)| format!("{status} {word}"))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "503 d", "401 f", "429 j", "409 a_b", "400 c", "408 h", "414 i"
+        ]
+    );
 }
 
 #[test]

@@ -24,21 +24,27 @@ pub fn resolved<'d>(document: &'d Value, value: &'d Value) -> &'d Value {
     match value.get("$ref") {
         Some(reference) => {
             let pointer = reference.as_str().unwrap().strip_prefix('#').unwrap();
-            document.pointer(pointer).unwrap_or_else(|| panic!("{pointer} leads nowhere"))
+            document
+                .pointer(pointer)
+                .unwrap_or_else(|| panic!("{pointer} leads nowhere"))
         }
         None => value,
     }
 }
 
 pub fn object(value: &Value) -> &Map<String, Value> {
-    value.as_object().unwrap_or_else(|| panic!("no object: {value}"))
+    value
+        .as_object()
+        .unwrap_or_else(|| panic!("no object: {value}"))
 }
 
 /// Method, path and content of every operation.
 pub fn operations(document: &Value) -> Vec<(String, &str, &Value)> {
     let paths = object(&document["paths"]).iter();
     let all = paths.flat_map(|(path, item)| {
-        object(item).iter().map(|(method, what)| (method.to_uppercase(), path.as_str(), what))
+        object(item)
+            .iter()
+            .map(|(method, what)| (method.to_uppercase(), path.as_str(), what))
     });
     all.collect()
 }
@@ -50,7 +56,9 @@ pub fn needs(document: &Value, route: &Route) -> Vec<String> {
     let required = parameters
         .map(|parameter| resolved(document, parameter))
         .filter(|parameter| parameter["required"] == true);
-    required.map(|parameter| parameter["name"].as_str().unwrap().to_owned()).collect()
+    required
+        .map(|parameter| parameter["name"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
@@ -99,11 +107,17 @@ fn it_has_every_route_as_the_table_has_it() {
         let of_pages = of_pages || route.access == Access::Key;
         assert_eq!(all(&[("403", "cross_site_request")]), of_pages, "{method} {path}");
         assert_eq!(all(&[("401", "key_missing")]), route.access == Access::Key, "{path}");
-        let with_body = operation.pointer("/requestBody/content/application~1json").is_some();
+        let with_body = operation
+            .pointer("/requestBody/content/application~1json")
+            .is_some();
         let with_file = operation.get("requestBody").is_some() && !with_body;
         let of_bodies = [("415", "unsupported_media_type"), ("400", "malformed_json")];
         // JSON-RPC has errors of its own.
-        let of_bodies = if *path == "/mcp" { &of_bodies[..1] } else { &of_bodies };
+        let of_bodies = if *path == "/mcp" {
+            &of_bodies[..1]
+        } else {
+            &of_bodies
+        };
         assert_eq!(all(of_bodies), with_body, "{method} {path}");
         assert!(!with_file || all(&of_bodies[..1]), "{method} {path}");
     }
@@ -130,7 +144,11 @@ fn it_is_of_this_version_and_says_what_a_person_must_read() {
 
 /// The members that an object of OpenAPI 3.1 may have here, and those it must have.
 /// Media types of files that are sent, and of tables that are answered.
-const OF_FILES: [&str; 3] = ["text/csv", "text/csv; charset=utf-8", "application/octet-stream"];
+const OF_FILES: [&str; 3] = [
+    "text/csv",
+    "text/csv; charset=utf-8",
+    "application/octet-stream",
+];
 
 fn form(complaints: &mut Vec<String>, place: &str, value: &Value, must: &[&str], may: &[&str]) {
     let Some(members) = value.as_object() else {
@@ -142,7 +160,10 @@ fn form(complaints: &mut Vec<String>, place: &str, value: &Value, must: &[&str],
     }
     let known = |name: &str| must.contains(&name) || may.contains(&name) || name.starts_with("x-");
     complaints.extend(
-        members.keys().filter(|n| !known(n)).map(|name| format!("{place}: {name} is unknown")),
+        members
+            .keys()
+            .filter(|n| !known(n))
+            .map(|name| format!("{place}: {name} is unknown")),
     );
 }
 
@@ -164,7 +185,12 @@ fn headers(document: &Value, complaints: &mut Vec<String>, place: &str, response
 
 fn parameters(document: &Value, complaints: &mut Vec<String>, place: &str, operation: &Value) {
     let mut names = BTreeSet::new();
-    for parameter in operation.get("parameters").and_then(Value::as_array).into_iter().flatten() {
+    for parameter in operation
+        .get("parameters")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
         let parameter = resolved(document, parameter);
         let name = parameter["name"].as_str().unwrap();
         let place = format!("{place} {name}");
@@ -177,8 +203,14 @@ fn parameters(document: &Value, complaints: &mut Vec<String>, place: &str, opera
             complaints.push(format!("{place}: not required"));
         }
     }
-    let in_path = names.iter().filter(|(kind, _)| *kind == "path").map(|(_, name)| *name);
-    let template = place.split('{').skip(1).map(|rest| rest.split('}').next().unwrap());
+    let in_path = names
+        .iter()
+        .filter(|(kind, _)| *kind == "path")
+        .map(|(_, name)| *name);
+    let template = place
+        .split('{')
+        .skip(1)
+        .map(|rest| rest.split('}').next().unwrap());
     if !in_path.eq(template) {
         complaints.push(format!("{place}: the path's parameters are others"));
     }
@@ -189,14 +221,32 @@ fn parameters(document: &Value, complaints: &mut Vec<String>, place: &str, opera
 fn it_is_an_openapi_document() {
     let document = document();
     let mut wrong = Vec::new();
-    let must = ["openapi", "info", "x-limits", "servers", "tags", "paths", "components"];
+    let must = [
+        "openapi",
+        "info",
+        "x-limits",
+        "servers",
+        "tags",
+        "paths",
+        "components",
+    ];
     form(&mut wrong, "the document", &document, &must, &[]);
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1."));
     let must = ["title", "version", "summary", "description", "license"];
     form(&mut wrong, "info", &document["info"], &must, &[]);
-    form(&mut wrong, "license", &document["info"]["license"], &["name", "identifier"], &[]);
-    let tags: BTreeSet<_> =
-        document["tags"].as_array().unwrap().iter().map(|tag| tag["name"].to_string()).collect();
+    form(
+        &mut wrong,
+        "license",
+        &document["info"]["license"],
+        &["name", "identifier"],
+        &[],
+    );
+    let tags: BTreeSet<_> = document["tags"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tag| tag["name"].to_string())
+        .collect();
     let mut ids = BTreeMap::new();
     for (method, path, operation) in operations(&document) {
         let place = format!("{method} {path}");
@@ -244,7 +294,9 @@ fn each_object<'d>(value: &'d Value, place: &str, visit: &mut impl FnMut(&str, &
     match value {
         Value::Object(members) => {
             visit(place, value);
-            members.iter().for_each(|(key, v)| each_object(v, &format!("{place}/{key}"), visit));
+            members
+                .iter()
+                .for_each(|(key, v)| each_object(v, &format!("{place}/{key}"), visit));
         }
         Value::Array(items) => items.iter().for_each(|v| each_object(v, place, visit)),
         _ => {}
@@ -283,8 +335,11 @@ fn clients_can_be_generated_from_it() {
     let schemas = &document["components"]["schemas"];
     each_object(schemas, "/components/schemas", &mut |place, value| {
         let required = value.get("required").and_then(Value::as_array);
-        for (name, property) in
-            value.get("properties").and_then(Value::as_object).into_iter().flatten()
+        for (name, property) in value
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
         {
             let constant = property.get("const").is_some();
             if constant && !required.is_some_and(|names| names.iter().any(|known| known == name)) {
@@ -318,7 +373,13 @@ fn without_limits(document: &Value, schema: &Value) -> Vec<&'static str> {
     };
     let wanted: &[&str] = match kind.as_str() {
         // A pattern with a count limits the length.
-        Some("string") if schema["pattern"].as_str().is_some_and(|p| p.ends_with("}$")) => &[],
+        Some("string")
+            if schema["pattern"]
+                .as_str()
+                .is_some_and(|p| p.ends_with("}$")) =>
+        {
+            &[]
+        }
         Some("string") => &["minLength", "maxLength"],
         Some("integer") => &["minimum", "maximum"],
         Some("number") => &["minimum", "maximum", "multipleOf"],
@@ -355,7 +416,9 @@ fn whatever_a_client_sends_has_its_limits_in_it() {
             }
         }
         let body = operation.pointer("/requestBody/content/application~1json/schema");
-        let Some(body) = body.map(|body| resolved(&document, body)) else { continue };
+        let Some(body) = body.map(|body| resolved(&document, body)) else {
+            continue;
+        };
         if body["maxProperties"] != *members {
             wrong.push(format!("{method} {path}: maxProperties is not {members}"));
         }
@@ -395,7 +458,9 @@ fn schemas_are_valid_and_those_of_replies_are_closed() {
         let is_object =
             value.get("properties").is_some_and(Value::is_object) && value["type"] == "object";
         let closed = ["additionalProperties", "unevaluatedProperties"];
-        let closed = closed.iter().any(|word| value.get(*word) == Some(&Value::Bool(false)));
+        let closed = closed
+            .iter()
+            .any(|word| value.get(*word) == Some(&Value::Bool(false)));
         let may_be_open = open.iter().any(|name| name == place)
             || place.ends_with("/allOf")
             || requests.contains(place)
@@ -403,7 +468,13 @@ fn schemas_are_valid_and_those_of_replies_are_closed() {
         if is_object && closed == may_be_open {
             wrong.push(format!("{place}: closed is {closed}"));
         }
-        let names = |word| value.get(word).and_then(Value::as_array).into_iter().flatten();
+        let names = |word| {
+            value
+                .get(word)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+        };
         for name in names("required").filter(|_| is_object) {
             if value["properties"].get(name.as_str().unwrap()).is_none() {
                 wrong.push(format!("{place}: {name} is required and not there"));

@@ -32,7 +32,14 @@ impl DocumentedReply {
         body: &'static str,
         answer: Option<BrokerErrorKind>,
     ) -> Self {
-        Self { call, meaning, http_status, content_type: JSON, body, answer }
+        Self {
+            call,
+            meaning,
+            http_status,
+            content_type: JSON,
+            body,
+            answer,
+        }
     }
 
     /// An HTML page or an empty body instead of a document.
@@ -43,6 +50,13 @@ impl DocumentedReply {
         body: &'static str,
         answer: BrokerErrorKind,
     ) -> Self {
-        Self { call, meaning, http_status, content_type: HTML, body, answer: Some(answer) }
+        Self {
+            call,
+            meaning,
+            http_status,
+            content_type: HTML,
+            body,
+            answer: Some(answer),
+        }
     }
 }

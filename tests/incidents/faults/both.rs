@@ -19,8 +19,9 @@ fn both_and_back(fault: &str) {
     assert!(stage.market().stale);
     stage.mend();
     stage.await_broker_a();
-    stage
-        .until("what was asked for in vain is there now", || stage.live_prices("NSE:TCS").0 == 200);
+    stage.until("what was asked for in vain is there now", || {
+        stage.live_prices("NSE:TCS").0 == 200
+    });
 }
 
 /// Makes a test for each row.

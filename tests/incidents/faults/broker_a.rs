@@ -12,7 +12,10 @@ fn fail_over(stage: &Stage, fault: &str, states: &[&str]) {
         market.source == "public" && !market.stale
     });
     stage.until("no quote of broker A passes as fresh", || {
-        stage.quotes(CACHED).iter().all(|quote| quote.source == "public" || quote.stale)
+        stage
+            .quotes(CACHED)
+            .iter()
+            .all(|quote| quote.source == "public" || quote.stale)
     });
     stage.until("health names the cause", || {
         states.contains(&stage.feed_state("broker_a").as_str())

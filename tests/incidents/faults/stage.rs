@@ -79,7 +79,13 @@ impl Stage {
         config.upstream.breaker_open_max_ms = 300;
         adjust(&mut config);
         let service = scene.start_with(&config);
-        let stage = Self { scene, service, watch: Clock::system(), step_ms, mute: false };
+        let stage = Self {
+            scene,
+            service,
+            watch: Clock::system(),
+            step_ms,
+            mute: false,
+        };
         stage.await_broker_a();
         stage
     }
@@ -130,7 +136,9 @@ impl Stage {
     pub fn asked(&self, prefix: &str) -> i64 {
         let stats = self.scene.stats();
         let requests = stats["requests"].as_object().unwrap();
-        let counted = requests.iter().filter(|(route, _)| route.starts_with(prefix));
+        let counted = requests
+            .iter()
+            .filter(|(route, _)| route.starts_with(prefix));
         counted.map(|(_, count)| count.as_i64().unwrap()).sum()
     }
 
@@ -153,7 +161,10 @@ impl Stage {
         let (status, answer) = self.live_prices(symbols);
         assert_eq!(status, 200, "{answer:?}");
         let quotes = answer["quotes"].as_array().unwrap();
-        quotes.iter().map(|quote| self.honest(quote, "as_of")).collect()
+        quotes
+            .iter()
+            .map(|quote| self.honest(quote, "as_of"))
+            .collect()
     }
 
     pub fn live_prices(&self, symbols: &str) -> (u16, Value) {
@@ -170,7 +181,10 @@ impl Stage {
     /// A feed's state in the health report.
     pub fn feed_state(&self, feed: &str) -> String {
         let (_, health) = self.get("/api/health");
-        health["feeds"][feed]["state"].as_str().unwrap_or_default().to_owned()
+        health["feeds"][feed]["state"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 
     pub fn get(&self, target: &str) -> (u16, Value) {

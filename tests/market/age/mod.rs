@@ -22,13 +22,22 @@ const UNMARKED_MS_MAX: i64 = 2 * 250 + 1_500 + 1_000 + 600;
 const PUBLIC_STALE_MS: i64 = 2 * 250 + 7_000;
 
 /// The indices and two shares, encoded for a query.
-const WATCHED: [&str; 5] =
-    ["NSE:NIFTY%2050", "NSE:NIFTY%20BANK", "BSE:SENSEX", "NSE:INFY", "NSE:SBIN"];
+const WATCHED: [&str; 5] = [
+    "NSE:NIFTY%2050",
+    "NSE:NIFTY%20BANK",
+    "BSE:SENSEX",
+    "NSE:INFY",
+    "NSE:SBIN",
+];
 /// The snapshot's names of the first three.
 const LEADS: [&str; 3] = ["index1", "bankindex", "index2"];
 
 fn settings(public_delay_s: i64) -> SimSettings {
-    SimSettings { rate_limits: false, public_delay_s, ..SimSettings::default() }
+    SimSettings {
+        rate_limits: false,
+        public_delay_s,
+        ..SimSettings::default()
+    }
 }
 
 /// A scene and a service on one clock that the test advances.
@@ -63,13 +72,23 @@ impl Lapse {
             scene.fault(route, &format!(r#"{{"kind":"{kind}"}}"#));
         }
         let service = scene.start_with(&config);
-        Self { clock, scene, service, watch: Watch::default() }
+        Self {
+            clock,
+            scene,
+            service,
+            watch: Watch::default(),
+        }
     }
 
     /// Advances the clock by `step_ms` and checks a client's view, until `holds` is true.
     #[track_caller]
     fn step_until(&mut self, step_ms: i64, what: &str, mut holds: impl FnMut(&Seen) -> bool) {
-        let Self { clock, service, watch, .. } = self;
+        let Self {
+            clock,
+            service,
+            watch,
+            ..
+        } = self;
         let mut client = service.client();
         until(what, || {
             clock.advance_ms(step_ms);
@@ -106,7 +125,12 @@ impl Watch {
         }
         let seen = Seen {
             snapshot: snapshot.json(),
-            quotes: quotes.json()["quotes"].as_array().unwrap().iter().cloned().collect(),
+            quotes: quotes.json()["quotes"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .cloned()
+                .collect(),
         };
         self.note("snapshot", time(&seen.market()["as_of_ist"]), &seen.snapshot);
         for quote in &seen.quotes {
@@ -133,7 +157,10 @@ impl Seen {
     }
 
     fn quote(&self, symbol: &str) -> &Value {
-        self.quotes.iter().find(|quote| quote["symbol"] == symbol).unwrap()
+        self.quotes
+            .iter()
+            .find(|quote| quote["symbol"] == symbol)
+            .unwrap()
     }
 
     /// Whether all prices are fresh and from `source`.

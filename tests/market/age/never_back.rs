@@ -15,7 +15,11 @@ fn rows_without_a_time_look_no_newer_than_the_index_beside_them() {
     lapse.breaks("broker_a.quote", "wrong_types");
     lapse.scene.halt("NSE:SBIN", true);
     let scene = &lapse.scene;
-    let asked = || scene.stats()["requests"]["broker_a.ohlc"].as_u64().unwrap_or(0);
+    let asked = || {
+        scene.stats()["requests"]["broker_a.ohlc"]
+            .as_u64()
+            .unwrap_or(0)
+    };
     let clock = lapse.clock.share();
     let mut client = lapse.service.client();
     until("the spare route", || {
@@ -39,7 +43,9 @@ fn rows_without_a_time_look_no_newer_than_the_index_beside_them() {
         let (share, index) = (seen.quote("NSE:SBIN"), seen.quote("NSE:NIFTY 50"));
         // Quotes are applied one after the other, so at most a round behind. On a very busy machine
         // a round takes longer, and then the price must be marked.
-        let behind_s = time(&index["as_of"]).duration_since(time(&share["as_of"])).as_secs();
+        let behind_s = time(&index["as_of"])
+            .duration_since(time(&share["as_of"]))
+            .as_secs();
         let is_marked = behind_s > 3 && share["stale"] == true;
         assert!((0..=3).contains(&behind_s) || is_marked, "{share} beside {index}");
         clock.now().duration_since(began).as_secs() > 20
@@ -70,8 +76,12 @@ fn kept_prices_of_the_future_are_dropped() {
     again.state = scene.state;
     again.fault("*", r#"{"kind":"refuse"}"#);
     let service = again.start();
-    service.get(SNAPSHOT).expect_problem(503, "snapshot_not_ready");
-    service.prices("NSE:INFY").expect_problem(503, "quotes_unavailable");
+    service
+        .get(SNAPSHOT)
+        .expect_problem(503, "snapshot_not_ready");
+    service
+        .prices("NSE:INFY")
+        .expect_problem(503, "quotes_unavailable");
     assert_eq!(again.control("DELETE", "faults", "").status, 200);
     let market = service.fresh_snapshot().json()["market"].clone();
     assert!(time(&market["as_of_ist"]) < late.parse::<Timestamp>().unwrap(), "{market}");

@@ -22,7 +22,11 @@ fn the_public_provider_alone_says_how_far_it_is_behind() {
     let market = service.fresh_snapshot().json()["market"].clone();
     assert_eq!(market["source"], "public");
     expect_delay(&market, QUARTER_S);
-    let behind = scene.clock.now().duration_since(time(&market["as_of_ist"])).as_secs() as u64;
+    let behind = scene
+        .clock
+        .now()
+        .duration_since(time(&market["as_of_ist"]))
+        .as_secs() as u64;
     assert!(behind.abs_diff(QUARTER_S) <= MEASURED_S, "{market}");
     let quote = until("a quote", || {
         let answer = service.prices("NSE:INFY");
@@ -40,7 +44,10 @@ fn the_public_provider_alone_says_how_far_it_is_behind() {
     let now = format!("--now={}", scene.clock.now());
     let state = state_flag(scene.state.path());
     let screen = run(&mut bhav(&["status", &url, &now, &state])).out;
-    let row = screen.lines().find(|line| line.starts_with("public")).unwrap();
+    let row = screen
+        .lines()
+        .find(|line| line.starts_with("public"))
+        .unwrap();
     assert!(row.contains("15 min") && row.contains("behind"), "{row}");
 }
 
@@ -66,7 +73,10 @@ fn one_symbol_a_call_leaves_each_index_with_a_time_of_its_own() {
         let as_of = time(&seen.market()["as_of_ist"]);
         // Between the two answers a later call may have fetched the same price.
         let stands = client.get(SNAPSHOT).json() == seen.snapshot;
-        for (name, symbol) in LEADS.iter().zip(["NSE:NIFTY 50", "NSE:NIFTY BANK", "BSE:SENSEX"]) {
+        for (name, symbol) in LEADS
+            .iter()
+            .zip(["NSE:NIFTY 50", "NSE:NIFTY BANK", "BSE:SENSEX"])
+        {
             let own = &seen.snapshot[&*format!("{name}_as_of")];
             let own = if own.is_null() { as_of } else { time(own) };
             differed += usize::from(own != as_of);
@@ -99,17 +109,28 @@ fn a_sector_comes_from_the_feed_that_leads_or_is_null() {
         let again = client.get(SNAPSHOT).json();
         let stands = again["sectors"] == seen.snapshot["sectors"]
             && again["market"]["source"] == seen.market()["source"];
-        for sector in sectors.iter().filter(|sector| stands && !sector["change_pct"].is_null()) {
+        for sector in sectors
+            .iter()
+            .filter(|sector| stands && !sector["change_pct"].is_null())
+        {
             let quotes = json["quotes"].as_array().unwrap();
-            let quote = quotes.iter().find(|quote| quote["symbol"] == sector["symbol"]).unwrap();
+            let quote = quotes
+                .iter()
+                .find(|quote| quote["symbol"] == sector["symbol"])
+                .unwrap();
             if quote["change_pct"] == sector["change_pct"] {
                 assert_eq!(quote["source"], seen.market()["source"], "{sector} {quote}");
             }
         }
-        nulls += sectors.iter().filter(|sector| sector["change_pct"].is_null()).count();
+        nulls += sectors
+            .iter()
+            .filter(|sector| sector["change_pct"].is_null())
+            .count();
         seen.market()["source"] == "public"
             && seen.market()["stale"] == false
-            && sectors.iter().all(|sector| sector["change_pct"].is_number())
+            && sectors
+                .iter()
+                .all(|sector| sector["change_pct"].is_number())
     });
 }
 
@@ -156,8 +177,14 @@ fn a_stale_quote_that_nobody_kept_fresh_is_waited_for() {
 
 #[test]
 fn nonsense_of_the_public_provider_is_a_failure_within_its_limit() {
-    let faults =
-        ["nulls", "wrong_types", "missing_fields", "zero_price", "html_5xx", "error_in_200"];
+    let faults = [
+        "nulls",
+        "wrong_types",
+        "missing_fields",
+        "zero_price",
+        "html_5xx",
+        "error_in_200",
+    ];
     at_once(faults, |fault| {
         let mut lapse = Lapse::public_alone();
         lapse.step_until(50, "the public provider", |seen| seen.is_fresh_of("public"));
@@ -205,9 +232,17 @@ fn a_slow_answer_is_as_old_as_its_question() {
     service.await_instruments();
     let mut watch = Watch::default();
     let mut client = service.client();
-    until("broker A", || watch.look(&mut client).filter(|seen| seen.is_fresh_of("broker_a")));
+    until("broker A", || {
+        watch
+            .look(&mut client)
+            .filter(|seen| seen.is_fresh_of("broker_a"))
+    });
     scene.fault("broker_a.quote", r#"{"kind":"delay","delay_ms":3000}"#);
-    let rounds = || service.health()["feeds"]["broker_a"]["rounds"].as_u64().unwrap();
+    let rounds = || {
+        service.health()["feeds"]["broker_a"]["rounds"]
+            .as_u64()
+            .unwrap()
+    };
     let before = rounds();
     until("some slow answers", || {
         let seen = watch.look(&mut client)?;

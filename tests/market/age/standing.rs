@@ -93,7 +93,12 @@ impl Shown {
         days.sync("a");
         let target = format!("{STREAM}?symbols={}", TWO.join(","));
         let stream = EventReader::open(&days.service, &target, "");
-        Self { days, stream, told: [None, None], late_looks: 0 }
+        Self {
+            days,
+            stream,
+            told: [None, None],
+            late_looks: 0,
+        }
     }
 
     /// What the stream says of the two now, and what live holdings and live prices do.
@@ -106,11 +111,16 @@ impl Shown {
             }
             let json: Value = sonic_rs::from_str(&event.data).unwrap();
             for quote in rows(&json, "quotes") {
-                let at = TWO.iter().position(|symbol| quote["symbol"] == *symbol).unwrap();
+                let at = TWO
+                    .iter()
+                    .position(|symbol| quote["symbol"] == *symbol)
+                    .unwrap();
                 self.told[at] = Some(quote.clone());
             }
         }
-        let [Some(infy), Some(tcs)] = &self.told else { return None };
+        let [Some(infy), Some(tcs)] = &self.told else {
+            return None;
+        };
         let held = self.days.get("/api/portfolio/holdings?live=true");
         let live = TWO.map(|symbol| {
             let of = |row: &&Value| symbol.ends_with(row["tradingsymbol"].as_str().unwrap());

@@ -43,7 +43,10 @@ pub struct Bench {
 impl Bench {
     /// A bench on a clock that runs, without the simulator's rate limits.
     pub fn running(adjust: impl FnOnce(&mut Config)) -> Self {
-        let settings = SimSettings { rate_limits: false, ..SimSettings::default() };
+        let settings = SimSettings {
+            rate_limits: false,
+            ..SimSettings::default()
+        };
         Self::set(settings, &Clock::starting_at(OPEN.parse().unwrap()), adjust)
     }
 
@@ -68,7 +71,12 @@ impl Bench {
         let upstream = &config.upstream;
         let broker_a = BrokerA::new(&config.broker_a, upstream, clock.clone(), token).unwrap();
         let broker_b = BrokerB::new(&config.broker_b, upstream, clock).unwrap();
-        Self { sim, settings, broker_a, broker_b }
+        Self {
+            sim,
+            settings,
+            broker_a,
+            broker_b,
+        }
     }
 
     /// A user of broker A who has just logged in.
@@ -111,7 +119,9 @@ impl Bench {
 
     /// Number of requests to `route`.
     pub fn asked(&self, route: &str) -> i64 {
-        self.control("GET", "stats", "")["requests"][route].as_i64().unwrap_or(0)
+        self.control("GET", "stats", "")["requests"][route]
+            .as_i64()
+            .unwrap_or(0)
     }
 
     /// A file that the simulator serves.

@@ -30,7 +30,9 @@ fn masked_secret() -> Vec<u8> {
 
 fn unmasked(masked: &[u8]) -> Zeroizing<String> {
     let mut text = Zeroizing::new(String::with_capacity(masked.len()));
-    masked.iter().for_each(|byte| text.push(char::from(byte ^ MASK)));
+    masked
+        .iter()
+        .for_each(|byte| text.push(char::from(byte ^ MASK)));
     text
 }
 
@@ -65,7 +67,10 @@ fn found(masked: &[u8]) -> usize {
                 .filter(|at| {
                     let window = piece.get(*at..at + masked.len());
                     window.is_some_and(|window| {
-                        window.iter().zip(masked).all(|(byte, secret)| *byte == secret ^ MASK)
+                        window
+                            .iter()
+                            .zip(masked)
+                            .all(|(byte, secret)| *byte == secret ^ MASK)
                     })
                 })
                 .count();
@@ -83,7 +88,10 @@ fn found(masked: &[u8]) -> usize {
 #[test]
 fn no_copy_of_an_api_secret_outlives_its_sync() {
     let masked = masked_secret();
-    let mut settings = bhav::sim::SimSettings { rate_limits: false, ..Default::default() };
+    let mut settings = bhav::sim::SimSettings {
+        rate_limits: false,
+        ..Default::default()
+    };
     // The simulator does not know the secret, so only the clients can have left it.
     settings.broker_a.api_secret = "another".into();
     let clock = Clock::starting_at("2026-11-20T11:00:00+05:30".parse().unwrap());
@@ -104,7 +112,11 @@ fn no_copy_of_an_api_secret_outlives_its_sync() {
 fn a_panic_amid_credentials_leaves_none() {
     let masked = masked_secret();
     let held = unmasked(&masked);
-    let spec = LaneSpec { name: "panics", threads: 1, queue_max: 1 };
+    let spec = LaneSpec {
+        name: "panics",
+        threads: 1,
+        queue_max: 1,
+    };
     let lane = Lane::start(&spec, &Clock::system()).unwrap();
     let credentials = Credentials {
         user: 1,
@@ -124,10 +136,15 @@ fn a_panic_amid_credentials_leaves_none() {
     let head = "POST /panic HTTP/1.1\r\nHost: a\r\nConnection: close\r\n";
     let length = format!("Content-Length: {}\r\n\r\n", held.len());
     let chunk = format!("Transfer-Encoding: chunked\r\n\r\n{:x}\r\n", held.len());
-    for (framing, end, pieces) in [(&length, "", 1), (&length, "", 2), (&chunk, "\r\n0\r\n\r\n", 1)]
-    {
+    for (framing, end, pieces) in [
+        (&length, "", 1),
+        (&length, "", 2),
+        (&chunk, "\r\n0\r\n\r\n", 1),
+    ] {
         let mut stream = TcpStream::connect(&harness.address).unwrap();
-        stream.write_all(format!("{head}{framing}").as_bytes()).unwrap();
+        stream
+            .write_all(format!("{head}{framing}").as_bytes())
+            .unwrap();
         for piece in held.as_bytes().chunks(held.len().div_ceil(pieces)) {
             stream.write_all(piece).unwrap();
         }

@@ -34,7 +34,10 @@ fn prepare(answer: Answer) -> Result<Prepared, Box<dyn Error>> {
             HeaderValue::from_static(value.as_str()),
         ));
     }
-    Ok(Prepared { body: answer.body.as_bytes(), headers: headers.leak() })
+    Ok(Prepared {
+        body: answer.body.as_bytes(),
+        headers: headers.leak(),
+    })
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -42,7 +45,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let listen = args.listen;
     let prepared = prepare(args.answer()?)?;
     let server = HttpServer::new(move || {
-        App::new().app_data(web::Data::new(prepared)).route(SNAPSHOT_PATH, web::get().to(snapshot))
+        App::new()
+            .app_data(web::Data::new(prepared))
+            .route(SNAPSHOT_PATH, web::get().to(snapshot))
     })
     .workers(WORKERS)
     .keep_alive(Duration::from_secs(KEEP_ALIVE_S))

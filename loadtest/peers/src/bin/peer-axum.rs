@@ -44,7 +44,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
     let listen = args.listen;
     let prepared = prepare(args.answer()?)?;
-    let router = Router::new().route(SNAPSHOT_PATH, get(snapshot)).with_state(prepared);
+    let router = Router::new()
+        .route(SNAPSHOT_PATH, get(snapshot))
+        .with_state(prepared);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_io()

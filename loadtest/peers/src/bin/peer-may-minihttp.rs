@@ -40,11 +40,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     let listen = args.listen;
     let pin_workers = args.pin_workers;
     let answer = args.answer()?;
-    let lines: Vec<&'static str> =
-        answer.headers.iter().map(|(name, value)| &*format!("{name}: {value}").leak()).collect();
+    let lines: Vec<&'static str> = answer
+        .headers
+        .iter()
+        .map(|(name, value)| &*format!("{name}: {value}").leak())
+        .collect();
     may::config().set_workers(WORKERS);
     may::config().set_worker_pin(pin_workers);
-    let service = Snapshot { body: answer.body, headers: lines.leak() };
+    let service = Snapshot {
+        body: answer.body,
+        headers: lines.leak(),
+    };
     let server = HttpServer(service).start(listen)?;
     server.join().map_err(|_| "the accept loop panicked")?;
     Ok(())

@@ -39,17 +39,26 @@ impl Endpoint {
     /// # Errors
     /// [`BadUrl`].
     pub(crate) fn parse(url: &str) -> Result<Self, BadUrl> {
-        let bad = || BadUrl { setting: "broker_a.ticker_url" };
+        let bad = || BadUrl {
+            setting: "broker_a.ticker_url",
+        };
         let uri: Uri = url.parse().map_err(|_| bad())?;
         let tls = match uri.scheme_str() {
             Some("wss") => true,
             Some("ws") => false,
             _ => return Err(bad()),
         };
-        let host = uri.host().filter(|host| !host.is_empty() && !url.contains(['?', '#', '@']));
+        let host = uri
+            .host()
+            .filter(|host| !host.is_empty() && !url.contains(['?', '#', '@']));
         let host = host.ok_or_else(bad)?.trim_matches(['[', ']']).to_owned();
         let port = uri.port_u16().unwrap_or(if tls { 443 } else { 80 });
-        Ok(Self { url: url.trim_end_matches('/').to_owned(), host, port, tls })
+        Ok(Self {
+            url: url.trim_end_matches('/').to_owned(),
+            host,
+            port,
+            tls,
+        })
     }
 }
 
@@ -77,7 +86,11 @@ impl Dialer {
     /// The thread that resolves names cannot be started.
     pub(super) fn start() -> io::Result<Self> {
         let names = Names::start("ticker-name")?;
-        Ok(Self { names, tls: Arc::new(trusting(web_roots())), timer: Clock::system() })
+        Ok(Self {
+            names,
+            tls: Arc::new(trusting(web_roots())),
+            timer: Clock::system(),
+        })
     }
 
     /// A stream to the endpoint. Its reads have the deadline of the upgrade until
@@ -107,7 +120,10 @@ fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, Reason> {
     for address in addresses {
         match TcpStream::connect_timeout(address, TCP_TIMEOUT) {
             Ok(tcp) => {
-                return tcp.set_nodelay(true).map(|()| tcp).map_err(|_| Reason::Unreachable);
+                return tcp
+                    .set_nodelay(true)
+                    .map(|()| tcp)
+                    .map_err(|_| Reason::Unreachable);
             }
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 failure = Reason::TimedOut;

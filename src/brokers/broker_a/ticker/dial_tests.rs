@@ -9,7 +9,10 @@ use crate::rt::outbound::NAMES_QUEUE_MAX;
 
 /// Dials with these root certificates instead of the web's.
 pub(in crate::brokers::broker_a::ticker) fn dialer_trusting(roots: RootCertStore) -> Dialer {
-    Dialer { tls: Arc::new(trusting(roots)), ..Dialer::start().unwrap() }
+    Dialer {
+        tls: Arc::new(trusting(roots)),
+        ..Dialer::start().unwrap()
+    }
 }
 
 fn endpoint(url: &str) -> Endpoint {
@@ -19,11 +22,21 @@ fn endpoint(url: &str) -> Endpoint {
 #[test]
 fn an_endpoint_is_a_websocket_url_without_query() {
     let endpoint = Endpoint::parse("wss://ws.kite.trade").unwrap();
-    assert_eq!((endpoint.host.as_str(), endpoint.port, endpoint.tls), ("ws.kite.trade", 443, true));
+    assert_eq!(
+        (endpoint.host.as_str(), endpoint.port, endpoint.tls),
+        ("ws.kite.trade", 443, true)
+    );
     let local = Endpoint::parse("ws://[::1]:9000/a/ticker/").unwrap();
     assert_eq!((local.host.as_str(), local.port, local.tls), ("::1", 9_000, false));
     assert_eq!(local.url, "ws://[::1]:9000/a/ticker");
-    for bad in ["https://ws.kite.trade", "ws://", "ws://a/?q=1", "ws://u@a/", "ws://a/#f", "a"] {
+    for bad in [
+        "https://ws.kite.trade",
+        "ws://",
+        "ws://a/?q=1",
+        "ws://u@a/",
+        "ws://a/#f",
+        "a",
+    ] {
         assert!(Endpoint::parse(bad).is_err(), "{bad}");
     }
 }
@@ -55,9 +68,10 @@ fn a_name_that_hangs_ends_by_its_deadline_and_holds_no_more_than_one_thread() {
 fn an_address_is_not_resolved_and_a_name_without_one_is_unreachable() {
     let fails = |_: &str, _: u16| Err(io::ErrorKind::NotFound.into());
     let names = Names::with("test-name", Arc::new(fails)).unwrap();
-    for (url, address) in
-        [("ws://127.0.0.1:9000/a", "127.0.0.1:9000"), ("wss://[::1]", "[::1]:443")]
-    {
+    for (url, address) in [
+        ("ws://127.0.0.1:9000/a", "127.0.0.1:9000"),
+        ("wss://[::1]", "[::1]:443"),
+    ] {
         assert_eq!(addresses(&names, &endpoint(url), 60_000), Ok(vec![address.parse().unwrap()]));
     }
     let unknown = endpoint("ws://ticker.example");

@@ -52,7 +52,10 @@ impl Link {
     /// # Errors
     /// [`Reason::Broken`], also for the close of the peer.
     pub(super) fn read(&mut self, wait: Duration) -> Result<Option<Message>, Reason> {
-        self.socket.get_mut().socket().allow_for_ms(wait.as_millis().max(1) as u64);
+        self.socket
+            .get_mut()
+            .socket()
+            .allow_for_ms(wait.as_millis().max(1) as u64);
         match self.socket.read() {
             Ok(Message::Close(_)) => Err(Reason::Broken),
             Ok(message) => Ok(Some(message)),
@@ -70,7 +73,10 @@ impl Link {
     /// Sends a close, so that the broker does not count a dead connection, and waits for the answer
     /// for at most `wait`.
     pub(super) fn close(mut self, wait: Duration) {
-        self.socket.get_mut().socket().allow_for_ms(wait.as_millis() as u64);
+        self.socket
+            .get_mut()
+            .socket()
+            .allow_for_ms(wait.as_millis() as u64);
         if self.socket.close(None).is_err() {
             return;
         }
@@ -87,7 +93,9 @@ fn upgrade(
     let target = token.ticker_url(&endpoint.url);
     let request = target.as_str().into_client_request();
     let mut request = request.map_err(|_| Reason::NotWebSocket)?;
-    request.headers_mut().insert("x-kite-version", HeaderValue::from_static("3"));
+    request
+        .headers_mut()
+        .insert("x-kite-version", HeaderValue::from_static("3"));
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER_BYTES)
         .write_buffer_size(WRITE_BUFFER_BYTES)

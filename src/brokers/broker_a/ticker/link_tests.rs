@@ -63,7 +63,11 @@ impl Peer {
             let session = ServerConnection::new(Arc::new(config)).unwrap();
             converse(StreamOwned::new(session, Drip(tcp)), said)
         });
-        Self { address, certificate, thread: thread.unwrap() }
+        Self {
+            address,
+            certificate,
+            thread: thread.unwrap(),
+        }
     }
 
     fn endpoint(&self, host: &str) -> Endpoint {
@@ -107,13 +111,17 @@ fn a_trusted_peer_is_heard_however_its_records_are_cut() {
     let said: Vec<u8> = (0..=u8::MAX).cycle().take(2_000).collect();
     let peer = Peer::start(said.clone());
     let dialer = dialer_trusting(peer.roots());
-    let mut link = Link::open(&dialer, &peer.endpoint("localhost"), &token()).ok().unwrap();
+    let mut link = Link::open(&dialer, &peer.endpoint("localhost"), &token())
+        .ok()
+        .unwrap();
     assert!(!link.simulated);
     let heard = (0..10_000).find_map(|_| match link.read(Duration::from_millis(20)) {
         Ok(None) => None,
         heard => Some(heard),
     });
-    let Some(Ok(Some(Message::Binary(heard)))) = heard else { panic!("no binary message") };
+    let Some(Ok(Some(Message::Binary(heard)))) = heard else {
+        panic!("no binary message")
+    };
     assert_eq!(heard, said);
     link.send(Message::text("hello")).unwrap();
     link.close(Duration::from_secs(10));

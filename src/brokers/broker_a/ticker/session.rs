@@ -71,14 +71,21 @@ pub(super) fn run(worker: &Worker, way: &Way) -> Ended {
             break ended;
         }
     };
-    let wait = if ended == Ended::Stopped { STOP_WAIT } else { CLOSE_WAIT };
+    let wait = if ended == Ended::Stopped {
+        STOP_WAIT
+    } else {
+        CLOSE_WAIT
+    };
     session.link.close(wait);
     ended
 }
 
 impl Session<'_> {
     fn lost(&self, reason: Reason) -> Ended {
-        Ended::Lost { reason, spoke: self.spoke }
+        Ended::Lost {
+            reason,
+            spoke: self.spoke,
+        }
     }
 
     /// One pass: subscribes, checks the connection, reads one message, pushes a batch that is due.
@@ -96,7 +103,9 @@ impl Session<'_> {
         match self.watch.judge(wanted.moves, now_mono_ms) {
             Verdict::Fine => {}
             Verdict::Ping => {
-                self.link.send(Message::Ping(Bytes::new())).map_err(|broken| self.lost(broken))?;
+                self.link
+                    .send(Message::Ping(Bytes::new()))
+                    .map_err(|broken| self.lost(broken))?;
             }
             Verdict::Renew => self.send(&self.subscriptions.all())?,
             Verdict::GiveUp(why) => return Err(self.lost(why)),
@@ -114,20 +123,28 @@ impl Session<'_> {
     /// Updates the subscriptions, once a second.
     fn follow(&mut self, wanted: &Wanted, symbols_max: usize) -> Result<(), Ended> {
         let now_mono_ms = self.worker.now_mono_ms();
-        let since_ms = self.followed_mono_ms.map(|at| now_mono_ms.saturating_sub(at));
+        let since_ms = self
+            .followed_mono_ms
+            .map(|at| now_mono_ms.saturating_sub(at));
         if since_ms.is_some_and(|since_ms| since_ms < FOLLOW_MS) {
             return Ok(());
         }
         self.followed_mono_ms = Some(now_mono_ms);
         let known = &self.worker.parts.tokens;
-        let changes = self.subscriptions.follow(wanted, known, symbols_max, now_mono_ms);
-        self.worker.counters().update(|reading| reading.subscribed = self.subscriptions.len());
+        let changes = self
+            .subscriptions
+            .follow(wanted, known, symbols_max, now_mono_ms);
+        self.worker
+            .counters()
+            .update(|reading| reading.subscribed = self.subscriptions.len());
         self.send(&changes)
     }
 
     fn send(&mut self, changes: &Changes) -> Result<(), Ended> {
         for request in changes.requests() {
-            self.link.send(Message::text(request)).map_err(|broken| self.lost(broken))?;
+            self.link
+                .send(Message::text(request))
+                .map_err(|broken| self.lost(broken))?;
         }
         Ok(())
     }
@@ -173,7 +190,12 @@ impl Session<'_> {
         if self.window.due_in_ms(now_mono_ms) == Some(0) {
             let clock = &worker.parts.clock;
             let simulated = self.link.simulated;
-            let Self { window, subscriptions, watch, .. } = self;
+            let Self {
+                window,
+                subscriptions,
+                watch,
+                ..
+            } = self;
             // An implausible price does not count as a tick.
             let believed = |symbol: &Symbol, at_mono_ms| watch.ticked(symbol, at_mono_ms);
             let batch = window.batch(subscriptions, wanted.trades, simulated, clock, believed);
@@ -192,6 +214,10 @@ impl Session<'_> {
             tracing::info!(subscribed = self.subscriptions.len(), "ticker connected");
         }
         let speaks = live || (self.watch.has_ticked() && !wanted.moves);
-        counters.set_state(if speaks { State::Speaking } else { State::Subscribing });
+        counters.set_state(if speaks {
+            State::Speaking
+        } else {
+            State::Subscribing
+        });
     }
 }

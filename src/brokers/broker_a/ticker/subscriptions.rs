@@ -72,8 +72,11 @@ pub(super) struct Changes {
 impl Changes {
     /// The requests, each of a bounded size. Unsubscribing comes first, to stay within the limit.
     pub(super) fn requests(&self) -> Vec<String> {
-        let mut requests: Vec<String> =
-            self.drop.chunks(REQUEST_TOKENS_MAX).map(|of| request("unsubscribe", of)).collect();
+        let mut requests: Vec<String> = self
+            .drop
+            .chunks(REQUEST_TOKENS_MAX)
+            .map(|of| request("unsubscribe", of))
+            .collect();
         for tokens in self.add.chunks(REQUEST_TOKENS_MAX) {
             requests.push(request("subscribe", tokens));
             // Only the mode `full` sends the exchange's time.
@@ -111,12 +114,17 @@ impl Subscriptions {
     }
 
     pub(super) fn symbol(&self, token: u32) -> Option<&Symbol> {
-        self.by_token.get(&token).map(|subscribed| &subscribed.symbol)
+        self.by_token
+            .get(&token)
+            .map(|subscribed| &subscribed.symbol)
     }
 
     /// Changes that subscribe everything again.
     pub(super) fn all(&self) -> Changes {
-        Changes { add: self.by_token.keys().copied().collect(), drop: Vec::new() }
+        Changes {
+            add: self.by_token.keys().copied().collect(),
+            drop: Vec::new(),
+        }
     }
 
     /// Changes to the wanted instruments, at most `max`. Indices come before wanted shares, and
@@ -131,13 +139,19 @@ impl Subscriptions {
         let mut keep: HashMap<u32, Subscribed> = HashMap::new();
         let mut taken: HashSet<&Symbol> = HashSet::new();
         for symbol in wanted.indices.iter().chain(&wanted.shares) {
-            let Some(token) = known.of(symbol) else { continue };
+            let Some(token) = known.of(symbol) else {
+                continue;
+            };
             if keep.len() < max && taken.insert(symbol) {
                 let symbol = symbol.clone();
                 let asked_mono_ms = now_mono_ms;
                 keep.insert(
                     token,
-                    Subscribed { symbol, wanted_mono_ms: now_mono_ms, asked_mono_ms },
+                    Subscribed {
+                        symbol,
+                        wanted_mono_ms: now_mono_ms,
+                        asked_mono_ms,
+                    },
                 );
             }
         }
@@ -157,10 +171,18 @@ impl Subscriptions {
                 changes.drop.push(token);
             }
         }
-        changes.add = keep.keys().filter(|token| !there.contains(token)).copied().collect();
+        changes.add = keep
+            .keys()
+            .filter(|token| !there.contains(token))
+            .copied()
+            .collect();
         for symbol in &wanted.standing {
-            let Some(token) = known.of(symbol) else { continue };
-            let Some(subscribed) = keep.get_mut(&token) else { continue };
+            let Some(token) = known.of(symbol) else {
+                continue;
+            };
+            let Some(subscribed) = keep.get_mut(&token) else {
+                continue;
+            };
             if now_mono_ms.saturating_sub(subscribed.asked_mono_ms) >= RENEW_MS {
                 subscribed.asked_mono_ms = now_mono_ms;
                 changes.add.push(token);

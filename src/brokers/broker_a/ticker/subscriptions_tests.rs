@@ -22,7 +22,11 @@ fn known(numbers: std::ops::Range<u32>) -> KnownTokens {
 fn wanted(indices: &[u32], shares: &[u32]) -> Wanted {
     let indices = indices.iter().copied();
     let shares = shares.iter().copied();
-    Wanted { indices: symbols(indices), shares: symbols(shares), ..Wanted::default() }
+    Wanted {
+        indices: symbols(indices),
+        shares: symbols(shares),
+        ..Wanted::default()
+    }
 }
 
 #[test]
@@ -30,15 +34,34 @@ fn only_differences_are_asked_for_and_what_nobody_wants_leaves_after_minutes() {
     let known = known(0..10);
     let mut subscriptions = Subscriptions::default();
     let first = subscriptions.follow(&wanted(&[1], &[2, 3, 99]), &known, MAX, 0);
-    assert_eq!(first, Changes { add: vec![1, 2, 3], drop: vec![] }, "99 has no token");
+    assert_eq!(
+        first,
+        Changes {
+            add: vec![1, 2, 3],
+            drop: vec![]
+        },
+        "99 has no token"
+    );
     let nothing = Changes::default();
     assert_eq!(subscriptions.follow(&wanted(&[1], &[2, 3]), &known, MAX, 1_000), nothing);
     let later = subscriptions.follow(&wanted(&[1], &[3, 4]), &known, MAX, 2_000);
-    assert_eq!(later, Changes { add: vec![4], drop: vec![] });
+    assert_eq!(
+        later,
+        Changes {
+            add: vec![4],
+            drop: vec![]
+        }
+    );
     let at_ms = 1_000 + UNWANTED_MS;
     assert_eq!(subscriptions.follow(&wanted(&[1], &[3, 4]), &known, MAX, at_ms - 1), nothing);
     let left = subscriptions.follow(&wanted(&[1], &[3, 4]), &known, MAX, at_ms);
-    assert_eq!(left, Changes { add: vec![], drop: vec![2] });
+    assert_eq!(
+        left,
+        Changes {
+            add: vec![],
+            drop: vec![2]
+        }
+    );
     assert_eq!(subscriptions.all().add.len(), 3);
     assert_eq!(subscriptions.symbol(4), Some(&symbol(4)));
 }
@@ -66,7 +89,13 @@ fn a_token_given_to_another_moves_the_subscription() {
     subscriptions.follow(&wanted(&[], &[1, 2]), &known, MAX, 0);
     known.learn([(symbol(1), 11), (symbol(5), 1)]);
     let changes = subscriptions.follow(&wanted(&[], &[1, 2]), &known, MAX, 1_000);
-    assert_eq!(changes, Changes { add: vec![11], drop: vec![1] });
+    assert_eq!(
+        changes,
+        Changes {
+            add: vec![11],
+            drop: vec![1]
+        }
+    );
     assert_eq!(subscriptions.symbol(11), Some(&symbol(1)));
     assert_eq!(subscriptions.symbol(1), None);
 }
@@ -77,10 +106,16 @@ fn one_whose_ticks_have_stopped_is_asked_for_again_at_most_once_a_minute() {
     let mut subscriptions = Subscriptions::default();
     let standing = |numbers: &[u32]| {
         let standing = symbols(numbers.iter().copied());
-        Wanted { standing, ..wanted(&[1], &[2, 3]) }
+        Wanted {
+            standing,
+            ..wanted(&[1], &[2, 3])
+        }
     };
     subscriptions.follow(&standing(&[]), &known, MAX, 0);
-    let again = |numbers: &[u32]| Changes { add: numbers.to_vec(), drop: vec![] };
+    let again = |numbers: &[u32]| Changes {
+        add: numbers.to_vec(),
+        drop: vec![],
+    };
     for (at_ms, stands, expected) in [
         (59_999, &[2, 7][..], &[][..]),
         (60_000, &[2, 7], &[2]),
@@ -101,12 +136,21 @@ fn a_lower_limit_takes_effect_at_once() {
     let mut subscriptions = Subscriptions::default();
     subscriptions.follow(&wanted(&[1], &[2, 3, 4]), &known, MAX, 0);
     let changes = subscriptions.follow(&wanted(&[1], &[2, 3, 4]), &known, 2, 1_000);
-    assert_eq!(changes, Changes { add: vec![], drop: vec![3, 4] });
+    assert_eq!(
+        changes,
+        Changes {
+            add: vec![],
+            drop: vec![3, 4]
+        }
+    );
 }
 
 #[test]
 fn requests_are_json_of_at_most_five_hundred_tokens_and_each_asks_for_full_packets() {
-    let changes = Changes { add: vec![408_065, 884_737], drop: vec![7] };
+    let changes = Changes {
+        add: vec![408_065, 884_737],
+        drop: vec![7],
+    };
     let requests = changes.requests();
     assert_eq!(
         requests,
@@ -116,7 +160,10 @@ fn requests_are_json_of_at_most_five_hundred_tokens_and_each_asks_for_full_packe
             r#"{"a":"mode","v":["full",[408065,884737]]}"#,
         ]
     );
-    let many = Changes { add: (0..3_000).collect(), drop: vec![] };
+    let many = Changes {
+        add: (0..3_000).collect(),
+        drop: vec![],
+    };
     assert_eq!(many.requests().len(), 12);
     assert!(Changes::default().requests().is_empty());
 }

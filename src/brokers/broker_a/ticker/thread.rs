@@ -58,9 +58,21 @@ impl Ticker {
         let dialer = Dialer::start()?;
         let thread_shared = Arc::clone(&shared);
         let thread = Stoppable::spawn("ticker", STOP_WAIT, move |stop| {
-            Worker { parts, shared: thread_shared, dialer, stop }.run();
+            Worker {
+                parts,
+                shared: thread_shared,
+                dialer,
+                stop,
+            }
+            .run();
         })?;
-        Ok(Self { shared, settings, news, thread, clock })
+        Ok(Self {
+            shared,
+            settings,
+            news,
+            thread,
+            clock,
+        })
     }
 
     /// Whether the settings want it.
@@ -91,7 +103,10 @@ impl Ticker {
     /// Counts a batch that requests can read now. Its first tick arrived at `ticked_mono_ms`.
     pub(crate) fn published(&self, ticked_mono_ms: u64) {
         let took_ms = self.clock.monotonic_ms().saturating_sub(ticked_mono_ms);
-        self.shared.counters.published.record(0, took_ms * 1_000_000);
+        self.shared
+            .counters
+            .published
+            .record(0, took_ms * 1_000_000);
     }
 
     /// A reading for health and metrics.
@@ -140,11 +155,19 @@ impl Worker {
                     self.failed(Reason::Refused);
                     let worked = way.token.worked();
                     let at_mono_ms = self.now_mono_ms();
-                    refused = Some(Refused { way, at_mono_ms, worked });
+                    refused = Some(Refused {
+                        way,
+                        at_mono_ms,
+                        worked,
+                    });
                 }
                 Ended::NotOpened(failure) => {
                     self.failed(failure);
-                    let least_ms = if failure == Reason::Busy { WAIT_BUSY_MS } else { 0 };
+                    let least_ms = if failure == Reason::Busy {
+                        WAIT_BUSY_MS
+                    } else {
+                        0
+                    };
                     self.wait(&mut back_off, least_ms, &way);
                 }
                 Ended::Lost { reason, spoke } => {
@@ -216,8 +239,9 @@ mod tests {
         let of = |task: std::path::PathBuf| {
             let comm = std::fs::read_to_string(task.join("comm")).ok()?;
             let status = std::fs::read_to_string(task.join("status")).ok()?;
-            let count =
-                status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            let count = status
+                .lines()
+                .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
             (comm.trim_end() == name).then(|| count.unwrap().trim().parse::<u64>().unwrap())
         };
         tasks.filter_map(|task| of(task.unwrap().path())).sum()
@@ -235,11 +259,17 @@ mod tests {
     #[test]
     fn without_a_way_it_sleeps_until_what_it_lacks_is_there() {
         // Nothing listens there any more.
-        let nowhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let nowhere = std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
         let endpoint = Endpoint::parse(&format!("ws://{nowhere}")).unwrap();
         for last in ["endpoint", "token", "wanted"] {
             let token = Arc::<SharedToken>::default();
-            let off = TickerSettings { endpoint: None, symbols_max: 10 };
+            let off = TickerSettings {
+                endpoint: None,
+                symbols_max: 10,
+            };
             let settings = Arc::new(ArcSwap::from_pointee(off.clone()));
             let ticker = Ticker::start(TickerParts {
                 settings: Arc::clone(&settings),
@@ -253,13 +283,21 @@ mod tests {
             let give = |what: &str| match what {
                 "endpoint" => {
                     let endpoint = Some(endpoint.clone());
-                    settings.store(Arc::new(TickerSettings { endpoint, ..off.clone() }));
+                    settings.store(Arc::new(TickerSettings {
+                        endpoint,
+                        ..off.clone()
+                    }));
                     token.news().tell();
                 }
                 "token" => token.set("t".into(), "k".into(), ticker.clock.now()),
-                _ => ticker.want(Wanted { awake: true, ..Wanted::default() }),
+                _ => ticker.want(Wanted {
+                    awake: true,
+                    ..Wanted::default()
+                }),
             };
-            let others = ["endpoint", "token", "wanted"].into_iter().filter(|what| *what != last);
+            let others = ["endpoint", "token", "wanted"]
+                .into_iter()
+                .filter(|what| *what != last);
             others.for_each(give);
             until("the news to be heard", || token.news().is_heard());
             // A thread that polls five times a second would sleep as often in two seconds.
@@ -267,7 +305,10 @@ mod tests {
             let second = Clock::system();
             until("two seconds", || {
                 // The scheduler repeats its wishes each second.
-                ticker.want(Wanted { awake: last != "wanted", ..Wanted::default() });
+                ticker.want(Wanted {
+                    awake: last != "wanted",
+                    ..Wanted::default()
+                });
                 second.monotonic_ms() > 2_000
             });
             let after = sleeps("ticker");

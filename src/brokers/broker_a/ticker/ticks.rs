@@ -83,21 +83,36 @@ fn tick(body: &[u8]) -> Result<Tick, Bad> {
     if !SEGMENTS.contains(&(token & 0xff)) {
         return Err(Bad::Segment);
     }
-    Ok(Tick { token, last_price: price(body, 4), day, at })
+    Ok(Tick {
+        token,
+        last_price: price(body, 4),
+        day,
+        at,
+    })
 }
 
 /// High and low come before open.
 fn index_day(body: &[u8]) -> Day {
     let high = price(body, 8);
     let low = price(body, 12);
-    Day { open: price(body, 16), high, low, previous_close: price(body, 20) }
+    Day {
+        open: price(body, 16),
+        high,
+        low,
+        previous_close: price(body, 20),
+    }
 }
 
 /// Open comes first.
 fn share_day(body: &[u8]) -> Day {
     let open = price(body, 28);
     let high = price(body, 32);
-    Day { open, high, low: price(body, 36), previous_close: price(body, 40) }
+    Day {
+        open,
+        high,
+        low: price(body, 36),
+        previous_close: price(body, 40),
+    }
 }
 
 fn price(body: &[u8], offset: usize) -> Decimal {

@@ -109,7 +109,10 @@ impl Watch {
         if now_mono_ms.saturating_sub(self.heard_mono_ms) > SILENT_MS {
             return Verdict::GiveUp(Reason::Silent);
         }
-        if self.unanswered_mono_ms.is_some_and(|at| now_mono_ms.saturating_sub(at) > PONG_MS) {
+        if self
+            .unanswered_mono_ms
+            .is_some_and(|at| now_mono_ms.saturating_sub(at) > PONG_MS)
+        {
             return Verdict::GiveUp(Reason::NoPong);
         }
         if self.bad.calls(now_mono_ms) >= BAD_MAX {
@@ -129,9 +132,17 @@ impl Watch {
     fn of_leads(&mut self, now_mono_ms: u64) -> Option<Verdict> {
         let moves_since_mono_ms = self.moves_since_mono_ms?;
         let since = moves_since_mono_ms.max(self.opened_mono_ms);
-        let last = self.leads.values().map(|at| at.unwrap_or(0).max(since)).min()?;
+        let last = self
+            .leads
+            .values()
+            .map(|at| at.unwrap_or(0).max(since))
+            .min()?;
         let stands_ms = now_mono_ms.saturating_sub(last);
-        let limit_ms = if self.has_ticked() { GIVE_UP_MS } else { FIRST_MS };
+        let limit_ms = if self.has_ticked() {
+            GIVE_UP_MS
+        } else {
+            FIRST_MS
+        };
         if stands_ms > limit_ms {
             return Some(Verdict::GiveUp(Reason::NoTicks));
         }
@@ -148,7 +159,9 @@ mod tests {
     use super::*;
 
     fn leads() -> Vec<Symbol> {
-        ["NSE:NIFTY 50", "BSE:SENSEX"].map(|name| Symbol::parse(name).unwrap()).into()
+        ["NSE:NIFTY 50", "BSE:SENSEX"]
+            .map(|name| Symbol::parse(name).unwrap())
+            .into()
     }
 
     /// Simulates a connection that gets heartbeats and pongs until `to_ms`, checked every quarter

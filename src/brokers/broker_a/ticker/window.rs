@@ -53,14 +53,18 @@ impl Window {
     /// Milliseconds until the gathered ticks are due; `None` without any.
     pub(super) fn due_in_ms(&self, now_mono_ms: u64) -> Option<u64> {
         let began = self.began?;
-        let due_mono_ms = self.again_mono_ms.unwrap_or(began.asked_mono_ms + WINDOW_MS);
+        let due_mono_ms = self
+            .again_mono_ms
+            .unwrap_or(began.asked_mono_ms + WINDOW_MS);
         Some(due_mono_ms.saturating_sub(now_mono_ms))
     }
 
     /// Keeps the gathered ticks for another try after the scheduler refused them. True at the first
     /// refusal.
     pub(super) fn refused(&mut self, now_mono_ms: u64) -> bool {
-        self.again_mono_ms.replace(now_mono_ms + TRY_AGAIN_MS).is_none()
+        self.again_mono_ms
+            .replace(now_mono_ms + TRY_AGAIN_MS)
+            .is_none()
     }
 
     /// Drops the gathered ticks.
@@ -83,15 +87,24 @@ impl Window {
         mut believed: impl FnMut(&Symbol, u64),
     ) -> Option<Batch> {
         let times = self.began?.end(clock);
-        let mut batch =
-            Batch { times, symbols_max: SYMBOLS_MAX, simulated, pushed: true, ..Batch::default() };
+        let mut batch = Batch {
+            times,
+            symbols_max: SYMBOLS_MAX,
+            simulated,
+            pushed: true,
+            ..Batch::default()
+        };
         for (tick, at_mono_ms) in self.ticks.values() {
-            let Some(symbol) = subscriptions.symbol(tick.token) else { continue };
+            let Some(symbol) = subscriptions.symbol(tick.token) else {
+                continue;
+            };
             let date = tick.at.map(|at| zoned(at).date());
             if let (true, Some(day)) = (trades, tick.day) {
                 self.days.insert(tick.token, (day, date));
             }
-            let Some((day, of)) = self.days.get(&tick.token).copied() else { continue };
+            let Some((day, of)) = self.days.get(&tick.token).copied() else {
+                continue;
+            };
             let own = Some(day).filter(|_| of == date);
             let kind = Kind::of(symbol, tick.token & 0xff == INDEX_SEGMENT);
             let claim = Claim {
@@ -132,7 +145,10 @@ mod tests {
         let known = KnownTokens::default();
         let mut subscriptions = Subscriptions::default();
         known.learn(of.clone());
-        let wanted = Wanted { shares: of.map(|(symbol, _)| symbol).into(), ..Wanted::default() };
+        let wanted = Wanted {
+            shares: of.map(|(symbol, _)| symbol).into(),
+            ..Wanted::default()
+        };
         subscriptions.follow(&wanted, &known, 10, 0);
         subscriptions
     }
@@ -140,8 +156,18 @@ mod tests {
     fn tick(token: u32, paise: i64, close: i64, clock: &Clock) -> Tick {
         let zero = Decimal::ZERO;
         let previous_close = Decimal::new(close, 2);
-        let day = Some(Day { open: zero, high: zero, low: zero, previous_close });
-        Tick { token, last_price: Decimal::new(paise, 2), day, at: Some(clock.now()) }
+        let day = Some(Day {
+            open: zero,
+            high: zero,
+            low: zero,
+            previous_close,
+        });
+        Tick {
+            token,
+            last_price: Decimal::new(paise, 2),
+            day,
+            at: Some(clock.now()),
+        }
     }
 
     #[test]
@@ -155,16 +181,32 @@ mod tests {
         window.add(tick(INFY, 140_005, 139_000, &clock), &clock);
         window.add(tick(NIFTY, 2_410_005, 2_400_000, &clock), &clock);
         window.add(tick(999, 1, 1, &clock), &clock);
-        window.add(Tick { at: None, ..tick(NIFTY, 1, 1, &clock) }, &clock);
+        window.add(
+            Tick {
+                at: None,
+                ..tick(NIFTY, 1, 1, &clock)
+            },
+            &clock,
+        );
         assert_eq!(window.due_in_ms(clock.monotonic_ms()), Some(150));
-        let batch = window.batch(&subscriptions, true, true, &clock, |_, _| {}).unwrap();
+        let batch = window
+            .batch(&subscriptions, true, true, &clock, |_, _| {})
+            .unwrap();
         assert!(batch.pushed && batch.simulated && batch.implausible.is_empty());
         assert_eq!(batch.times.asked_mono_ms, 0, "the moment of the first");
-        let mut prices: Vec<String> =
-            batch.quotes.iter().map(|quote| quote.last_price.to_string()).collect();
+        let mut prices: Vec<String> = batch
+            .quotes
+            .iter()
+            .map(|quote| quote.last_price.to_string())
+            .collect();
         prices.sort_unstable();
         assert_eq!(prices, ["1400.05", "24100.05"]);
-        assert!(batch.quotes.iter().all(|quote| quote.timed && quote.simulated));
+        assert!(
+            batch
+                .quotes
+                .iter()
+                .all(|quote| quote.timed && quote.simulated)
+        );
         window.clear();
         assert_eq!(window.due_in_ms(clock.monotonic_ms()), None);
     }
@@ -223,7 +265,10 @@ mod tests {
         let mut subscriptions = Subscriptions::default();
         known.learn(all.clone());
         let shares = all.iter().map(|(symbol, _)| symbol.clone()).collect();
-        let wanted = Wanted { shares, ..Wanted::default() };
+        let wanted = Wanted {
+            shares,
+            ..Wanted::default()
+        };
         subscriptions.follow(&wanted, &known, SYMBOLS_MAX, 0);
         let mut window = Window::default();
         let mut room = Vec::new();
@@ -235,7 +280,9 @@ mod tests {
             }
             clock.advance_ms(WINDOW_MS as i64);
             assert_eq!(window.due_in_ms(clock.monotonic_ms()), Some(0));
-            let batch = window.batch(&subscriptions, true, true, &clock, |_, _| {}).unwrap();
+            let batch = window
+                .batch(&subscriptions, true, true, &clock, |_, _| {})
+                .unwrap();
             assert_eq!(batch.quotes.len(), SYMBOLS_MAX);
             batches += 1;
             window.clear();
@@ -254,16 +301,26 @@ mod tests {
         let subscriptions = subscribed();
         let mut window = Window::default();
         let ahead = clock.now() + jiff::SignedDuration::from_mins(6);
-        window.add(Tick { at: Some(ahead), ..tick(NIFTY, 2_410_000, 2_400_000, &clock) }, &clock);
+        window.add(
+            Tick {
+                at: Some(ahead),
+                ..tick(NIFTY, 2_410_000, 2_400_000, &clock)
+            },
+            &clock,
+        );
         window.add(tick(INFY, 0, 139_000, &clock), &clock);
-        let batch = window.batch(&subscriptions, true, false, &clock, |_, _| {}).unwrap();
+        let batch = window
+            .batch(&subscriptions, true, false, &clock, |_, _| {})
+            .unwrap();
         assert_eq!((batch.quotes.len(), batch.implausible.len()), (0, 2));
         assert_eq!(batch.ahead, Some(ahead));
         for far in [u32::MAX, 1 << 31] {
             window.clear();
             window.add(tick(INFY, i64::from(far), 139_000, &clock), &clock);
             let believed = |_: &Symbol, _| panic!("{far} counts as a tick");
-            let batch = window.batch(&subscriptions, true, false, &clock, believed).unwrap();
+            let batch = window
+                .batch(&subscriptions, true, false, &clock, believed)
+                .unwrap();
             assert_eq!((batch.quotes.len(), batch.unproven.len()), (0, 1), "{far}");
         }
     }
@@ -275,13 +332,19 @@ mod tests {
         let mut window = Window::default();
         window.add(tick(INFY, 140_000, 139_000, &clock), &clock);
         assert!(
-            window.batch(&subscriptions, false, false, &clock, |_, _| {}).is_none(),
+            window
+                .batch(&subscriptions, false, false, &clock, |_, _| {})
+                .is_none(),
             "not known"
         );
-        window.batch(&subscriptions, true, false, &clock, |_, _| {}).unwrap();
+        window
+            .batch(&subscriptions, true, false, &clock, |_, _| {})
+            .unwrap();
         window.clear();
         window.add(tick(INFY, 140_000, 140_000, &clock), &clock);
-        let batch = window.batch(&subscriptions, false, false, &clock, |_, _| {}).unwrap();
+        let batch = window
+            .batch(&subscriptions, false, false, &clock, |_, _| {})
+            .unwrap();
         assert_eq!(batch.quotes[0].previous_close, Some(Decimal::new(139_000, 2)));
     }
 
@@ -293,10 +356,16 @@ mod tests {
         let paise = |paise| Decimal::new(paise, 2);
         let mut range = |trades, (low, last, high)| {
             let plain = tick(INFY, last, 139_000, &clock);
-            let day = plain.day.map(|day| Day { low: paise(low), high: paise(high), ..day });
+            let day = plain.day.map(|day| Day {
+                low: paise(low),
+                high: paise(high),
+                ..day
+            });
             window.clear();
             window.add(Tick { day, ..plain }, &clock);
-            let batch = window.batch(&subscriptions, trades, false, &clock, |_, _| {}).unwrap();
+            let batch = window
+                .batch(&subscriptions, trades, false, &clock, |_, _| {})
+                .unwrap();
             batch.quotes[0].day.map(|day| (day.low(), day.high()))
         };
         let session = Some((paise(138_000), paise(141_000)));

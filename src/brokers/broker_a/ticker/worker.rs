@@ -28,8 +28,14 @@ impl TickerSettings {
     /// # Errors
     /// [`BadUrl`].
     pub(crate) fn of(settings: &BrokerASettings) -> Result<Self, BadUrl> {
-        let endpoint = settings.ticker_endpoint().map(Endpoint::parse).transpose()?;
-        Ok(Self { endpoint, symbols_max: settings.ticker_symbols_max })
+        let endpoint = settings
+            .ticker_endpoint()
+            .map(Endpoint::parse)
+            .transpose()?;
+        Ok(Self {
+            endpoint,
+            symbols_max: settings.ticker_symbols_max,
+        })
     }
 }
 
@@ -74,15 +80,25 @@ pub(super) struct View {
 impl View {
     /// The endpoint and token of the wanted connection; `None` if none is wanted.
     pub(super) fn way(&self) -> Option<Way> {
-        let endpoint = self.settings.endpoint.clone().filter(|_| self.wanted.awake)?;
-        Some(Way { endpoint, token: self.token.clone()? })
+        let endpoint = self
+            .settings
+            .endpoint
+            .clone()
+            .filter(|_| self.wanted.awake)?;
+        Some(Way {
+            endpoint,
+            token: self.token.clone()?,
+        })
     }
 
     /// Whether a connection is wanted, and this is still the way to it.
     pub(super) fn is_way(&self, way: &Way) -> bool {
         self.wanted.awake
             && self.settings.endpoint.as_ref() == Some(&way.endpoint)
-            && self.token.as_ref().is_some_and(|token| Arc::ptr_eq(token, &way.token))
+            && self
+                .token
+                .as_ref()
+                .is_some_and(|token| Arc::ptr_eq(token, &way.token))
     }
 }
 
