@@ -319,7 +319,7 @@ impl CloseTask {
             work.heard_mono_ms = now_mono_ms;
         }
         (work.is_late, work.cut_off) = (looked.is_late, looked.cut_off);
-        work.add_missing(looked.missing, &looked.silent);
+        work.add_missing(looked.missing, &looked.silent, now_mono_ms);
         self.counts.cut_off = looked.cut_off;
         self.counts.priced = work.closes.len();
         self.counts.missing = work.missing.len();

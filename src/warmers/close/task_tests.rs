@@ -334,6 +334,11 @@ fn the_next_walk_goes_as_far_as_the_prices_do() {
     assert_eq!(work.next_reach(false, rested), Some(Reach::Complete));
     assert_eq!(work.next_reach(true, 0), Some(Reach::Last), "the next session is near");
     assert_eq!(work.next_reach(false, PATIENCE_MS), Some(Reach::Last));
+    work.came_mono_ms = PATIENCE_MS - 1;
+    let reach = work.next_reach(false, PATIENCE_MS);
+    assert_eq!(reach, Some(Reach::Complete), "what a sync brought is asked for first");
+    let asked_ms = work.came_mono_ms + rested;
+    assert_eq!(work.next_reach(false, asked_ms), Some(Reach::Last), "and not for ever");
     work.missing.answered(Source::Public, &symbol("NSE:A"), 0);
     work.missing.answered(Source::Public, &symbol("NSE:B"), 0);
     assert_eq!(work.next_reach(false, 0), Some(Reach::Everybody));

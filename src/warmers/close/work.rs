@@ -41,6 +41,8 @@ pub(crate) struct Work {
     pub(crate) looked_mono_ms: u64,
     pub closes: Arc<Closes>,
     pub(crate) missing: Missing,
+    /// When a look last found symbols that the run did not know.
+    pub(crate) came_mono_ms: u64,
     /// Prices not stored yet; `keeping` are those in the job under way.
     pub(crate) unkept: Vec<PriceOfClose>,
     pub(crate) keeping: Vec<PriceOfClose>,
@@ -89,6 +91,7 @@ impl Work {
             looked_mono_ms: now_mono_ms,
             closes: Arc::default(),
             missing: Missing::default(),
+            came_mono_ms: now_mono_ms,
             unkept: Vec::new(),
             keeping: Vec::new(),
             step: Step::Look,
@@ -110,7 +113,13 @@ impl Work {
     }
 
     /// Takes symbols without a stored price, of which some may be known or have one by now.
-    pub(crate) fn add_missing(&mut self, symbols: Vec<Symbol>, silent: &HashSet<Symbol>) {
+    pub(crate) fn add_missing(
+        &mut self,
+        symbols: Vec<Symbol>,
+        silent: &HashSet<Symbol>,
+        now_mono_ms: u64,
+    ) {
+        let known = self.missing.len();
         let found: HashSet<&Symbol> = self
             .unkept
             .iter()
@@ -120,6 +129,9 @@ impl Work {
         let closes = &self.closes;
         let lacks = |symbol: &Symbol| !closes.contains_key(symbol) && !found.contains(symbol);
         self.missing.add(symbols.into_iter().filter(lacks), silent);
+        if self.missing.len() > known {
+            self.came_mono_ms = now_mono_ms;
+        }
     }
 
     pub(crate) fn is_unheard(&self, now_mono_ms: u64) -> bool {
@@ -195,10 +207,12 @@ impl Work {
             return None;
         }
         let since = |mono_ms: u64| now_mono_ms.saturating_sub(mono_ms);
-        if late || since(self.began_mono_ms) >= PATIENCE_MS {
+        let answered = self.missing.all_answered();
+        // What a sync brought a moment ago is asked for first.
+        let is_asked_for = answered || since(self.came_mono_ms) >= WALK_REST_MS;
+        if late || is_asked_for && since(self.began_mono_ms) >= PATIENCE_MS {
             return Some(Reach::Last);
         }
-        let answered = self.missing.all_answered();
         let reach = if answered {
             Reach::Everybody
         } else {
