@@ -6,6 +6,7 @@
 use jiff::civil::{Date, Time};
 use rust_decimal::{Decimal, RoundingStrategy};
 
+use crate::base::Isin;
 use crate::ledger::refusals::RefusedReason;
 use crate::ledger::table::{Cell, CellKind, TableRow};
 
@@ -151,6 +152,16 @@ pub(crate) fn price(row: &TableRow, column: Option<u32>) -> Result<Decimal, Refu
         RefusedReason::PriceTooPrecise,
     ];
     above_zero(row, column, faults)
+}
+
+/// An ISIN that the row may lack.
+pub(crate) fn isin(row: &TableRow, column: Option<u32>) -> Result<Option<Isin>, RefusedReason> {
+    let Some(text) = stated(row, column)? else {
+        return Ok(None);
+    };
+    Isin::parse(text)
+        .map(Some)
+        .ok_or(RefusedReason::IsinMalformed)
 }
 
 /// An amount in rupees, of any sign, to six places. Nothing and `NA` are `None`.

@@ -6,7 +6,6 @@
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::base::Isin;
 use crate::ledger::cells;
 use crate::ledger::file_format::FileFormat;
 use crate::ledger::refusals::RefusedReason;
@@ -220,15 +219,6 @@ fn is_total(label: &str) -> bool {
     matches!(label, "total" | "subtotal" | "grandtotal")
 }
 
-fn isin(row: &TableRow, column: Option<u32>) -> Result<Option<Isin>, RefusedReason> {
-    let Some(text) = cells::stated(row, column)? else {
-        return Ok(None);
-    };
-    Isin::parse(text)
-        .map(Some)
-        .ok_or(RefusedReason::IsinMalformed)
-}
-
 /// An amount without which the line says nothing.
 fn needed(row: &TableRow, column: Option<u32>) -> Result<Decimal, RefusedReason> {
     cells::amount(row, column)?.ok_or(RefusedReason::AmountUnreadable)
@@ -271,7 +261,7 @@ impl ExitsA {
             line: row.line,
             section: section.part,
             symbol: cells::symbol(row, self.symbol)?,
-            isin: isin(row, self.isin)?,
+            isin: cells::isin(row, self.isin)?,
             acquired_on: Some(cells::date(row, self.acquired, today)?),
             sold: Some(cells::date(row, self.sold, today)?),
             quantity: cells::quantity(row, self.quantity)?,
@@ -309,7 +299,7 @@ impl ExitsB {
             line: row.line,
             section: section.part,
             symbol: cells::symbol(row, self.symbol)?,
-            isin: isin(row, self.isin)?,
+            isin: cells::isin(row, self.isin)?,
             acquired_on: day(row, self.acquired, today)?,
             sold: day(row, self.sold, today)?,
             quantity,
@@ -335,7 +325,7 @@ impl Dividends {
         Ok(Income {
             line: row.line,
             symbol: cells::symbol(row, self.symbol)?,
-            isin: isin(row, self.isin)?,
+            isin: cells::isin(row, self.isin)?,
             ex_date: cells::date(row, self.ex_date, today)?,
             quantity: cells::quantity(row, self.quantity)?,
             per_share: cells::amount(row, self.per_share)?,

@@ -5,8 +5,8 @@
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::base::Isin;
 use crate::base::symbol::Exchange;
+use crate::base::{Isin, Words};
 use crate::ledger::cells;
 use crate::ledger::file_format::{ClientId, ClientIdKind, FileFormat};
 use crate::ledger::proposals::{FreeLine, FreeShares};
@@ -135,31 +135,23 @@ impl TradeTable {
     }
 }
 
-fn isin(row: &TableRow, column: Option<u32>) -> Result<Option<Isin>, RefusedReason> {
-    let Some(text) = cells::stated(row, column)? else {
-        return Ok(None);
-    };
-    Isin::parse(text)
-        .map(Some)
-        .ok_or(RefusedReason::IsinMalformed)
-}
-
 fn side(row: &TableRow, column: Option<u32>) -> Result<Side, RefusedReason> {
-    let word = cells::text(row, column)?.unwrap_or_default();
-    let is_word = |side: &Side| word.eq_ignore_ascii_case(side.as_str());
-    Side::ALL
-        .into_iter()
-        .find(is_word)
-        .ok_or(RefusedReason::SideUnknown)
+    one_of(row, column, RefusedReason::SideUnknown)
 }
 
 fn exchange(row: &TableRow, column: Option<u32>) -> Result<Exchange, RefusedReason> {
+    one_of(row, column, RefusedReason::OtherExchange)
+}
+
+/// The variant whose word stands there, in letters of any case.
+fn one_of<W: Words>(
+    row: &TableRow,
+    column: Option<u32>,
+    unknown: RefusedReason,
+) -> Result<W, RefusedReason> {
     let word = cells::text(row, column)?.unwrap_or_default();
-    let is_word = |exchange: &Exchange| word.eq_ignore_ascii_case(exchange.as_str());
-    Exchange::ALL
-        .into_iter()
-        .find(is_word)
-        .ok_or(RefusedReason::OtherExchange)
+    let is_it = |variant: &W| word.eq_ignore_ascii_case(variant.word());
+    W::EVERY.iter().copied().find(is_it).ok_or(unknown)
 }
 
 /// The exchange, and the segment where its name says that too: `NFO` is derivatives of the NSE.
@@ -221,7 +213,7 @@ impl Zerodha {
         Ok(Row {
             line: row.line,
             symbol: cells::symbol(row, self.symbol)?,
-            isin: isin(row, self.isin)?,
+            isin: cells::isin(row, self.isin)?,
             exchange,
             segment,
             series: cells::word(row, self.series)?,
@@ -247,7 +239,7 @@ impl Transactions {
         let date = cells::date(row, self.date, today)?;
         let side = side(row, self.side)?;
         let quantity = cells::quantity(row, self.quantity)?;
-        let isin = isin(row, self.isin)?;
+        let isin = cells::isin(row, self.isin)?;
         let remarks = plain(cells::text(row, self.remarks)?.unwrap_or_default());
         let is_free = cells::text(row, self.price)?.map(cells::decimal) == Some(Ok(Decimal::ZERO));
         let why = match () {
@@ -325,7 +317,7 @@ impl Tradebook {
             () if is_margin_funded => Some(Mark::MarginFunded),
             () => None,
         };
-        let isin = isin(row, self.isin)?;
+        let isin = cells::isin(row, self.isin)?;
         let read = Row {
             line: row.line,
             symbol: cells::symbol(row, self.symbol)?,
