@@ -515,6 +515,16 @@ fn held(ledger: &Ledger, sync: &SyncedAccount) -> BTreeMap<Security, Held> {
     held
 }
 
+/// The trades from which on a sync may lack some, the newest first.
+fn recent<'a>(
+    compared: Compared<'a>,
+    sync: &SyncedAccount,
+) -> impl Iterator<Item = &'a Trade> + use<'a> {
+    let earliest = sync.on.saturating_sub(days(SETTLED_AFTER_DAYS * 2));
+    let newest_first = compared.trades.all.iter().rev();
+    newest_first.take_while(move |trade| trade.date >= earliest)
+}
+
 /// The trades that the sync may or may not show, by position.
 fn pending(
     compared: Compared<'_>,
@@ -522,14 +532,7 @@ fn pending(
     calendar: &dyn Settlement,
 ) -> BTreeMap<u32, Pending> {
     let mut pending: BTreeMap<u32, Pending> = BTreeMap::new();
-    let earliest = sync.on.saturating_sub(days(SETTLED_AFTER_DAYS * 2));
-    let recent = compared
-        .trades
-        .all
-        .iter()
-        .rev()
-        .take_while(|trade| trade.date >= earliest);
-    for trade in recent.filter(|trade| trade.account == sync.account) {
+    for trade in recent(compared, sync).filter(|trade| trade.account == sync.account) {
         if sync.may_lack(trade.date, calendar)
             && let Some(place) = compared.ledger.position(&trade.account, &trade.security)
         {
@@ -553,16 +556,7 @@ fn settled(
         trade.account != sync.account
             || !(sync.precedes(trade.date) || sync.may_lack(trade.date, calendar))
     };
-    let earliest = sync.on.saturating_sub(days(SETTLED_AFTER_DAYS * 2));
-    let recent = compared
-        .trades
-        .all
-        .iter()
-        .rev()
-        .take_while(|trade| trade.date >= earliest);
-    let is_other = recent
-        .into_iter()
-        .any(|trade| !counts(trade) || trade.date > sync.on)
+    let is_other = recent(compared, sync).any(|trade| !counts(trade) || trade.date > sync.on)
         || compared
             .corrections
             .iter()
