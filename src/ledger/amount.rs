@@ -43,28 +43,26 @@ impl Amount {
     }
 
     pub(crate) fn plus(&self, other: &Self) -> Self {
-        match (&self.0, &other.0) {
-            (
-                Form::Digits {
-                    mantissa: left,
-                    scale: left_scale,
-                },
-                Form::Digits {
-                    mantissa: right,
-                    scale: right_scale,
-                },
-            ) => {
-                let scale = *left_scale.max(right_scale);
-                let sum = at_scale(*left, *left_scale, scale)
-                    .zip(at_scale(*right, *right_scale, scale))
-                    .and_then(|(left, right)| left.checked_add(right));
-                if let Some(mantissa) = sum {
-                    return Self::digits(mantissa, scale);
-                }
-                self.combined(other, CheckedAdd::checked_add, |left, right| left + right)
+        if let (
+            Form::Digits {
+                mantissa: left,
+                scale: left_scale,
+            },
+            Form::Digits {
+                mantissa: right,
+                scale: right_scale,
+            },
+        ) = (&self.0, &other.0)
+        {
+            let scale = *left_scale.max(right_scale);
+            let sum = at_scale(*left, *left_scale, scale)
+                .zip(at_scale(*right, *right_scale, scale))
+                .and_then(|(left, right)| left.checked_add(right));
+            if let Some(mantissa) = sum {
+                return Self::digits(mantissa, scale);
             }
-            _ => self.combined(other, CheckedAdd::checked_add, |left, right| left + right),
         }
+        self.combined(other, CheckedAdd::checked_add, |left, right| left + right)
     }
 
     pub(crate) fn minus(&self, other: &Self) -> Self {
