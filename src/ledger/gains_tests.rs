@@ -431,6 +431,12 @@ fn buybacks_stand_apart_under_the_rule_of_their_day() {
     assert_eq!((sums.as_str(), reasons), ("0.00 0.00 0.00 0.00", vec![Reason::RuleUnknown]));
 }
 
+/// The gain of each sale.
+fn gained(gains: &Gains) -> Vec<String> {
+    let sales = gains.sales.iter();
+    sales.map(|sale| known(sale.gain.as_ref())).collect()
+}
+
 #[test]
 fn charges_of_the_sale_are_deducted_and_the_transaction_tax_is_not() {
     let lines = [
@@ -442,12 +448,7 @@ fn charges_of_the_sale_are_deducted_and_the_transaction_tax_is_not() {
     ];
     let gains = story(&lines, &[]).gains("2024-25", "self");
     // 440 - 2.50 - 404; 540 - 606; 495 - 1 - 501.
-    let gained: Vec<String> = gains
-        .sales
-        .iter()
-        .map(|sale| known(sale.gain.as_ref()))
-        .collect();
-    assert_eq!(gained, ["33.50", "-66.00", "-7.00"]);
+    assert_eq!(gained(&gains), ["33.50", "-66.00", "-7.00"]);
     assert_eq!(gains.charges, ChargesKnown::Some);
     let totals = &gains.totals;
     assert_eq!(rupees(&totals.gains.short), "-32.50");
@@ -465,12 +466,7 @@ fn totals_are_rounded_once() {
         "a 2024-05-07 sell 1 X 100 INE0EXA01011 #4",
     ];
     let gains = story(&lines, &[]).gains("2024-25", "self");
-    let gained: Vec<String> = gains
-        .sales
-        .iter()
-        .map(|sale| known(sale.gain.as_ref()))
-        .collect();
-    assert_eq!(gained, ["-33.33", "-33.33", "-33.33"]);
+    assert_eq!(gained(&gains), ["-33.33", "-33.33", "-33.33"]);
     assert_eq!(rupees(&gains.totals.gains.short), "-100.00");
 }
 
