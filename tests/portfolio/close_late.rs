@@ -3,6 +3,7 @@
 
 use sonic_rs::{JsonValueTrait, Value};
 
+use super::close::advance_to_health;
 use super::user::written;
 use crate::market::days::Days;
 use crate::support::{bearer, until};
@@ -89,10 +90,7 @@ fn a_share_that_a_sync_brings_after_the_run_gets_the_close_within_a_minute() {
         (&"close".into(), "74441".into())
     );
     assert_eq!(point["carried"].as_u64(), Some(0));
-    until("the late run to end", || {
-        days.scene.advance_ms(STEP_MS);
-        (days.service.health()["warmers"]["close"] == "paused").then_some(())
-    });
+    advance_to_health(&days.scene, &days.service, "paused");
 }
 
 /// The run waits for hours for a price that nobody has.
@@ -126,10 +124,7 @@ fn on_a_weekend_and_at_the_other_broker() {
     days.sync("a");
     days.await_close("2026-11-20");
     // A run that had not ended by then would have waited for twelve hours, and given up.
-    until("the run to end", || {
-        days.scene.advance_ms(STEP_MS);
-        days.service.health()["warmers"]["close"] == "paused"
-    });
+    advance_to_health(&days.scene, &days.service, "paused");
     let auth = bearer(&login(&days));
     let days = Days { auth, ..days };
     // Friday's token is good for another hour.
