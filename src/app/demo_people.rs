@@ -27,8 +27,8 @@ use crate::web::Guest;
 
 /// A broker with the route of its sync, and key and secret of an app that the simulator knows.
 type DemoSync = (Broker, &'static str, &'static str, &'static str);
-const SYNC_A: DemoSync = (Broker::A, "/api/portfolio/sync", "simkeya-1", "simsecreta");
-const SYNC_B: DemoSync = (Broker::B, "/api/portfolio/brokerb-sync", "sim+key=b&1-1", "simsecretb");
+const SYNC_A: DemoSync = (Broker::A, "/api/portfolio/sync", "simkeya", "simsecreta");
+const SYNC_B: DemoSync = (Broker::B, "/api/portfolio/brokerb-sync", "sim+key=b&1", "simsecretb");
 /// The file with a person's trades at each broker. One year of one share is in another file, which
 /// is left to the visitor.
 const BOOKS: ByBroker<&str> = ByBroker(["tradebook.csv", "all-transactions.csv"]);
@@ -38,6 +38,9 @@ struct Person {
     guest: Guest,
     /// User id at the brokers.
     ids: [&'static str; 2],
+    /// The number at the end of the apps' keys. Each person has their own apps, because calls are
+    /// limited by key: else a visitor's first sync waits for these people's.
+    app_number: u32,
     syncs: &'static [DemoSync],
     /// Shares at broker A, each with quantity and average in paise; none leaves the usual ones.
     shares: &'static [(&'static str, u32, u32)],
@@ -56,6 +59,7 @@ const PEOPLE: [Person; 2] = [
             about: "two brokers, 21 shares",
         },
         ids: ["SA0001", "SB000001"],
+        app_number: 901,
         syncs: &[SYNC_A, SYNC_B],
         shares: &[],
         pairs: 20,
@@ -92,6 +96,7 @@ const PEOPLE: [Person; 2] = [
             about: "a beginner, 4 shares",
         },
         ids: ["SA0002", "SB000002"],
+        app_number: 902,
         syncs: &[SYNC_A],
         shares: &[
             ("NSE:INFY", 12, 155_040),
@@ -255,7 +260,8 @@ impl Maker {
         let id = AccountId(session["user"]["id"].as_i64().unwrap_or_default());
         self.set_shares(person)?;
         for (broker, route, key, secret) in person.syncs {
-            let mut body = sonic_rs::json!({ "api_key": key, "api_secret": secret });
+            let key = format!("{key}-{}", person.app_number);
+            let mut body = sonic_rs::json!({ "api_key": &*key, "api_secret": *secret });
             let [_, name] = code_names(*broker);
             let route_of_code = format!("broker_{}/{name}", broker.as_str());
             let code =
