@@ -14,6 +14,8 @@ pub(crate) const ACTIONS_OF_ONE_SECURITY_MAX: usize = 64;
 pub(crate) const LOT_CHANGES_MAX: u64 = 1_000_000;
 /// A lot whose cost does not fit 128 bits takes at least so many times as long.
 const LARGE_CHANGES: u64 = 32;
+/// Lots that are looked at in the time of one change.
+const LOOKS_OF_A_CHANGE: u64 = 64;
 /// Costs up to this length are those of sales in parts between a few actions.
 const WORDS_OF_SALES: u64 = 8;
 
@@ -28,6 +30,7 @@ pub(crate) enum TooComplex {
 #[derive(Debug, Default)]
 pub(crate) struct Effort {
     lot_changes: u64,
+    looks: u64,
     has_many_actions: bool,
 }
 
@@ -51,6 +54,7 @@ impl Effort {
         let most = actions.into_values().max().unwrap_or_default();
         Self {
             lot_changes: 0,
+            looks: 0,
             has_many_actions: most > ACTIONS_OF_ONE_SECURITY_MAX,
         }
     }
@@ -67,6 +71,11 @@ impl Effort {
         self.lot_changes = self.lot_changes.saturating_add(words.saturating_mul(words));
     }
 
+    /// Counts lots that were searched for those of a bonus.
+    pub(crate) fn look(&mut self, lots: usize) {
+        self.looks = self.looks.saturating_add(lots as u64);
+    }
+
     /// Counts what was found beside a part of a sale.
     pub(crate) fn find(&mut self, count: usize) {
         self.lot_changes = self.lot_changes.saturating_add(count as u64);
@@ -77,7 +86,10 @@ impl Effort {
         if self.has_many_actions {
             return Some(TooComplex::ManyActions);
         }
-        (self.lot_changes > LOT_CHANGES_MAX).then_some(TooComplex::ManyLots)
+        let changes = self
+            .lot_changes
+            .saturating_add(self.looks / LOOKS_OF_A_CHANGE);
+        (changes > LOT_CHANGES_MAX).then_some(TooComplex::ManyLots)
     }
 }
 
@@ -123,8 +135,34 @@ mod tests {
                 .collect()
         };
         assert_eq!(replayed(&said(20)).too_complex, None);
-        assert_eq!(replayed(&said(60)).too_complex, Some(TooComplex::ManyLots));
         assert_eq!(replayed(&said(65)).too_complex, Some(TooComplex::ManyActions));
+    }
+
+    #[test]
+    fn a_million_changes_of_lots_are_made_and_no_more() {
+        let mut effort = Effort::default();
+        let cost = Amount::from(rust_decimal::Decimal::ONE);
+        (0..LOT_CHANGES_MAX).for_each(|_| effort.change(&cost));
+        assert_eq!(effort.passed(), None);
+        effort.change(&cost);
+        assert_eq!(effort.passed(), Some(TooComplex::ManyLots));
+    }
+
+    /// Each of the sales asks whether any lot is of the bonus.
+    #[test]
+    fn a_day_of_sales_that_strip_a_bonus_is_bounded() {
+        let bonus = r#"{"kind":"bonus","isin":"INE000001011","ex_date":"2024-02-01",
+            "numerator":1,"denominator":1000}"#;
+        let corrections = corrections(&[bonus]);
+        let after = |sales: usize| {
+            let buys = (0..8_000).map(|at| format!("a 2024-01-15 buy 10 X 100 INE000001011 #{at}"));
+            let sell = |at: usize| format!("a 2024-03-15 sell 1 X 90 INE000001011 #s{at}");
+            let rows: Vec<String> = buys.chain((0..sales).map(sell)).collect();
+            let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+            replay(&trades_of(&rows, &corrections), &corrections, date("2026-11-28")).too_complex
+        };
+        assert_eq!(after(3_000), None);
+        assert_eq!(after(10_000), Some(TooComplex::ManyLots));
     }
 
     #[test]

@@ -3,7 +3,6 @@
 //! Days pass in order. On a day the corporate actions come first, then what came without a trade,
 //! then trades: what was bought and sold on one exchange is netted, purchases enter, sales take.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use foldhash::{HashMap, HashMapExt};
@@ -16,6 +15,8 @@ use crate::ledger::amount::Amount;
 use crate::ledger::bonus_stripping::Bonus;
 use crate::ledger::contracts::{Contracts, OpenContract};
 use crate::ledger::corrections::{Action, Change, Correction, How};
+use crate::ledger::day_order::{ACTION_PLACE_MAX, Event, events};
+use crate::ledger::day_trades::{Day, Line};
 use crate::ledger::effort::{Effort, TooComplex};
 use crate::ledger::positions::{Lot, LotSource, Part, PartKind, Position, Purchase, Sale};
 use crate::ledger::row::{AccountName, Segment, Side};
@@ -118,15 +119,6 @@ pub(crate) fn replay_of(
         next_event = events_end;
     }
     replay.end()
-}
-
-/// A correction that changes lots, on its date.
-struct Event {
-    date: Date,
-    /// The place of its kind in a day.
-    place: u8,
-    /// Index in the corrections.
-    correction: u32,
 }
 
 /// Lots that an action gave and that enter later.
@@ -595,6 +587,10 @@ impl<'a> Replay<'a> {
     }
 
     fn sell(&mut self, place: u32, line: Line<'a>) {
+        // One day may have all sales of a ledger.
+        if self.effort.passed().is_some() {
+            return;
+        }
         let trade = line.trade;
         let (taken, uncovered) = self.position(place).take(line.left);
         let mut parts = line.parts;
@@ -607,7 +603,6 @@ impl<'a> Replay<'a> {
             let charges = charges.map(|all| all.part(lot.quantity, trade.quantity));
             let kind = PartKind::Delivery;
             let beside_bonus = self.beside_bonus(place, &lot, trade.date);
-            self.effort.find(beside_bonus.len());
             parts.push(Part {
                 kind,
                 lot,
@@ -629,10 +624,11 @@ impl<'a> Replay<'a> {
     }
 
     /// Accounts that hold shares of a bonus whose stripping the sale of this lot may be.
-    fn beside_bonus(&self, place: u32, lot: &Lot, sold: Date) -> Vec<(u32, AccountName)> {
+    fn beside_bonus(&mut self, place: u32, lot: &Lot, sold: Date) -> Vec<(u32, AccountName)> {
         let security = &self.ledger.positions[place as usize].security;
         let bonuses = security.isin().and_then(|isin| self.bonuses.get(&isin));
         let mut found = Vec::new();
+        let mut looked_at = 0;
         for bonus in bonuses
             .into_iter()
             .flatten()
@@ -641,9 +637,9 @@ impl<'a> Replay<'a> {
             let is_of = |lot: &Lot| lot.bonus == Some(bonus.correction);
             let places = security.isin().and_then(|isin| self.places.get(&isin));
             let all = places.into_iter().flatten();
-            let holds = all
-                .map(|place| &self.ledger.positions[*place as usize])
-                .filter(|position| position.lots.iter().any(is_of));
+            let positions = all.map(|place| &self.ledger.positions[*place as usize]);
+            looked_at += positions.clone().map(|of| of.lots.len()).sum::<usize>();
+            let holds = positions.filter(|position| position.lots.iter().any(is_of));
             let awaits = self
                 .allotments
                 .values()
@@ -660,6 +656,8 @@ impl<'a> Replay<'a> {
                     .map(|name| (bonus.correction, name.clone())),
             );
         }
+        self.effort.look(looked_at);
+        self.effort.find(found.len());
         found
     }
 
@@ -747,111 +745,6 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// Places of the kinds of actions in a day are up to this one.
-const ACTION_PLACE_MAX: u8 = 3;
-
-/// The corrections that change lots, in the order of time. Of one day and kind they go by date of
-/// purchase, price and quantity.
-fn events(corrections: &[(String, Correction)]) -> Vec<Event> {
-    let mut events: Vec<Event> = corrections
-        .iter()
-        .enumerate()
-        .filter_map(|(at, (_, correction))| {
-            let (date, place) = event(correction)?;
-            Some(Event {
-                date,
-                place,
-                correction: at as u32,
-            })
-        })
-        .collect();
-    events.sort_by(|left, right| {
-        let of = |event: &Event| &corrections[event.correction as usize];
-        (left.date, left.place)
-            .cmp(&(right.date, right.place))
-            .then_with(|| cmp_corrections(&of(left).1, &of(right).1))
-            .then_with(|| of(left).0.cmp(&of(right).0))
-    });
-    events
-}
-
-fn event(correction: &Correction) -> Option<(Date, u8)> {
-    match correction {
-        Correction::Action(action) => {
-            let place = match action.change {
-                Change::Split { .. } => 0,
-                Change::Merger { .. } => 1,
-                Change::Demerger { .. } => 2,
-                Change::Bonus { .. } => ACTION_PLACE_MAX,
-            };
-            Some((action.ex_date, place))
-        }
-        Correction::Rights { date, .. } => Some((*date, 4)),
-        Correction::OpeningLot(lot) => Some((lot.entered.unwrap_or(lot.date), 5)),
-        Correction::Transfer { date, .. } => Some((*date, 6)),
-        Correction::Buyback { date, .. } => Some((*date, 7)),
-        _ => None,
-    }
-}
-
-fn cmp_corrections(left: &Correction, right: &Correction) -> Ordering {
-    match (left, right) {
-        (Correction::OpeningLot(left), Correction::OpeningLot(right)) => {
-            let price =
-                |cost: Decimal, quantity: Decimal| Amount::from(cost).over(&Amount::from(quantity));
-            left.date
-                .cmp(&right.date)
-                .then_with(|| {
-                    price(left.cost, left.quantity).cmp(&price(right.cost, right.quantity))
-                })
-                .then_with(|| left.quantity.cmp(&right.quantity))
-        }
-        (
-            Correction::Rights {
-                quantity: left,
-                price: left_price,
-                ..
-            }
-            | Correction::Buyback {
-                quantity: left,
-                price: left_price,
-                ..
-            },
-            Correction::Rights {
-                quantity: right,
-                price: right_price,
-                ..
-            }
-            | Correction::Buyback {
-                quantity: right,
-                price: right_price,
-                ..
-            },
-        ) => (left_price, left).cmp(&(right_price, right)),
-        (
-            Correction::Transfer {
-                account: left_from,
-                to: left_to,
-                quantity: left,
-                ..
-            },
-            Correction::Transfer {
-                account: right_from,
-                to: right_to,
-                quantity: right,
-                ..
-            },
-        ) => (left_from, left_to, left).cmp(&(right_from, right_to, right)),
-        (Correction::Action(left), Correction::Action(right)) => (
-            left.isin,
-            &left.change,
-            &left.account,
-        )
-            .cmp(&(right.isin, &right.change, &right.account)),
-        _ => Ordering::Equal,
-    }
-}
-
 fn corrected_lot(
     acquired_on: Date,
     entered: Date,
@@ -935,124 +828,6 @@ fn positions(
     keys.into_iter()
         .map(|(account, security)| Position::new(account, security))
         .collect()
-}
-
-/// A trade of a day, and what netting has left of it.
-struct Line<'a> {
-    at: u32,
-    trade: &'a Trade,
-    charges: Option<Amount>,
-    left: Decimal,
-    /// Of a sale: what was bought on the same day.
-    parts: Vec<Part>,
-}
-
-impl Line<'_> {
-    /// A lot of some of the shares that were bought.
-    fn lot(&self, quantity: Decimal) -> Lot {
-        let trade = self.trade;
-        let charges = self
-            .charges
-            .as_ref()
-            .map(|all| all.part(quantity, trade.quantity));
-        let price = Amount::product(trade.price, quantity);
-        Lot {
-            acquired_on: trade.date,
-            entered: trade.date,
-            how: How::Market,
-            origin: How::Market,
-            quantity,
-            cost: charges
-                .as_ref()
-                .map_or_else(|| price.clone(), |charges| price.plus(charges)),
-            charges,
-            source: LotSource::Trade(self.at),
-            carried: false,
-            bonus: None,
-        }
-    }
-}
-
-/// The trades of one position on one day.
-struct Day<'a> {
-    lines: Vec<Line<'a>>,
-}
-
-impl<'a> Day<'a> {
-    fn of(trades: &[(u32, &'a Trade)]) -> Self {
-        let line = |(at, trade): &(u32, &'a Trade)| Line {
-            at: *at,
-            trade,
-            charges: trade.deductible(),
-            left: trade.quantity,
-            parts: Vec::new(),
-        };
-        Self {
-            lines: trades.iter().map(line).collect(),
-        }
-    }
-
-    /// Matches what was bought and what was sold on one exchange, the first by time on each side.
-    fn net(&mut self, exchange: Exchange) {
-        let side = |side: Side| {
-            let is_of = |line: &&Line<'a>| {
-                let trade = line.trade;
-                trade.exchange == exchange && trade.side == side && !trade.auction
-            };
-            let places = self
-                .lines
-                .iter()
-                .enumerate()
-                .filter(|(_, line)| is_of(line));
-            places.map(|(place, _)| place).collect::<Vec<usize>>()
-        };
-        let buys = side(Side::Buy);
-        let sales = side(Side::Sell);
-        let mut buys = buys.into_iter();
-        let mut sales = sales.into_iter();
-        let mut pair = buys.next().zip(sales.next());
-        while let Some((buy, sale)) = pair {
-            let quantity = self.lines[buy].left.min(self.lines[sale].left);
-            let lot = self.lines[buy].lot(quantity);
-            let sold = &mut self.lines[sale];
-            let charges = sold.charges.as_ref();
-            let part = Part {
-                kind: PartKind::Intraday,
-                lot,
-                proceeds: Amount::product(sold.trade.price, quantity),
-                charges: charges.map(|all| all.part(quantity, sold.trade.quantity)),
-                beside_bonus: Vec::new(),
-            };
-            sold.parts.push(part);
-            sold.left -= quantity;
-            self.lines[buy].left -= quantity;
-            let buy = if self.lines[buy].left.is_zero() {
-                buys.next()
-            } else {
-                Some(buy)
-            };
-            let sale = if self.lines[sale].left.is_zero() {
-                sales.next()
-            } else {
-                Some(sale)
-            };
-            pair = buy.zip(sale);
-        }
-    }
-
-    /// Trades of which one exchange's purchase and the other's sale are both left.
-    fn delivered_across(&self) -> Vec<u32> {
-        let is_left = |line: &&Line<'a>| !line.left.is_zero() && !line.trade.auction;
-        let left: Vec<&Line<'a>> = self.lines.iter().filter(is_left).collect();
-        let of = |line: &Line<'a>| (line.trade.side, line.trade.exchange);
-        let seen: BTreeSet<(Side, Exchange)> = left.iter().map(|line| of(line)).collect();
-        let meets = |line: &&&Line<'a>| {
-            let (side, exchange) = of(line);
-            seen.iter()
-                .any(|(other, place)| *other != side && *place != exchange)
-        };
-        left.iter().filter(meets).map(|line| line.at).collect()
-    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ mod cells;
 pub(crate) mod contracts;
 pub(crate) mod corrections;
 pub(crate) mod csv_cell;
+mod day_order;
+mod day_trades;
 pub(crate) mod effort;
 pub mod file;
 mod file_format;
