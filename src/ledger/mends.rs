@@ -209,6 +209,11 @@ pub(crate) fn of_symbol(account: &AccountName, symbol: &str) -> Mend {
     Mend::Correction(format!(r#"{{"kind":"symbol",{members}}}"#))
 }
 
+/// Issuer and kind of a security.
+pub(crate) fn issuer(isin: Isin) -> Option<String> {
+    isin.as_str().get(..ISSUER_CHARS).map(str::to_owned)
+}
+
 /// The split that made of one ISIN another of the same issuer, if the quantities say so.
 pub(crate) fn new_isin(
     account: &AccountName,
@@ -216,7 +221,6 @@ pub(crate) fn new_isin(
     (new, holds): (Isin, Decimal),
     ex_date: Date,
 ) -> Option<Mend> {
-    let issuer = |isin: Isin| isin.as_str().get(..ISSUER_CHARS).map(str::to_owned);
     if old == new || issuer(old) != issuer(new) || held.is_zero() {
         return None;
     }

@@ -463,9 +463,16 @@ fn pair_new_isins(rows: &mut [(usize, Proof)], facts: &Facts, on: Date) {
         (0..rows.len()).filter(|at| is(&rows[*at].1)).collect()
     };
     let gone = places(&is_gone);
-    let come = places(&has_come);
+    let issuer_of = |row: &Proof| row.security.isin().and_then(mends::issuer);
+    let mut come: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for new in places(&has_come) {
+        if let Some(issuer) = issuer_of(&rows[new].1) {
+            come.entry(issuer).or_default().push(new);
+        }
+    }
     for old in gone {
-        for new in &come {
+        let of_issuer = issuer_of(&rows[old].1).and_then(|issuer| come.get(&issuer));
+        for new in of_issuer.into_iter().flatten() {
             let (place, held_now) = &rows[*new];
             let before = &rows[old].1;
             let isins = before.security.isin().zip(held_now.security.isin());
