@@ -55,6 +55,19 @@ pub struct Holding {
     pub mark: Option<Mark>,
 }
 
+/// A holding of which nothing is left, because all of it was sold today.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SoldHolding {
+    pub account: Account,
+    /// Exchange code as the broker writes it: `NSE`, `BSE`.
+    pub exchange: String,
+    pub tradingsymbol: String,
+    /// `None` if the broker sent none or an empty text.
+    pub isin: Option<String>,
+    /// Delivered shares that the broker has taken out of the settled ones today, as sold ones.
+    pub used_quantity: Decimal,
+}
+
 /// Cost of a holding's owned shares, in the form in which the broker gives it, so that no total is
 /// computed from a rounded average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,6 +228,7 @@ pub(crate) fn broker_user(id: &str) -> Option<String> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Synced {
     pub holdings: Vec<Holding>,
+    pub sold_holdings: Vec<SoldHolding>,
     pub positions: Vec<Position>,
     /// Whether at least one of the broker's responses was marked as simulated.
     pub simulated: bool,

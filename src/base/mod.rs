@@ -39,7 +39,7 @@ pub use candle::Candle;
 pub(crate) use clock::Stopwatch;
 pub use clock::{Clock, ManualClock};
 pub(crate) use holding::{ActionSign, Mark, MasterRow, Position, broker_user};
-pub use holding::{Cost, Holding, MarketDay, PositionKind, Synced};
+pub use holding::{Cost, Holding, MarketDay, PositionKind, SoldHolding, Synced};
 pub(crate) use isin::Isin;
 pub use network::{BadNetwork, Network};
 pub(crate) use quote::BySource;

@@ -64,7 +64,7 @@ pub use open::Store;
 pub(crate) use open::copy_to_server;
 #[cfg(feature = "engines")]
 pub(crate) use open::{check_server, open_lease};
-pub use portfolios::{Before, Derive, NewPortfolio, Portfolio, SessionBefore, SyncState};
+pub use portfolios::{Before, Derive, NewPortfolio, Portfolio, SessionBefore, SyncState, deriving};
 #[cfg(feature = "engines")]
 pub(crate) use postgres::PostgresLease;
 pub use schema::{Exported, Owned, TABLES, Table};

@@ -7,9 +7,10 @@ use rust_decimal::Decimal;
 
 use crate::base::candle::PRICE_DIGITS;
 use crate::base::{
-    Account, ActionSign, BaseRatio, ClosingPrice, Cost, Holding, Mark, Position, Symbol, Synced,
+    Account, ActionSign, BaseRatio, ClosingPrice, Cost, Holding, Mark, MarketDay, Position,
+    SoldHolding, Symbol, Synced,
 };
-use crate::portfolio::{Accounts, DayPoint, Derived, MadeOf, Repriced, SyncOutcome};
+use crate::portfolio::{self, Accounts, DayPoint, Derived, MadeOf, Repriced, Stood, SyncOutcome};
 use crate::store::account_id::AccountId;
 use crate::store::arg::{Arg, args};
 use crate::store::cells::Cells;
@@ -34,6 +35,8 @@ columns! {
     ];
     /// What else is written of a holding.
     const WRITTEN_HOLDING = [..HOLDING, user_id, ordinal, symbol];
+    const SOLD_HOLDING = [broker, exchange, tradingsymbol, isin, used_quantity];
+    const WRITTEN_SOLD_HOLDING = [..SOLD_HOLDING, user_id, ordinal];
     const POSITION = [
         broker, kind, exchange, tradingsymbol, product, quantity, multiplier, average_price,
         last_price, close_price, pnl, realised, unrealised, unresolved,
@@ -53,11 +56,17 @@ statements! {
         ["SELECT ", HOLDING.sql, " FROM holdings WHERE user_id = ?1 ORDER BY broker, ordinal"];
     const POSITIONS =
         ["SELECT ", POSITION.sql, " FROM positions WHERE user_id = ?1 ORDER BY broker, ordinal"];
+    const SOLD_HOLDINGS = ["\
+SELECT ", SOLD_HOLDING.sql, " FROM sold_holdings WHERE user_id = ?1 ORDER BY broker, ordinal"];
     const DROP_HOLDINGS = "DELETE FROM holdings WHERE user_id = ?1 AND broker = ?2";
+    const DROP_SOLD_HOLDINGS = "DELETE FROM sold_holdings WHERE user_id = ?1 AND broker = ?2";
     const DROP_POSITIONS = "DELETE FROM positions WHERE user_id = ?1 AND broker = ?2";
     const ADD_HOLDING = ["\
 INSERT INTO holdings (", WRITTEN_HOLDING.sql, ")
 VALUES (", WRITTEN_HOLDING.parameters(1), ")"];
+    const ADD_SOLD_HOLDING = ["\
+INSERT INTO sold_holdings (", WRITTEN_SOLD_HOLDING.sql, ")
+VALUES (", WRITTEN_SOLD_HOLDING.parameters(1), ")"];
     const ADD_POSITION = ["\
 INSERT INTO positions (", WRITTEN_POSITION.sql, ")
 VALUES (", WRITTEN_POSITION.parameters(1), ")"];
@@ -80,6 +89,7 @@ ON CONFLICT (user_id, date) DO NOTHING"];
     const POINTS =
         ["SELECT ", POINT.sql, " FROM points WHERE user_id = ?1 AND date >= ?2 ORDER BY date"];
     const DELETE_HOLDINGS = "DELETE FROM holdings WHERE user_id = ?1";
+    const DELETE_SOLD_HOLDINGS = "DELETE FROM sold_holdings WHERE user_id = ?1";
     const DELETE_POSITIONS = "DELETE FROM positions WHERE user_id = ?1";
     const DELETE_POINTS = "DELETE FROM points WHERE user_id = ?1";
     const DELETE_SYNCS = "DELETE FROM syncs WHERE user_id = ?1";
@@ -106,6 +116,8 @@ pub struct SyncState {
 pub struct Portfolio {
     /// Broker A's holdings first; each broker's in the order it sent them.
     pub holdings: Vec<Holding>,
+    /// Shares of which nothing is left, by what was sold on the day of the last sync.
+    pub sold_holdings: Vec<SoldHolding>,
     pub positions: Vec<Position>,
     /// One for each broker that was synced and not deleted since.
     pub syncs: Vec<SyncState>,
@@ -127,6 +139,21 @@ pub struct Before {
 /// broker's response. Runs within the sync's transaction on the store's writer. It must be quick
 /// and pure, since it may run twice.
 pub type Derive = Box<dyn Fn(&Before, &Synced) -> Derived + Send>;
+
+/// What a sync of this account on this day derives from its rows and those before.
+pub fn deriving(account: Account, day: MarketDay) -> Derive {
+    Box::new(move |before, synced| {
+        let portfolio = &before.portfolio;
+        let stood = Stood {
+            accounts: portfolio.syncs.iter().map(|sync| sync.account).collect(),
+            holdings: &portfolio.holdings,
+            positions: &portfolio.positions,
+            closes: &before.closes,
+            closes_before: &before.closes_before,
+        };
+        portfolio::derive(account, &day, stood, synced)
+    })
+}
 
 /// A session that is over.
 #[derive(Clone, Copy, Debug)]
@@ -227,7 +254,7 @@ fn replace(tx: &dyn Tx, id: AccountId, new: &NewPortfolio) -> Result<SyncOutcome
     let account = *account;
     let synced_ms = *synced_ms;
     for (what, count) in [
-        ("holdings", synced.holdings.len()),
+        ("holdings", synced.holdings.len() + synced.sold_holdings.len()),
         ("positions", synced.positions.len()),
     ] {
         if count > ROWS_MAX {
@@ -265,9 +292,13 @@ fn replace(tx: &dyn Tx, id: AccountId, new: &NewPortfolio) -> Result<SyncOutcome
     let derived = derive(&before, synced);
     let whose = args![id, account];
     tx.run(DROP_HOLDINGS, &whose)?;
+    tx.run(DROP_SOLD_HOLDINGS, &whose)?;
     tx.run(DROP_POSITIONS, &whose)?;
     let holdings = (0i64..).zip(&derived.holdings);
     tx.run_each(ADD_HOLDING, holdings.map(|(at, row)| holding_args(id, account, at, row)))?;
+    let sold = (0i64..).zip(&synced.sold_holdings);
+    let sold = sold.map(|(at, row)| sold_holding_args(id, account, at, row));
+    tx.run_each(ADD_SOLD_HOLDING, sold)?;
     let positions = (0i64..).zip(&synced.positions);
     tx.run_each(ADD_POSITION, positions.map(|(at, row)| position_args(id, account, at, row)))?;
     reprice(tx, id, &derived.repriced)?;
@@ -326,6 +357,7 @@ pub(super) fn count_write(tx: &dyn Tx, id: AccountId) -> Result<(), Failure> {
 pub(super) fn of(tx: &dyn Tx, id: AccountId) -> Result<Portfolio, Failure> {
     Ok(Portfolio {
         holdings: tx.all(HOLDINGS, &args![id], holding)?,
+        sold_holdings: tx.all(SOLD_HOLDINGS, &args![id], sold_holding)?,
         positions: tx.all(POSITIONS, &args![id], position)?,
         syncs: tx.all(SYNCS, &args![id], |row| {
             Ok(record!(row of SYNC, SyncState [synced_ms, simulated, broker_user]
@@ -344,6 +376,13 @@ fn holding(row: &dyn Cells) -> Result<Holding, Failure> {
         cost: cost(row)?,
         mark: mark(row)?,
     ))
+}
+
+fn sold_holding(row: &dyn Cells) -> Result<SoldHolding, Failure> {
+    Ok(
+        record!(row of SOLD_HOLDING, SoldHolding [exchange, tradingsymbol, isin, used_quantity]
+        account: row.get(at!(SOLD_HOLDING.broker))?),
+    )
 }
 
 fn mark(row: &dyn Cells) -> Result<Option<Mark>, Failure> {
@@ -420,6 +459,24 @@ fn holding_args(id: AccountId, account: Account, ordinal: i64, holding: &Holding
         user_id: id,
         ordinal: ordinal,
         symbol: holding.symbol().map(|symbol| symbol.as_str().to_owned()),
+    })
+    .into()
+}
+
+fn sold_holding_args(
+    id: AccountId,
+    account: Account,
+    ordinal: i64,
+    sold: &SoldHolding,
+) -> Vec<Arg<'_>> {
+    values!(WRITTEN_SOLD_HOLDING {
+        broker: account,
+        exchange: &sold.exchange,
+        tradingsymbol: &sold.tradingsymbol,
+        isin: sold.isin.as_ref(),
+        used_quantity: sold.used_quantity,
+        user_id: id,
+        ordinal: ordinal,
     })
     .into()
 }
@@ -573,6 +630,7 @@ pub(super) fn delete(tx: &dyn Tx, id: AccountId) -> Result<DeletedRows, Failure>
     let deleted = |sql| tx.run(sql, &args![id]);
     count_write(tx, id)?;
     deleted(DELETE_SYNCS)?;
+    deleted(DELETE_SOLD_HOLDINGS)?;
     Ok(DeletedRows {
         holdings: deleted(DELETE_HOLDINGS)?,
         positions: deleted(DELETE_POSITIONS)?,

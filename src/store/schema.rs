@@ -107,6 +107,7 @@ pub const TABLES: &[Table] = &[
     Table::new("login_networks", "user_id, network").of(USER, exported("known_networks")),
     Table::new("syncs", "user_id, broker").of(USER, exported("syncs")),
     Table::new("holdings", "user_id, broker, ordinal").of(USER, exported("holdings")),
+    Table::new("sold_holdings", "user_id, broker, ordinal").of(USER, exported("sold_holdings")),
     Table::new("positions", "user_id, broker, ordinal").of(USER, exported("positions")),
     Table::new("points", "user_id, date").of(USER, exported("pnl_snapshots")),
     Table::new("closes", "date, symbol"),
@@ -265,6 +266,7 @@ pub(super) const FILE_MIGRATIONS: &[Migration] = &[
     migration!("sql/both/0022_ledger.sql"),
     migration!("sql/both/0023_used_quantity.sql"),
     migration!("sql/both/0024_synced_quarters.sql"),
+    migration!("sql/both/0025_sold_holdings.sql"),
 ];
 
 /// Those of a server, append-only too, each with the lowest version that a program must know to
@@ -291,6 +293,7 @@ pub(super) const SERVER_MIGRATIONS: &[(Migration, i64)] = &[
     (migration!("sql/both/0022_ledger.sql"), 17),
     (migration!("sql/both/0023_used_quantity.sql"), 17),
     (migration!("sql/both/0024_synced_quarters.sql"), 17),
+    (migration!("sql/both/0025_sold_holdings.sql"), 17),
 ];
 
 /// The version of a file that this program writes.

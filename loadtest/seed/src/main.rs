@@ -10,9 +10,8 @@ use std::thread;
 
 use anyhow::{Context, Result, ensure};
 use bhav::base::{Account, Broker, Clock, Cost, Holding, MarketDay, Synced, clock};
-use bhav::portfolio::{self, Stood};
 use bhav::store::settings::StoreSettings;
-use bhav::store::{Before, Derive, FILE_NAME, NewPortfolio, NewUser, Portfolio, Store, Turn};
+use bhav::store::{FILE_NAME, NewPortfolio, NewUser, Store, Turn, deriving};
 use clap::Parser;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
@@ -92,33 +91,6 @@ fn day_of(synced: Timestamp) -> MarketDay {
         session_before: None,
         stood_at: None,
     }
-}
-
-/// What a sync of this account on this day derives from its rows and those before.
-fn deriving(account: Account, day: MarketDay) -> Derive {
-    Box::new(
-        move |Before {
-                  portfolio,
-                  closes,
-                  closes_before,
-              },
-              synced| {
-            let Portfolio {
-                holdings,
-                positions,
-                syncs,
-            } = portfolio;
-            let accounts = syncs.iter().map(|sync| sync.account).collect();
-            let stood = Stood {
-                accounts,
-                holdings,
-                positions,
-                closes,
-                closes_before,
-            };
-            portfolio::derive(account, &day, stood, synced)
-        },
-    )
 }
 
 /// Takes the next numbers until all users are there. A user's id need not be the number.

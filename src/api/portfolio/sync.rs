@@ -27,12 +27,9 @@ use crate::base::{Account, Broker, MarketDay, Quote, Synced, clock, rng};
 use crate::brokers::{Attempt, BrokerError, BrokerErrorKind, Credentials, code_names};
 use crate::cache::Peek;
 use crate::http::{Problem, Response};
-use crate::portfolio;
-use crate::portfolio::{Accounts, Stood, SyncOutcome, check};
+use crate::portfolio::{SyncOutcome, check};
 use crate::rt::moving::Parker;
-use crate::store::{
-    AccountId, Before, Derive, NewPortfolio, Portfolio, SessionBefore, StoreError, Turn,
-};
+use crate::store::{AccountId, NewPortfolio, SessionBefore, StoreError, Turn, deriving};
 use crate::views::holdings::PortfolioDeleted;
 use crate::views::sync::{SyncWarning, SyncedBrokerA, SyncedBrokerB};
 use crate::views::values::Instant;
@@ -122,33 +119,6 @@ struct Confirmed {
     replaces_broker_user: bool,
     /// The broker's holdings may be replaced by none.
     replaces_with_none: bool,
-}
-
-/// What a sync of this account on this day derives from its rows and those before.
-fn deriving(account: Account, day: MarketDay) -> Derive {
-    Box::new(
-        move |Before {
-                  portfolio,
-                  closes,
-                  closes_before,
-              },
-              synced| {
-            let Portfolio {
-                holdings,
-                positions,
-                syncs,
-            } = portfolio;
-            let accounts: Accounts = syncs.iter().map(|sync| sync.account).collect();
-            let stood = Stood {
-                accounts,
-                holdings,
-                positions,
-                closes,
-                closes_before,
-            };
-            portfolio::derive(account, &day, stood, synced)
-        },
-    )
 }
 
 /// Stores a broker's rows. Rows of another person at the broker than in the previous sync, and an

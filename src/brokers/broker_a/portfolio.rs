@@ -16,7 +16,8 @@ use sonic_rs::LazyValue;
 use zeroize::Zeroizing;
 
 use crate::base::{
-    Account, Broker, Clock, Cost, Holding, Position, PositionKind, Synced, broker_user, json, wipe,
+    Account, Broker, Clock, Cost, Holding, Position, PositionKind, SoldHolding, Synced,
+    broker_user, json, wipe,
 };
 use crate::brokers::broker_a::open_session::{END_TIMEOUT_MS, Session, SessionEnd, exchange};
 use crate::brokers::broker_a::trades_wire;
@@ -158,10 +159,12 @@ impl Portfolios {
             broker_user,
             ..Synced::default()
         };
-        synced.holdings = guard.call(|limits| {
+        let rows = guard.call(|limits| {
             let reply = read("/portfolio/holdings", limits)?;
             holdings(&reply, self.clock.now_ms())
         })?;
+        synced.holdings = rows.held;
+        synced.sold_holdings = rows.sold;
         synced.positions = guard.call(|limits| {
             let reply = read("/portfolio/positions", limits)?;
             positions(&reply)
@@ -243,8 +246,16 @@ pub(in crate::brokers) fn session(
     Ok((token, text("user_id").and_then(|id| broker_user(&id))))
 }
 
-/// The rows of `GET /portfolio/holdings`; those of which nothing is owned, pledged or funded are
-/// left out.
+/// The rows of `GET /portfolio/holdings`.
+#[derive(Debug, Default)]
+pub(in crate::brokers) struct HoldingRows {
+    pub(in crate::brokers) held: Vec<Holding>,
+    /// Rows of which nothing is left, by what was sold today.
+    pub(in crate::brokers) sold: Vec<SoldHolding>,
+}
+
+/// The rows of `GET /portfolio/holdings`. Those of which nothing is owned, pledged or funded, and
+/// nothing was sold today, are left out.
 ///
 /// # Errors
 /// As [`data`], and [`Malformed`](crate::brokers::BrokerErrorKind::Malformed) when a row cannot be
@@ -252,12 +263,14 @@ pub(in crate::brokers) fn session(
 pub(in crate::brokers) fn holdings(
     reply: &Reply,
     as_of_ms: i64,
-) -> Result<Vec<Holding>, BrokerError> {
+) -> Result<HoldingRows, BrokerError> {
     let rows: Vec<WireHolding> = portfolio::rows(NAME, data(Call::Read, reply)?)?;
-    let holdings: Option<Vec<Option<Holding>>> =
-        rows.into_iter().map(|row| holding(row, as_of_ms)).collect();
-    let holdings = holdings.ok_or_else(|| malformed("holding without a name or a quantity"))?;
-    Ok(holdings.into_iter().flatten().collect())
+    let mut read = HoldingRows::default();
+    for row in rows {
+        add_holding(row, as_of_ms, &mut read)
+            .ok_or_else(|| malformed("holding without a name or a quantity"))?;
+    }
+    Ok(read)
 }
 
 /// The rows of both lists of `GET /portfolio/positions`, including closed ones.
@@ -382,9 +395,9 @@ struct WireMtf {
     quantity: Number,
 }
 
-/// `None` if the row is invalid, `Some(None)` if there is nothing in it: all were sold, or the
-/// shares that are not delivered yet make up for those sold before.
-fn holding(row: WireHolding, as_of_ms: i64) -> Option<Option<Holding>> {
+/// Adds a row, unless all were sold before today, or the shares that are not delivered yet make up
+/// for those sold before. `None` if it is invalid.
+fn add_holding(row: WireHolding, as_of_ms: i64, rows: &mut HoldingRows) -> Option<()> {
     let isin = row.isin.filter(|isin| !isin.is_empty());
     if !named(&row.tradingsymbol) || !named(&row.exchange) || !isin.as_deref().is_none_or(named) {
         return None;
@@ -400,7 +413,16 @@ fn holding(row: WireHolding, as_of_ms: i64) -> Option<Option<Holding>> {
     let owned = settled_quantity.checked_add(t1_quantity)?;
     let quantities = [owned, pledged_quantity, mtf_quantity];
     if quantities.iter().all(Decimal::is_zero) {
-        return Some(None);
+        if !used_quantity.is_zero() {
+            rows.sold.push(SoldHolding {
+                account: Account::at(Broker::A),
+                exchange: row.exchange,
+                tradingsymbol: row.tradingsymbol,
+                isin,
+                used_quantity,
+            });
+        }
+        return Some(());
     }
     let holding = Holding {
         account: Account::at(Broker::A),
@@ -423,7 +445,8 @@ fn holding(row: WireHolding, as_of_ms: i64) -> Option<Option<Holding>> {
         unresolved: false,
         mark: None,
     };
-    Some(Some(holding.with_known_profit()))
+    rows.held.push(holding.with_known_profit());
+    Some(())
 }
 
 /// What must be there is checked with the values.

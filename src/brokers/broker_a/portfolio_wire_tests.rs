@@ -17,9 +17,13 @@ fn reply(status: u16, body: &[u8]) -> Reply {
     }
 }
 
+fn rows(rows: &str) -> Result<HoldingRows, BrokerError> {
+    holdings(&reply(200, format!(r#"{{"status":"success","data":[{rows}]}}"#).as_bytes()), 7)
+}
+
 fn row(members: &str) -> Result<Vec<Holding>, BrokerError> {
     let row = format!(r#"{{"tradingsymbol":"A","exchange":"NSE",{members}}}"#);
-    holdings(&reply(200, format!(r#"{{"status":"success","data":[{row}]}}"#).as_bytes()), 7)
+    rows(&row).map(|rows| rows.held)
 }
 
 fn number(text: &str) -> Decimal {
@@ -36,7 +40,7 @@ fn each_documented_reply_has_its_answer() {
         let reply = reply(documented.http_status, documented.body.as_bytes());
         let rows = match documented.call {
             "POST /session/token" => session(&reply).map(|_| 1),
-            "GET /portfolio/holdings" => holdings(&reply, 0).map(|rows| rows.len()),
+            "GET /portfolio/holdings" => holdings(&reply, 0).map(|rows| rows.held.len()),
             "GET /portfolio/positions" => positions(&reply).map(|rows| rows.len()),
             other => panic!("{other}"),
         };
@@ -79,7 +83,7 @@ fn the_official_session() {
 /// Our profit is on owned shares and exact; the broker's is on settled shares, in binary floats.
 #[test]
 fn the_official_holdings_and_their_totals() {
-    let rows = holdings(&reply(200, HOLDINGS), 1).unwrap();
+    let rows = holdings(&reply(200, HOLDINGS), 1).unwrap().held;
     let [aaron, sbin] = rows.as_slice() else {
         panic!("{rows:?}")
     };
@@ -288,6 +292,35 @@ fn a_row_goes_only_when_nothing_is_left_of_it() {
 }
 
 #[test]
+fn what_was_wholly_sold_today_is_no_holding_and_is_not_forgotten() {
+    let of = |members: &str| {
+        let row = format!(r#"{{"tradingsymbol":"A","exchange":"NSE","isin":"I",{members}}}"#);
+        rows(&row).unwrap()
+    };
+    for (members, sold) in [
+        (r#""quantity":0,"used_quantity":10"#, Some("10")),
+        (r#""quantity":"0","used_quantity":"2.5""#, Some("2.5")),
+        (r#""quantity":-3,"t1_quantity":3,"used_quantity":7"#, Some("7")),
+        (r#""quantity":0,"used_quantity":0"#, None),
+        (r#""quantity":0,"used_quantity":null"#, None),
+        (r#""quantity":0"#, None),
+    ] {
+        let rows = of(members);
+        assert_eq!(rows.held, [], "{members}");
+        let used = rows.sold.iter().map(|row| row.used_quantity);
+        assert_eq!(used.collect::<Vec<_>>(), Vec::from_iter(sold.map(number)), "{members}");
+    }
+    for left in [
+        r#""t1_quantity":1"#,
+        r#""collateral_quantity":1"#,
+        r#""mtf":{"quantity":1}"#,
+    ] {
+        let rows = of(&format!(r#""quantity":0,"used_quantity":4,{left}"#));
+        assert_eq!((rows.held.len(), rows.sold.len()), (1, 0), "{left}");
+    }
+}
+
+#[test]
 fn a_row_that_cannot_be_read_spoils_the_whole_answer() {
     for bad in [
         r#""quantity":null"#,
@@ -323,7 +356,7 @@ fn control_characters_in_the_names_of_a_row_refuse_the_list() {
             "isin":"INE009A01021","quantity":1}]}"#;
         holdings(&reply(200, change(good).as_bytes()), 7)
     };
-    assert_eq!(holdings_with(str::to_owned).unwrap().len(), 1);
+    assert_eq!(holdings_with(str::to_owned).unwrap().held.len(), 1);
     for change in [
         |text: &str| text.replace("AAA", "A\\u0000A"),
         |text: &str| text.replace("NSE", "N\\u0000E"),

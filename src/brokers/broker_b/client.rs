@@ -203,6 +203,8 @@ impl Calls<'_> {
         Ok((
             Synced {
                 holdings,
+                // Its lists have no shares that were sold.
+                sold_holdings: Vec::new(),
                 positions,
                 simulated,
                 broker_user,

@@ -219,8 +219,7 @@ impl Model {
                 .iter()
                 .map(|n| position(broker, PositionKind::Net, &ticker(n)))
                 .collect(),
-            simulated: false,
-            broker_user: None,
+            ..Synced::default()
         };
         let expected = self.portfolio();
         let made = point(day(number), &now_ms.to_string(), PointSource::Sync);

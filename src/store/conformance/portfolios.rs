@@ -1,7 +1,7 @@
 //! Syncs: which rows they replace, which state they see, and how many rows they may bring.
 
 use super::engine::{Engine, on_each_engine};
-use super::samples::{DAY, MARK, dec, derived, holding, point, position, sync, user};
+use super::samples::{DAY, MARK, dec, derived, holding, point, position, sold, sync, user};
 use crate::base::{Account, Broker, Cost, Holding, PositionKind, Synced};
 use crate::portfolio::{DayPoint, PointSource, SyncOutcome};
 use crate::store::portfolios::ROWS_MAX;
@@ -37,6 +37,7 @@ fn a_sync_replaces_one_broker_s_rows_exactly_and_in_order<E: Engine>() {
     .map(|(broker, ticker)| holding(broker, ticker, "10.50"))
     .into();
     assert_eq!(found.holdings, expected);
+    assert_eq!(found.sold_holdings, [sold(Broker::A), sold(Broker::B)]);
     assert_eq!(found.holdings[0].average_price().unwrap().to_string(), "1412.9500");
     assert_eq!(found.positions[0], position(Broker::A, PositionKind::Net, "NIFTY26NOVFUT"));
     assert_eq!(found.positions[1].kind, PositionKind::Day);

@@ -4,7 +4,8 @@ use jiff::civil::{Date, date};
 use rust_decimal::Decimal;
 
 use crate::base::{
-    Account, ActionSign, BaseRatio, Broker, Cost, Holding, Mark, Position, PositionKind, Synced,
+    Account, ActionSign, BaseRatio, Broker, Cost, Holding, Mark, Position, PositionKind,
+    SoldHolding, Synced,
 };
 use crate::portfolio::{DayPoint, Derived, MadeOf, PointSource, Repriced, SyncOutcome};
 use crate::store::{AccountId, Derive, JournalFields, NewPortfolio, NewUser, Side, Store, Turn};
@@ -44,6 +45,16 @@ pub(crate) fn holding(broker: Broker, ticker: &str, quantity: &str) -> Holding {
         discrepancy: true,
         unresolved: false,
         mark: None,
+    }
+}
+
+pub(crate) fn sold(broker: Broker) -> SoldHolding {
+    SoldHolding {
+        account: Account::at(broker),
+        exchange: "NSE".to_owned(),
+        tradingsymbol: "GONE".to_owned(),
+        isin: None,
+        used_quantity: dec("12.50"),
     }
 }
 
@@ -117,6 +128,7 @@ pub(crate) fn sync(store: &Store, id: AccountId, broker: Broker, at_ms: i64, tic
             position(broker, PositionKind::Net, "NIFTY26NOVFUT"),
             position(broker, PositionKind::Day, "NIFTY26NOVFUT"),
         ],
+        sold_holdings: vec![sold(broker)],
         simulated: true,
         broker_user: Some(format!("USER-{}", broker.as_str())),
     };
