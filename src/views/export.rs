@@ -42,6 +42,8 @@ documents! {
         pub user: ExportedUser<'a>,
         pub syncs: Vec<ExportedSync<'a>>,
         pub holdings: Vec<ExportedHolding<'a>>,
+        /// No holdings any more, but the trades may not tell of their sale yet.
+        pub sold_holdings: Vec<ExportedSoldHolding<'a>>,
         pub positions: Vec<ExportedPosition<'a>>,
         pub pnl_snapshots: Vec<ExportedPoint>,
         pub watchlists: &'a [Watchlist],
@@ -110,6 +112,15 @@ documents! {
         pub unresolved: bool,
         pub discrepancy: bool,
         pub corporate_action: bool,
+    }
+
+    /// A holding of which nothing is left, because all of it was sold on the day of the sync.
+    pub(crate) struct ExportedSoldHolding<'a> {
+        pub broker: Broker,
+        pub exchange: &'a str,
+        pub tradingsymbol: &'a str,
+        pub isin: Option<&'a str>,
+        pub used_quantity: Exact,
     }
 
     pub(crate) struct ExportedPosition<'a> {

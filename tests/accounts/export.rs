@@ -31,6 +31,10 @@ fn fill_journal_lists_and_portfolio(scene: &Scene, service: &Service, login: &st
     client
         .send_json("PUT", "/api/watchlists", login, lists)
         .with_status(200);
+    let held = r#"{"user_id":"SA0001","rows":[
+        {"symbol":"NSE:TCS","quantity":5,"average_paise":300000},
+        {"symbol":"NSE:INFY","quantity":0,"sold":5,"average_paise":150000}]}"#;
+    assert_eq!(scene.control("POST", "broker_a/holdings", held).status, 200);
     let code = scene.request_token();
     let body =
         format!(r#"{{"api_key":"simkeya-1","api_secret":"simsecreta","request_token":"{code}"}}"#);

@@ -18,6 +18,9 @@ const BOUGHT: &str = "INFY,INE009A01021,2025-03-03,NSE,EQ,EQ,buy,false,10.000000
 const SOLD: &str = "INFY,INE009A01021,2026-11-20,NSE,EQ,EQ,sell,false,3.000000,1600.000000,\
     1002,2002,2026-11-20T09:20:00\n";
 
+const ALL_SOLD: &str = "INFY,INE009A01021,2026-11-20,NSE,EQ,EQ,sell,false,10.000000,1600.000000,\
+    1003,2003,2026-11-20T09:20:00\n";
+
 /// What the simulator's person holds at broker A.
 fn holds_at_a(owner: &Owner, rows: &str) {
     let body = format!(r#"{{"user_id":"{PERSON}","rows":[{rows}]}}"#);
@@ -72,6 +75,52 @@ fn shares_sold_today_are_still_the_brokers_and_proved() {
     let infy = holdings.find(|row| row["tradingsymbol"] == "INFY").unwrap();
     assert_eq!(raw(&sonic_rs::to_string(infy).unwrap(), "used_quantity"), "3");
     assert_eq!(raw(&sonic_rs::to_string(infy).unwrap(), "settled_quantity"), "7");
+}
+
+#[test]
+fn shares_that_were_all_sold_today_are_proved_before_their_sale_is_known() {
+    let owner = Owner::new();
+    owner.import("a", format!("{HEADER}{BOUGHT}").as_bytes());
+    let other = r#"{"symbol":"NSE:TCS","quantity":1,"average_paise":300000}"#;
+    let all_sold = r#"{"symbol":"NSE:INFY","quantity":0,"sold":10,"average_paise":150000}"#;
+    holds_at_a(&owner, &format!("{all_sold},{other}"));
+    owner
+        .scene
+        .fault("broker_a.trades", r#"{"kind":"html_5xx"}"#);
+    assert_eq!(told(&owner, "a"), r#"{"reason":"broker_failed"}"#);
+    let row =
+        |synced: &str, sold: &str| ("10".to_owned(), synced.to_owned(), sold.to_owned(), true);
+    assert_eq!(proved(&owner, "INFY"), row("10", "0"), "no trade of today is known");
+    let held = owner.get("/api/portfolio/holdings").with_status(200).json();
+    let held = held["holdings"].as_array().unwrap().iter();
+    let names: Vec<&str> = held
+        .filter_map(|row| row["tradingsymbol"].as_str())
+        .collect();
+    assert_eq!(names, ["TCS"], "it is no holding");
+    let export = owner.get("/api/portfolio/export").with_status(200).json();
+    let sold = sonic_rs::to_string(&export["sold_holdings"]).unwrap();
+    let name = r#""broker":"a","exchange":"NSE","tradingsymbol":"INFY","isin":"INE009A01021""#;
+    assert_eq!(sold, format!(r#"[{{{name},"used_quantity":10}}]"#));
+
+    owner.scene.control("DELETE", "faults", "");
+    owner.import("a", format!("{HEADER}{ALL_SOLD}").as_bytes());
+    assert_eq!(proved(&owner, "INFY"), row("10", "10"), "the sale is still pending");
+    // The broker leaves it out on the next day.
+    holds_at_a(&owner, other);
+    owner.sync("a", PERSON).with_status(200);
+    assert_eq!(proved(&owner, "INFY"), row("0", "10"));
+    let export = owner.get("/api/portfolio/export").with_status(200).json();
+    assert!(export["sold_holdings"].as_array().unwrap().is_empty());
+
+    holds_at_a(&owner, &format!("{all_sold},{other}"));
+    owner.sync("a", PERSON).with_status(200);
+    owner
+        .service
+        .client()
+        .request("DELETE", "/api/portfolio/data", &owner.auth)
+        .with_status(200);
+    let export = owner.get("/api/portfolio/export").with_status(200).json();
+    assert!(export["sold_holdings"].as_array().unwrap().is_empty(), "deleted with the rest");
 }
 
 /// Sets what the broker tells of trades.

@@ -18,15 +18,15 @@ use crate::api::replies::NO_STORE;
 use crate::api::state::State;
 use crate::api::{keys, portfolio_errors};
 use crate::auth::Auth;
-use crate::base::{Account, Cost, Holding, Position};
+use crate::base::{Account, Cost, Holding, Position, SoldHolding};
 use crate::http::document::coding::etag;
 use crate::http::document::variants::JSON;
 use crate::http::{OwnedBody, Problem, Response, Verdict};
 use crate::portfolio::DayPoint;
 use crate::store::{AccountId, LoginNetwork, Store, StoreError, SyncState};
 use crate::views::export::{
-    Export, ExportedHolding, ExportedNetwork, ExportedPoint, ExportedPosition, ExportedSync,
-    ExportedUser,
+    Export, ExportedHolding, ExportedNetwork, ExportedPoint, ExportedPosition, ExportedSoldHolding,
+    ExportedSync, ExportedUser,
 };
 use crate::views::values::{Day, Exact, Instant, Simulated};
 
@@ -109,6 +109,7 @@ fn written(
         },
         syncs: portfolio.syncs.iter().map(sync).collect(),
         holdings: portfolio.holdings.iter().map(holding).collect(),
+        sold_holdings: portfolio.sold_holdings.iter().map(sold_holding).collect(),
         positions: portfolio.positions.iter().map(position).collect(),
         pnl_snapshots: points.iter().map(point).collect(),
         watchlists: &lists,
@@ -188,6 +189,16 @@ fn holding(row: &Holding) -> ExportedHolding<'_> {
         unresolved: row.unresolved,
         discrepancy: row.discrepancy,
         corporate_action: row.mark.is_some(),
+    }
+}
+
+fn sold_holding(row: &SoldHolding) -> ExportedSoldHolding<'_> {
+    ExportedSoldHolding {
+        broker: row.account.broker(),
+        exchange: &row.exchange,
+        tradingsymbol: &row.tradingsymbol,
+        isin: row.isin.as_deref(),
+        used_quantity: Exact(row.used_quantity),
     }
 }
 

@@ -3,8 +3,9 @@
 
 use jiff::Timestamp;
 use jiff::civil::Date;
+use rust_decimal::Decimal;
 
-use crate::base::{Account, Broker, Holding, Isin, clock};
+use crate::base::{Account, Broker, Holding, Isin, SoldHolding, clock};
 use crate::ledger::file::{ClientId, ClientIdKind};
 use crate::ledger::proof::{Settlement, SyncedAccount, SyncedBy, SyncedHolding};
 use crate::ledger::row::AccountName;
@@ -47,6 +48,10 @@ pub(super) fn synced(portfolio: &Portfolio, calendar: &MarketCalendar) -> Vec<Sy
             .holdings
             .iter()
             .filter(|row| row.account == sync.account);
+        let sold = portfolio
+            .sold_holdings
+            .iter()
+            .filter(|row| row.account == sync.account);
         Some(SyncedAccount {
             account: name_of(sync.account)?,
             by: match sync.account.broker() {
@@ -56,7 +61,10 @@ pub(super) fn synced(portfolio: &Portfolio, calendar: &MarketCalendar) -> Vec<Sy
             at_ms: sync.synced_ms,
             on,
             trading_date: day.day.unwrap_or(day.session),
-            holdings: holdings.map(holding).collect(),
+            holdings: holdings
+                .map(holding)
+                .chain(sold.map(sold_holding))
+                .collect(),
         })
     });
     syncs.collect()
@@ -72,6 +80,17 @@ fn holding(row: &Holding) -> SyncedHolding {
             .saturating_add(row.mtf_quantity),
         pledged: row.pledged_quantity,
         action_seen: row.mark.map(|mark| mark.on),
+    }
+}
+
+/// What was sold today counts as the broker's until the trades tell of the sale.
+fn sold_holding(row: &SoldHolding) -> SyncedHolding {
+    SyncedHolding {
+        isin: row.isin.as_deref().and_then(Isin::parse),
+        symbol: row.tradingsymbol.clone(),
+        owned: row.used_quantity,
+        pledged: Decimal::ZERO,
+        action_seen: None,
     }
 }
 

@@ -247,15 +247,13 @@ fn before_and_after_syncs(walk: &mut Walk<'_>, scene: &Scene) {
     walk.get("/api/portfolio/holdings?live=true");
     // The server's own key, which causes a warning, and another.
     for key in ["simkeya", "simkeya-1"] {
-        let code = code(scene, "broker_a/request_token", "request_token");
-        let body =
-            format!(r#"{{"api_key":"{key}","api_secret":"simsecreta","request_token":"{code}"}}"#);
-        let said = walk.expect(200, "POST", "/api/portfolio/sync", &body);
+        let said = sync_broker_a(walk, scene, key);
         assert_eq!(said.text().contains("\"warnings\":"), key == "simkeya");
     }
     sync_broker_b(walk, scene);
     READS.iter().for_each(|target| drop(walk.get(target)));
     a_cost_of_some_shares(walk, scene);
+    a_share_that_was_all_sold_today(walk, scene);
     [
         "/api/portfolio/holdings",
         "/api/portfolio/positions",
@@ -285,6 +283,22 @@ fn a_cost_of_some_shares(walk: &mut Walk<'_>, scene: &Scene) {
     sync_broker_b(walk, scene);
     walk.get("/api/portfolio/holdings?broker=b");
     walk.get("/api/portfolio/export");
+}
+
+fn a_share_that_was_all_sold_today(walk: &mut Walk<'_>, scene: &Scene) {
+    let held = r#"{"user_id":"PF0001","rows":[
+        {"symbol":"NSE:TCS","quantity":5,"average_paise":300000},
+        {"symbol":"NSE:INFY","quantity":0,"sold":5,"average_paise":150000}]}"#;
+    assert_eq!(scene.control("POST", "broker_a/holdings", held).status, 200);
+    sync_broker_a(walk, scene, "simkeya-1");
+    walk.get("/api/portfolio/export");
+}
+
+fn sync_broker_a(walk: &mut Walk<'_>, scene: &Scene, key: &str) -> Answer {
+    let code = code(scene, "broker_a/request_token", "request_token");
+    let body =
+        format!(r#"{{"api_key":"{key}","api_secret":"simsecreta","request_token":"{code}"}}"#);
+    walk.expect(200, "POST", "/api/portfolio/sync", &body)
 }
 
 pub fn sync_broker_b(walk: &mut Walk<'_>, scene: &Scene) {
