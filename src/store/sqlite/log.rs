@@ -25,9 +25,13 @@ use crate::store::tx::{Failure, Tx};
 /// be a backup. Less than any write's deadline.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_millis(2_000);
 
-/// Time that emptying the log waits for readers; writes wait with it. A backup may read for much
-/// longer. Then the next probe tries again.
-pub(crate) const READERS_WAIT: Duration = Duration::from_millis(250);
+/// Time that emptying the log waits for readers; writes wait with it, and no write may be held for
+/// 50 ms. A ledger is read for a tenth of a second, a backup for much longer. Then the next probe
+/// tries again.
+pub(crate) const READERS_WAIT: Duration = Duration::from_millis(20);
+
+/// The same where the log was moved away: nothing can be written before it is empty.
+pub(crate) const READERS_WAIT_OF_MOVED_LOG: Duration = Duration::from_millis(250);
 
 /// Identities of the log files that the writer has open, and whether the log has to be emptied.
 pub(crate) struct LogWatch {

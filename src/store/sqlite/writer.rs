@@ -179,7 +179,8 @@ impl SqliteLedger {
             .set_stranger_aside()
             .map_err(|error| error.to_string());
         let emptied = aside.and_then(|()| {
-            match log::empty(connection, log::READERS_WAIT).map_err(|error| error.to_string())? {
+            let emptied = log::empty(connection, log::READERS_WAIT_OF_MOVED_LOG);
+            match emptied.map_err(|error| error.to_string())? {
                 true => Ok(()),
                 false => Err("something reads it".to_owned()),
             }
