@@ -95,7 +95,8 @@ impl Gate {
             return Err(self.hold(Readiness::Open(wait)));
         }
         // The pace comes first, so that a call that it stops does not use up the circuit's probe.
-        self.pace
+        let taken_mono_ms = self
+            .pace
             .take()
             .map_err(|wait| self.hold(Readiness::Paced(wait)))?;
         let pass = self
@@ -103,7 +104,7 @@ impl Gate {
             .pass()
             .map_err(|wait| self.hold(Readiness::Open(wait)))?;
         let result = ask();
-        self.pace.ended();
+        self.pace.ended(taken_mono_ms);
         let judged = result.as_ref().err().map(|error| error.kind.judged());
         match judged.map_or(Some(Outcome::Ok), |judged| judged.outcome) {
             Some(outcome) => self.outcomes.increment(outcome),
@@ -262,6 +263,13 @@ pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
 /// This fraction of an interval is room for jitter: 50 ms of broker A's 1,050.
 const JITTER_PART: u64 = 21;
 
+/// Beside a call that has not ended, the next one waits so much longer: the request of that call may
+/// have arrived so much later than it began. A new connection with TLS takes three round trips.
+const CONNECTING_MS: u64 = 300;
+
+/// In place of the begin of a call: none is under way.
+const NONE_UNDER_WAY: u64 = u64::MAX;
+
 /// Pause after an upstream refused for too many requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Penalty {
@@ -278,6 +286,8 @@ pub(crate) struct Pace {
     interval_ms: u64,
     penalty: Penalty,
     refusals_in_row: AtomicU32,
+    /// When the latest call began, until it ends.
+    under_way_mono_ms: AtomicU64,
 }
 
 impl Pace {
@@ -289,27 +299,52 @@ impl Pace {
             interval_ms: interval_ms.max(1),
             penalty,
             refusals_in_row: AtomicU32::new(0),
+            under_way_mono_ms: AtomicU64::new(NONE_UNDER_WAY),
         }
     }
 
     /// Time until a call could be made; zero means now. Takes no slot.
     pub(crate) fn wait(&self) -> Duration {
-        Duration::from_millis(self.limiter.wait_ms(self.clock.monotonic_ms()))
+        let now_mono_ms = self.clock.monotonic_ms();
+        let wait_ms = self.limiter.wait_ms(now_mono_ms);
+        Duration::from_millis(wait_ms.max(self.wait_beside_ms(now_mono_ms)))
     }
 
-    /// Takes the slot for one call.
+    /// Time for which the call that is under way, if one is, keeps the next one back.
+    fn wait_beside_ms(&self, now_mono_ms: u64) -> u64 {
+        match self.under_way_mono_ms.load(Relaxed) {
+            NONE_UNDER_WAY => 0,
+            began => (began + self.interval_ms + CONNECTING_MS).saturating_sub(now_mono_ms),
+        }
+    }
+
+    /// Takes the slot for one call, and returns when that was.
     ///
     /// # Errors
     /// The time to wait, if no slot is free now.
-    pub(crate) fn take(&self) -> Result<(), Duration> {
-        let admitted = self.limiter.admit(self.clock.monotonic_ms());
-        admitted.map_err(|early| Duration::from_millis(early.retry_after_ms))
+    pub(crate) fn take(&self) -> Result<u64, Duration> {
+        let now_mono_ms = self.clock.monotonic_ms();
+        let beside_ms = self.wait_beside_ms(now_mono_ms);
+        if beside_ms > 0 {
+            return Err(Duration::from_millis(beside_ms));
+        }
+        let admitted = self.limiter.admit(now_mono_ms);
+        admitted.map_err(|early| Duration::from_millis(early.retry_after_ms))?;
+        self.under_way_mono_ms.store(now_mono_ms, Relaxed);
+        Ok(now_mono_ms)
     }
 
-    /// A call has ended. The upstream counts from the arrival of the request, which after a slow
+    /// The call that took its slot then has ended. The upstream counts from the arrival of the request, which after a slow
     /// connect is long after [`Pace::take`]. So the next call also keeps the interval, without its
     /// room for jitter, from the end of this one.
-    pub(crate) fn ended(&self) {
+    pub(crate) fn ended(&self, taken_mono_ms: u64) {
+        // A later call may be under way.
+        let _ = self.under_way_mono_ms.compare_exchange(
+            taken_mono_ms,
+            NONE_UNDER_WAY,
+            Relaxed,
+            Relaxed,
+        );
         let distance_ms = self.interval_ms - self.interval_ms / JITTER_PART;
         self.limiter
             .hold_until(self.clock.monotonic_ms() + distance_ms);
@@ -396,6 +431,39 @@ mod tests {
         assert_eq!(gate.reading("quotes").of("rate_limited"), 4);
     }
 
+    /// Of a call that connects slowly the request may arrive long after it began.
+    #[test]
+    fn beside_a_call_that_is_under_way_the_next_one_waits_longer() {
+        let (clock, gate) = gate();
+        let paced = |ms| Readiness::Paced(Duration::from_millis(ms));
+        gate.call(|| {
+            assert_eq!(gate.readiness(), paced(1_300));
+            clock.advance_ms(1_299);
+            assert_eq!(gate.readiness(), paced(1));
+            let error = gate.call::<()>(|| panic!("made")).unwrap_err();
+            assert_eq!(error.kind, BrokerErrorKind::NotReady(paced(1)));
+            clock.advance_ms(1);
+            gate.call(|| {
+                clock.advance_ms(100);
+                Ok(())
+            })?;
+            // From the end of the second, without the room for jitter.
+            assert_eq!(gate.readiness(), paced(953));
+            Ok(())
+        })
+        .unwrap();
+        clock.advance_ms(953);
+        assert_eq!(gate.readiness(), Readiness::Ready, "none is under way");
+        // A call that began earlier and ends later leaves the later one its time.
+        gate.call(|| {
+            clock.advance_ms(1_300);
+            gate.call(|| Ok(()))
+        })
+        .unwrap();
+        clock.advance_ms(1_000);
+        assert_eq!(gate.readiness(), Readiness::Ready);
+    }
+
     #[test]
     fn a_held_call_is_not_made() {
         let (_clock, gate) = gate();
@@ -450,26 +518,27 @@ mod pace_tests {
     fn lets_out_one_call_per_interval_and_says_how_long_to_wait() {
         let (clock, pace) = paced(1_050);
         assert_eq!(pace.wait(), Duration::ZERO);
-        assert_eq!(pace.take(), Ok(()));
+        let taken = pace.take().unwrap();
+        pace.ended(taken);
         assert_eq!(pace.take(), Err(Duration::from_millis(1_050)));
         clock.advance_ms(1_000);
         assert_eq!(pace.wait(), Duration::from_millis(50));
         assert_eq!(pace.take(), Err(Duration::from_millis(50)));
         clock.advance_ms(50);
-        assert_eq!(pace.take(), Ok(()));
+        assert!(pace.take().is_ok());
     }
 
     #[test]
     fn a_slow_call_keeps_the_next_one_away_from_its_end() {
         let (clock, pace) = paced(1_050);
-        assert_eq!(pace.take(), Ok(()));
+        let taken = pace.take().unwrap();
         clock.advance_ms(30);
-        pace.ended();
+        pace.ended(taken);
         assert_eq!(pace.wait(), Duration::from_millis(1_020), "a usual call changes nothing");
         clock.advance_ms(1_020);
-        assert_eq!(pace.take(), Ok(()));
+        let taken = pace.take().unwrap();
         clock.advance_ms(400);
-        pace.ended();
+        pace.ended(taken);
         assert_eq!(pace.take(), Err(Duration::from_millis(1_000)));
     }
 
@@ -477,7 +546,8 @@ mod pace_tests {
     fn idle_time_is_not_saved_up_for_a_burst() {
         let (clock, pace) = paced(334);
         clock.advance_ms(60_000);
-        assert_eq!(pace.take(), Ok(()));
+        let taken = pace.take().unwrap();
+        pace.ended(taken);
         assert!(pace.take().is_err());
     }
 
@@ -491,7 +561,8 @@ mod pace_tests {
             assert!((60.0..=900.0).contains(&length), "{length}");
             assert!(pace.take().is_err());
             clock.advance_ms((length * 1_000.0) as i64 + 1);
-            assert_eq!(pace.take(), Ok(()));
+            let taken = pace.take().unwrap();
+            pace.ended(taken);
             clock.advance_ms(1);
             expected_s = (expected_s * 2.0).min(900.0);
         }
