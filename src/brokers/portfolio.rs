@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 use crate::base::candle::price_e4;
 use crate::base::{Candle, json, wipe};
-use crate::brokers::call::gate::RETRY_AFTER_MAX;
+use crate::brokers::call::pace::RETRY_AFTER_MAX;
 use crate::brokers::call::transport::Reply;
 use crate::brokers::error::{BrokerError, BrokerErrorKind};
 

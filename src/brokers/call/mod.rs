@@ -4,4 +4,5 @@
 
 pub(crate) mod breaker;
 pub(crate) mod gate;
+pub(crate) mod pace;
 pub(crate) mod transport;

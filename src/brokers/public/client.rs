@@ -13,7 +13,8 @@ use std::time::Duration;
 use jiff::civil::Date;
 
 use crate::base::{Clock, Source, Symbol};
-use crate::brokers::call::gate::{ClassReading, Gate, Penalty, RouteChoice};
+use crate::brokers::call::gate::{ClassReading, Gate, RouteChoice};
+use crate::brokers::call::pace::Penalty;
 use crate::brokers::call::transport::{
     BadUrl, CallLimits, Redirects, Reply, Transport, push_encoded,
 };
