@@ -35,6 +35,10 @@ pub(super) const LOGINS_PER_MINUTE: u32 = 60;
 const ARGON2_MEMORY_KIB: u32 = 8;
 const ARGON2_PASSES: u32 = 1;
 
+/// Between the last call of the service that makes the people and the first one of the visitors':
+/// broker A takes one a second. Else a day would begin with prices that are marked stale.
+const BROKER_PAUSE: Duration = Duration::from_millis(1_100);
+
 /// Folders of a day and of the next one.
 const FOLDERS: [&str; 2] = ["even", "odd"];
 
@@ -230,6 +234,10 @@ impl Days {
         });
         app.stop();
         let day = Day { sim, config, clock };
+        let made = made.and_then(|()| match self.signals.wait(BROKER_PAUSE) {
+            Some(Signal::End(signal)) => Err(NotMade::Ended(signal)),
+            _ => Ok(()),
+        });
         match made {
             Ok(()) => Ok(day),
             Err(not_made) => {
@@ -267,9 +275,7 @@ pub(super) fn limited(config: &Config) -> Config {
 /// The notice on every page: one line.
 pub(super) fn notice(period: Duration) -> String {
     let minutes = period.as_secs().div_ceil(60);
-    format!(
-        "Public demo: everything is made up and read only, and starts over every {minutes} min."
-    )
+    format!("Public demo: made up, read only, new every {minutes} min")
 }
 
 /// Removes a day's folder. It is no fault if there is none.
