@@ -56,6 +56,24 @@ test('that the market is closed is not said before it is known', async () => {
   await context.close();
 });
 
+test('a service that has only just started is not down, and is asked again soon', async () => {
+  const { page, context } = await open(browser);
+  let asked = 0;
+  await page.route('**/api/health', async (route) => {
+    if (++asked > 1) { await route.fallback(); return; }
+    const health = await (await route.fetch()).json();
+    const nothing = Object.fromEntries(Object.entries(health.day).map(([name, states]) => [name, /_/.test(name) && name !== 'broker_a' ? states : states.replace(/[odx]/g, '-')]));
+    const starting = { name: 'starting', severity: 'down', cause: 'The service has only just started', cure: 'ask again in a few seconds', since_ist: health.day.ends_ist };
+    await route.fulfill({ status: 503, json: { ...health, status: 'down', troubles: [starting], day: nothing } });
+  });
+  await visit(page, `${demo.base}/status`);
+  assert.match(await page.locator('.state-line').innerText(), /Starting/);
+  assert.equal(await page.getByText('not known yet').count(), 5);
+  await page.getByText('Everything works').waitFor({ timeout: 8_000 });
+  assert.equal(await page.getByText('not known yet').count(), 0);
+  await context.close();
+});
+
 test('one press leads into a portfolio with a past', async () => {
   const { page, context, faults } = await open(browser);
   await lookAround(page);

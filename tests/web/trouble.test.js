@@ -167,6 +167,12 @@ test('the lines that the demo prints lead to stale prices on the page', async ()
   const headers = { 'Content-Type': 'application/x-www-form-urlencoded' };
   for (const [, body, url] of printed) assert.equal((await fetch(url, { method: 'POST', headers, body })).ok, true);
   await until('the word', async () => /Stale, from/.test(await strip(page)), 30_000);
+  for (const width of [320, 390]) {
+    await page.setViewportSize({ width, height: 844 });
+    const [marks, end] = await Promise.all(['#strip .marks b:last-child', '#strip .end'].map((part) => page.locator(part).boundingBox()));
+    const apart = marks.x + marks.width <= end.x || marks.y + marks.height <= end.y;
+    assert.ok(apart, `the marks are over what stands beside them at ${width} px: ${JSON.stringify([marks, end])}`);
+  }
   await context.close();
   await stage.demo.mend();
 });

@@ -16,6 +16,8 @@ const NEUTRAL = new Set([
   ...['off', 'paused', 'standby', 'never_set', 'never', 'unknown', 'none', 'connecting', 'subscribing'],
 ]);
 const STARTING_S = 60;
+/** Until the next look at a service that has only just started. */
+const STARTING_MS = 2_000;
 /** Of the states of a service, the best first. */
 const WORSE = ['ok', 'degraded', 'down'];
 
@@ -45,6 +47,7 @@ export function show({ main }) {
     memo(body, { troubles, states, rows: rowsOf(health, a, b) }, (shown) =>
       put(body, troublesOf(shown.troubles), lastDay(shown.states), sections(shown.rows)),
     );
+    return isStarting(troubles) ? STARTING_MS : undefined;
   }, 15_000);
   // The bar above says at once when prices become stale; this page must not contradict it until its next look.
   let wasStale = live.valueOf('snapshot')?.market.stale;
@@ -58,16 +61,21 @@ export function show({ main }) {
   };
 }
 
+/** Whether nothing is down but what comes up by itself. @param {import('../parts/troubles.js').Trouble[]} troubles */
+const isStarting = (troubles) =>
+  worstOf(troubles) === 'down' && troubles.every(({ name, severity }) => severity !== 'down' || name === 'starting');
+
 /** @param {any} health */
 function headOf(health) {
+  const starts = isStarting(health.troubles ?? []);
   const isStale = health.market.stale || live.valueOf('snapshot')?.market.stale;
   const all = [health.status, isStale ? 'degraded' : 'ok', worstOf(health.troubles ?? [])];
   const status = all.reduce((one, other) => (WORSE.indexOf(other) > WORSE.indexOf(one) ? other : one));
-  const kind = status === 'ok' ? 'good' : status === 'down' ? 'bad' : 'warn';
+  const kind = status === 'ok' ? 'good' : status === 'down' && !starts ? 'bad' : 'warn';
   return h(
     'p',
     { class: `state-line ${kind}` },
-    h('b', null, '● ', t.states[status] ?? status),
+    h('b', null, '● ', starts ? t.states.starting : (t.states[status] ?? status)),
     h('span', null, t.about(health.version, span(health.uptime_s))),
   );
 }

@@ -13,6 +13,8 @@ const STATES = t.dayStates;
 /** @param {LastDay | undefined} day */
 export function lastDay(day) {
   if (!day) return null;
+  // The service itself is always in use: where it has no piece, the record only begins.
+  const nothing = /[odx]/.test(day.service) ? t.dayNothing : t.dayUnknown;
   return h(
     'section',
     { class: 'panel last-day' },
@@ -21,15 +23,15 @@ export function lastDay(day) {
       'dl',
       { class: 'day-rows' },
       Object.entries(t.dayParts).map(([part, label]) =>
-        h('div', null, h('dt', null, label), h('dd', null, barOf(day, day[part]))),
+        h('div', null, h('dt', null, label), h('dd', null, barOf(day, day[part], nothing))),
       ),
     ),
     h('p', { class: 'muted' }, t.dayNote),
   );
 }
 
-/** @param {LastDay} day @param {string} states */
-function barOf(day, states) {
+/** @param {LastDay} day @param {string} states @param {string} nothing */
+function barOf(day, states, nothing) {
   const runs = runsOf(states, day);
   const rects = runs.map(({ state, at, length, from, to }) =>
     s(
@@ -43,12 +45,12 @@ function barOf(day, states) {
     { viewBox: `0 0 ${PIECES} 10`, preserveAspectRatio: 'none', class: 'day-bar', 'aria-hidden': 'true' },
     ...rects,
   );
-  return [bar, h('span', { class: 'muted' }, wordsOf(secondsOf(runs, day.piece_s)))];
+  return [bar, h('span', { class: 'muted' }, wordsOf(secondsOf(runs, day.piece_s), nothing))];
 }
 
-/** What a person who does not see the bar has to know. @param {{ [state: string]: number }} seconds */
-function wordsOf({ o: good = 0, d: restricted = 0, x: down = 0 }) {
-  if (good + restricted + down === 0) return t.dayNothing;
+/** What a person who does not see the bar has to know. @param {{ [state: string]: number }} seconds @param {string} nothing */
+function wordsOf({ o: good = 0, d: restricted = 0, x: down = 0 }, nothing) {
+  if (good + restricted + down === 0) return nothing;
   if (restricted + down === 0) return t.dayGood(span(good));
   return [restricted && t.dayRestricted(span(restricted)), down && t.dayDown(span(down))].filter(Boolean).join(' · ');
 }

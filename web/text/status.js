@@ -1,6 +1,6 @@
 export const status = {
   title: 'Status',
-  states: { ok: 'Everything works', degraded: 'Works with restrictions', down: 'Down' },
+  states: { ok: 'Everything works', degraded: 'Works with restrictions', starting: 'Starting', down: 'Down' },
   unreachable: 'The service does not answer',
   unreachableWhy: 'Nothing is known of its parts until it does. It is asked again by itself.',
   wrong: (n) => (n === 1 ? 'What is wrong' : `What is wrong, ${n} things`),
@@ -18,6 +18,7 @@ export const status = {
   dayStates: { o: 'good', d: 'with restrictions', x: 'down', '-': 'not known, or not in use' },
   dayNote: 'As far as this process has run; each piece is of five minutes and shows its worst state.',
   dayNothing: 'not in use',
+  dayUnknown: 'not known yet',
   dayGood: (s) => `good for ${s}`,
   dayRestricted: (s) => `${s} with restrictions`,
   dayDown: (s) => `${s} down`,
