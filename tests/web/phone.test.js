@@ -37,7 +37,7 @@ test('a holding is at most 80 px high on a phone, and a tap opens the rest of it
   await row.tap({ position: { x: 150, y: 60 } });
   const details = page.locator('tr.details');
   await details.getByText('Invested').waitFor();
-  await details.getByText('Broker B').waitFor();
+  await details.getByText('Broker B').first().waitFor();
   await details.getByText('Share').waitFor();
   await row.tap({ position: { x: 150, y: 60 } });
   await until('it closed', async () => (await details.count()) === 0);
