@@ -38,7 +38,7 @@ test('a holding is at most 80 px high on a phone, and a tap opens the rest of it
   const details = page.locator('tr.details');
   await details.getByText('Invested').waitFor();
   await details.getByText('Broker B').first().waitFor();
-  await details.getByText('Share').waitFor();
+  await details.getByText('Share', { exact: true }).waitFor();
   await row.tap({ position: { x: 150, y: 60 } });
   await until('it closed', async () => (await details.count()) === 0);
   // The order is chosen from a list, since there are no headings.
