@@ -20,7 +20,7 @@ const paragraphs = (words = '') => words.split('\n\n').map((part) => h('p', null
 
 export function show({ main }) {
   main.className = 'api';
-  put(main, h('h1', null, t.title), skeleton(12));
+  put(main, h('h1', null, t.title), skeleton(24));
   const fetched = live.repeat(async () => {
     draw(main, await call('/api/openapi.json'));
     fetched.stop();
