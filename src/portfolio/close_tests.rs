@@ -56,9 +56,8 @@ fn repriced(rows: &[Holding]) -> Vec<Holding> {
     rows
 }
 
-fn at_close(rows: &[Holding]) -> Result<DayPoint, Overflow> {
-    let rows = repriced(rows);
-    let day = MarketDay {
+fn closed_day() -> MarketDay {
+    MarketDay {
         today: date(),
         session: date(),
         day: Some(date()),
@@ -66,7 +65,12 @@ fn at_close(rows: &[Holding]) -> Result<DayPoint, Overflow> {
         close_before_open: None,
         session_before: date().yesterday().ok(),
         stood_at: None,
-    };
+    }
+}
+
+fn at_close(rows: &[Holding]) -> Result<DayPoint, Overflow> {
+    let rows = repriced(rows);
+    let day = closed_day();
     let brokers = rows.iter().map(|row| row.account).collect();
     point(&day, PointSource::Close, brokers, &rows, |row| {
         row.symbol().and_then(|symbol| closes(&symbol)).is_some()
@@ -148,6 +152,45 @@ fn a_broker_price_sent_after_the_close_is_dated_to_the_close() {
 
 /// Between 09:00 and 09:15 a broker's last price is the previous close, until the pre-open's
 /// matching has found another.
+/// Broker A sends no price of a share, and its previous close has become the session's own close.
+#[test]
+fn a_previous_close_without_a_price_is_not_believed_after_the_close() {
+    let open = MarketDay {
+        last_close: None,
+        ..closed_day()
+    };
+    let close_before = |price: &str| ClosingPrice {
+        price: decimal(price),
+        previous_close: None,
+        as_of_ms: close().as_millisecond() - DAY_MS,
+        official: true,
+        base_ratio: None,
+    };
+    for (day, before, expected) in [
+        (&closed_day(), None, None),
+        (&closed_day(), Some("393.65"), None),
+        (&closed_day(), Some("391.4"), Some("391.4")),
+        (&open, None, Some("391.4")),
+    ] {
+        let symbol = Symbol::parse("NSE:TCS").unwrap();
+        let before = before.map(|price| (symbol, close_before(price)));
+        let mut rows = [Holding {
+            close_price: Some(decimal("391.4")),
+            as_of_ms: close().as_millisecond(),
+            ..held("TCS", "57", Some("1000"), None)
+        }];
+        let closes = StoredCloses {
+            of_date: &HashMap::new(),
+            before: &before.clone().into_iter().collect(),
+        };
+        date_prices(&mut rows, day, closes);
+        assert_eq!(rows[0].close_price, expected.map(decimal), "{before:?}");
+        reprice(&mut rows, date(), self::closes);
+        let known = expected.map(decimal);
+        assert_eq!((rows[0].last_price, rows[0].close_price), (Some(decimal("3000")), known));
+    }
+}
+
 #[test]
 fn a_pre_open_price_that_is_the_previous_close_is_dated_to_it() {
     let at_ms = close().as_millisecond() + DAY_MS;
