@@ -32,8 +32,12 @@ pub fn broker_a(body: &[u8]) {
     }
     drop(wire_a::login(&reply));
     drop(portfolio::session(&reply));
-    for holding in portfolio::holdings(&reply, 0).unwrap_or_default() {
+    let rows = portfolio::holdings(&reply, 0).unwrap_or_default();
+    for holding in rows.held {
         assert!(!holding.tradingsymbol.is_empty());
+    }
+    for sold in rows.sold {
+        assert!(!sold.tradingsymbol.is_empty() && !sold.used_quantity.is_zero());
     }
     for position in portfolio::positions(&reply).unwrap_or_default() {
         assert!(!position.tradingsymbol.is_empty());
