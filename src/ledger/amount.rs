@@ -42,21 +42,20 @@ impl Amount {
         Self::from(left).times(&Self::from(right))
     }
 
+    /// Mantissa and scale of both, if both are digits.
+    fn digits_of_both(&self, other: &Self) -> Option<((i128, u32), (i128, u32))> {
+        let digits = |amount: &Self| match amount.0 {
+            Form::Digits { mantissa, scale } => Some((mantissa, scale)),
+            Form::Fraction(_) | Form::Large(_) => None,
+        };
+        digits(self).zip(digits(other))
+    }
+
     pub(crate) fn plus(&self, other: &Self) -> Self {
-        if let (
-            Form::Digits {
-                mantissa: left,
-                scale: left_scale,
-            },
-            Form::Digits {
-                mantissa: right,
-                scale: right_scale,
-            },
-        ) = (&self.0, &other.0)
-        {
-            let scale = *left_scale.max(right_scale);
-            let sum = at_scale(*left, *left_scale, scale)
-                .zip(at_scale(*right, *right_scale, scale))
+        if let Some(((left, left_scale), (right, right_scale))) = self.digits_of_both(other) {
+            let scale = left_scale.max(right_scale);
+            let sum = at_scale(left, left_scale, scale)
+                .zip(at_scale(right, right_scale, scale))
                 .and_then(|(left, right)| left.checked_add(right));
             if let Some(mantissa) = sum {
                 return Self::digits(mantissa, scale);
@@ -81,17 +80,8 @@ impl Amount {
     }
 
     pub(crate) fn times(&self, other: &Self) -> Self {
-        if let (
-            Form::Digits {
-                mantissa: left,
-                scale: left_scale,
-            },
-            Form::Digits {
-                mantissa: right,
-                scale: right_scale,
-            },
-        ) = (&self.0, &other.0)
-            && let Some(mantissa) = i128::checked_mul(*left, *right)
+        if let Some(((left, left_scale), (right, right_scale))) = self.digits_of_both(other)
+            && let Some(mantissa) = left.checked_mul(right)
         {
             return Self::digits(mantissa, left_scale + right_scale);
         }
