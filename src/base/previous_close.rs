@@ -92,6 +92,18 @@ pub(crate) fn previous_close(said: Said, of: SessionOfPrice, known: Known) -> Pr
     }
 }
 
+/// Whether a previous close that a source says without a price is of the session. Beside no price,
+/// nothing tells whether one that is said once the session is over has rolled over.
+pub(crate) fn is_believed_alone(previous: Decimal, of: SessionOfPrice, known: Known) -> bool {
+    match of {
+        SessionOfPrice::Running => true,
+        SessionOfPrice::Over => known
+            .close_before
+            .is_some_and(|close| close.price == previous),
+        SessionOfPrice::Earlier => false,
+    }
+}
+
 fn running(said: Said, known: Known) -> PreviousClose {
     let Some(previous) = said.previous_close else {
         return PreviousClose {

@@ -211,7 +211,10 @@ fn judge_running(row: &mut Holding, before: Option<ClosingPrice>) -> Option<Base
 /// Puts the previous close of its session into the row. Returns the base price, if it is one.
 fn judge(row: &mut Holding, of: SessionOfPrice, known: Known) -> Option<BaseRatio> {
     let Some(last_price) = row.last_price else {
-        judge_alone(row, of, known);
+        row.change_pct = None;
+        row.close_price = row
+            .close_price
+            .filter(|previous| previous_close::is_believed_alone(*previous, of, known));
         return None;
     };
     if let (None, Some(percent)) = (row.close_price, row.change_pct) {
@@ -228,20 +231,6 @@ fn judge(row: &mut Holding, of: SessionOfPrice, known: Known) -> Option<BaseRati
         Reason::Base(ratio) => Some(ratio),
         _ => None,
     }
-}
-
-/// As [`judge`], of a row without a price. Beside none, nothing tells whether a previous close that
-/// is said once the session is over is still of the session.
-fn judge_alone(row: &mut Holding, of: SessionOfPrice, known: Known) {
-    row.change_pct = None;
-    row.close_price = match of {
-        SessionOfPrice::Running => row.close_price,
-        SessionOfPrice::Over | SessionOfPrice::Earlier => {
-            let before = known.close_before.map(|close| close.price);
-            row.close_price
-                .filter(|previous| of == SessionOfPrice::Over && before == Some(*previous))
-        }
-    };
 }
 
 /// As [`judge`], of a row with the change in percent alone. It stays while it is believed.
