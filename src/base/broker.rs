@@ -25,12 +25,26 @@ impl Broker {
         }
     }
 
+    /// The name of its API, and whose it is.
+    pub(crate) fn api_name(self) -> &'static str {
+        match self {
+            Self::A => "Kite Connect (Zerodha)",
+            Self::B => "Breeze (ICICI Direct)",
+        }
+    }
+
     /// The name in metrics.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::A => "broker_a",
             Self::B => "broker_b",
         }
+    }
+
+    /// Whether it lists shares as soon as they are traded; the other ones list them when they are
+    /// delivered.
+    pub(crate) fn lists_what_is_traded(self) -> bool {
+        self == Self::A
     }
 
     /// Whether it has a list of the day's positions beside the net ones.

@@ -1,6 +1,6 @@
 //! The formats of files and syncs that the ledger takes rows from, and whose account they are of.
 
-use crate::base::words;
+use crate::base::{Broker, words};
 
 words! {
     /// What an import brings.
@@ -40,6 +40,14 @@ words! {
 }
 
 impl FileFormat {
+    /// Of what a broker's API says at a sync.
+    pub(crate) const fn of_syncs(broker: Broker) -> Self {
+        match broker {
+            Broker::A => Self::SyncA,
+            Broker::B => Self::SyncB,
+        }
+    }
+
     pub(crate) const fn kind(self) -> FileKind {
         match self {
             Self::ZerodhaTaxReport | Self::IciciCapitalGains => FileKind::TaxReport,
@@ -47,6 +55,16 @@ impl FileFormat {
                 FileKind::Trades
             }
             Self::SyncA | Self::SyncB => FileKind::Trades,
+        }
+    }
+}
+
+impl ClientIdKind {
+    /// The id by which a broker's API names a person.
+    pub(crate) const fn user_at(broker: Broker) -> Self {
+        match broker {
+            Broker::A => Self::UserA,
+            Broker::B => Self::UserB,
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::base::Isin;
+use crate::base::{Broker, Isin};
 use crate::ledger::amount::Amount;
 use crate::ledger::bonus_stripping::ignored_losses;
 use crate::ledger::corrections::Correction;
@@ -33,21 +33,12 @@ pub(crate) trait Settlement {
     fn settlement_day(&self, traded: Date) -> Option<Date>;
 }
 
-/// By whose rules a sync shows shares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SyncedBy {
-    /// Shows what was traded on the day itself.
-    A,
-    /// Shows what was delivered.
-    B,
-}
-
 /// What an account's latest sync said of one holding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SyncedHolding {
     pub isin: Option<Isin>,
     pub symbol: String,
-    /// Of broker A: settled, used, T1 and margin-funded. Of broker B: the larger of its two lists.
+    /// All of the holding: settled, used, not yet delivered and margin-funded.
     pub owned: Decimal,
     /// Shares in pledge, which may be among the owned ones or beside them.
     pub pledged: Decimal,
@@ -59,7 +50,7 @@ pub(crate) struct SyncedHolding {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SyncedAccount {
     pub account: AccountName,
-    pub by: SyncedBy,
+    pub by: Broker,
     /// Unix milliseconds.
     pub at_ms: i64,
     /// IST.
@@ -72,9 +63,10 @@ pub(crate) struct SyncedAccount {
 impl SyncedAccount {
     /// Whether the sync could not know of trades of this date.
     fn precedes(&self, traded: Date) -> bool {
-        match self.by {
-            SyncedBy::A => traded > self.trading_date,
-            SyncedBy::B => traded > self.on,
+        if self.by.lists_what_is_traded() {
+            traded > self.trading_date
+        } else {
+            traded > self.on
         }
     }
 
@@ -83,12 +75,12 @@ impl SyncedAccount {
         if self.precedes(traded) {
             return false;
         }
-        match self.by {
-            SyncedBy::A => traded == self.trading_date,
-            SyncedBy::B => match calendar.settlement_day(traded) {
-                Some(settles) => settles >= self.on,
-                None => traded.saturating_add(days(SETTLED_AFTER_DAYS)) >= self.on,
-            },
+        if self.by.lists_what_is_traded() {
+            return traded == self.trading_date;
+        }
+        match calendar.settlement_day(traded) {
+            Some(settles) => settles >= self.on,
+            None => traded.saturating_add(days(SETTLED_AFTER_DAYS)) >= self.on,
         }
     }
 }

@@ -38,11 +38,7 @@ fn sync(name: &str, on: &str, holdings: &[(&str, &str)]) -> SyncedAccount {
     };
     SyncedAccount {
         account: account(name),
-        by: if name == "a" {
-            SyncedBy::A
-        } else {
-            SyncedBy::B
-        },
+        by: if name == "a" { Broker::A } else { Broker::B },
         at_ms: 1,
         on: date(on),
         trading_date: date(on),

@@ -1,10 +1,9 @@
 //! Flows: what is in them, what is not and why, and the index beside them.
 
 use super::*;
+use crate::base::Broker;
 use crate::ledger::lots::replay;
-use crate::ledger::proof::{
-    Compared, Settlement, SyncedAccount, SyncedBy, SyncedHolding, reconcile,
-};
+use crate::ledger::proof::{Compared, Settlement, SyncedAccount, SyncedHolding, reconcile};
 use crate::ledger::testing::{account, corrections, date, decimal, trades_of};
 
 const TODAY: &str = "2025-01-15";
@@ -38,7 +37,7 @@ fn returned(
         .filter(|name| *name != "never")
         .map(|name| SyncedAccount {
             account: account(name),
-            by: SyncedBy::A,
+            by: Broker::A,
             at_ms: 0,
             on: date(TODAY),
             trading_date: date(TODAY),

@@ -3,6 +3,7 @@
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
+use crate::base::Broker;
 use crate::base::words::Words;
 use crate::ledger::amount::Amount;
 use crate::ledger::corrections::Correction;
@@ -13,7 +14,7 @@ use crate::ledger::grandfathering::FmvList;
 use crate::ledger::lots::{Ledger, replay};
 use crate::ledger::positions::Position;
 use crate::ledger::proof::{
-    Compared, Persons, Settlement, SyncedAccount, SyncedBy, SyncedHolding, reconcile,
+    Compared, Persons, Settlement, SyncedAccount, SyncedHolding, reconcile,
 };
 use crate::ledger::report_charges::add_charges;
 use crate::ledger::report_line::{ReportLine, ReportSection};
@@ -71,7 +72,7 @@ fn sync(ledger: &Ledger, name: &str) -> SyncedAccount {
     };
     SyncedAccount {
         account: account(name),
-        by: SyncedBy::A,
+        by: Broker::A,
         at_ms: 0,
         on: date(TODAY),
         trading_date: date(TODAY),

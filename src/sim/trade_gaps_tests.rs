@@ -16,8 +16,7 @@ use crate::ledger::corrections::Correction;
 use crate::ledger::file::read_file;
 use crate::ledger::lots::replay;
 use crate::ledger::proof::{
-    Compared, Persons, Reconciliation, Settlement, SyncedAccount, SyncedBy, SyncedHolding,
-    reconcile,
+    Compared, Persons, Reconciliation, Settlement, SyncedAccount, SyncedHolding, reconcile,
 };
 use crate::ledger::reasons::Cause;
 use crate::ledger::row::Row;
@@ -148,13 +147,9 @@ impl Person<'_> {
                 action_seen: None,
             });
         }
-        let by = match self.broker {
-            Broker::A => SyncedBy::A,
-            Broker::B => SyncedBy::B,
-        };
         let synced = SyncedAccount {
             account: account(self.letter()),
-            by,
+            by: self.broker,
             at_ms: 1,
             on: self.synced,
             trading_date: self.synced,

@@ -49,14 +49,7 @@ pub(in crate::api) fn known_quarters(
 
 fn is_of_syncs(import: &StoredImport, broker: Broker) -> bool {
     let is_account = import.account.as_str() == Account::at(broker).as_str();
-    import.state == ImportState::Live && import.format == format_of(broker) && is_account
-}
-
-fn format_of(broker: Broker) -> FileFormat {
-    match broker {
-        Broker::A => FileFormat::SyncA,
-        Broker::B => FileFormat::SyncB,
-    }
+    import.state == ImportState::Live && import.format == FileFormat::of_syncs(broker) && is_account
 }
 
 /// Adds what the ledger's imports of syncs lack. Returns how many trades are new to the ledger.
@@ -212,7 +205,7 @@ impl Addition {
         let whole = ImportedRows {
             import: "",
             account: &self.account,
-            format: format_of(self.by.broker).as_str(),
+            format: FileFormat::of_syncs(self.by.broker).as_str(),
             rows: &rows,
         };
         let mut told = preview(&live, whole, gathered.known());
@@ -281,7 +274,7 @@ impl Addition {
     }
 
     fn import(&self, rows: &[Row], counts: ImportCounts) -> NewImport {
-        let format = format_of(self.by.broker);
+        let format = FileFormat::of_syncs(self.by.broker);
         let from = rows.iter().map(|row| row.date).min();
         let to = rows.iter().map(|row| row.date).max();
         NewImport {

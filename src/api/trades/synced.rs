@@ -7,7 +7,7 @@ use rust_decimal::Decimal;
 
 use crate::base::{Account, Broker, Holding, Isin, SoldHolding, clock};
 use crate::ledger::file::{ClientId, ClientIdKind};
-use crate::ledger::proof::{Settlement, SyncedAccount, SyncedBy, SyncedHolding};
+use crate::ledger::proof::{Settlement, SyncedAccount, SyncedHolding};
 use crate::ledger::row::AccountName;
 use crate::market::MarketCalendar;
 use crate::store::{Portfolio, SyncState};
@@ -24,11 +24,7 @@ pub(super) fn client_of(sync: &SyncState) -> Option<ClientId> {
 
 /// The id by which a broker knows a person.
 pub(super) fn client_at(broker: Broker, broker_user: &str) -> Option<ClientId> {
-    let kind = match broker {
-        Broker::A => ClientIdKind::UserA,
-        Broker::B => ClientIdKind::UserB,
-    };
-    ClientId::of(kind, broker_user)
+    ClientId::of(ClientIdKind::user_at(broker), broker_user)
 }
 
 /// Whether the ids that an account has of this kind are all of others. Where it has none, this may
@@ -54,10 +50,7 @@ pub(super) fn synced(portfolio: &Portfolio, calendar: &MarketCalendar) -> Vec<Sy
             .filter(|row| row.account == sync.account);
         Some(SyncedAccount {
             account: name_of(sync.account)?,
-            by: match sync.account.broker() {
-                Broker::A => SyncedBy::A,
-                Broker::B => SyncedBy::B,
-            },
+            by: sync.account.broker(),
             at_ms: sync.synced_ms,
             on,
             trading_date: day.day.unwrap_or(day.session),
