@@ -243,8 +243,8 @@ Examples:
   bhav config check                      the settings in force and where each came from
 
 Every flag has an environment variable, named in the long help of its command, and overrides it.
-Secrets have no flag: give JWT_SECRET, BROKERA_* and BROKERB_* as systemd credentials, as
-<NAME>_FILE, or in the environment.
+Secrets have no flag: give JWT_SECRET and the brokers' keys as systemd credentials, as
+<NAME>_FILE, or in the environment; bhav config template lists them.
 
 All data is informational and not investment advice; the operator is not registered as an
 investment adviser or research analyst.";

@@ -4,7 +4,6 @@
 //! Runs on the main thread, at start and at each reload.
 
 use std::net::SocketAddr;
-use std::path::Path;
 
 use super::composed::Config;
 use super::secrets::SECRETS;
@@ -13,7 +12,7 @@ use crate::config::composed::Loaded;
 use crate::config::environment::Environment;
 use crate::config::fault::{Fault, Origin};
 use crate::config::secrets::SHARED_PREFIX;
-use crate::config::settings::{REMOVED, is_known};
+use crate::config::settings::{REMOVED, SETTINGS, is_known};
 use crate::nodes::valkey::Place;
 use crate::views::states::ExposedReason;
 
@@ -39,19 +38,11 @@ pub(super) fn relations(config: &Config) -> Vec<(Vec<&'static str>, Fault)> {
     if let Some(fault) = one_address_twice(config) {
         found.push((vec!["BHAV_LISTEN", "BHAV_ADMIN_LISTEN"], fault));
     }
-    let files = [
-        ("BHAV_CACHE_CA_FILE", &config.valkey.ca_file),
-        ("BHAV_CALENDAR_FILE", &config.market.calendar_file),
-        ("BHAV_FMV_FILE", &config.market.fmv_file),
-        ("BHAV_INDICES_FILE", &config.market.indices_file),
-        ("BHAV_BROKERB_MASTER_FILE", &config.broker_b.master_file),
-        ("BHAV_SECTORS_FILE", &config.market.sectors_file),
-        ("BHAV_UNIVERSE_FILE", &config.market.universe_file),
-    ];
-    for (name, path) in files {
-        if let Some((path, problem)) = path.as_deref().and_then(unusable_file) {
+    for setting in SETTINGS.iter().filter(|setting| setting.names_a_file()) {
+        let path = (setting.show)(config);
+        if let Some(problem) = unusable_file(&path) {
             let cure = "name a readable file, or unset it to do without".to_owned();
-            found.push((vec![name], fault(name, path, problem, cure)));
+            found.push((vec![setting.name], fault(setting.name, path, problem, cure)));
         }
     }
     found
@@ -116,13 +107,15 @@ fn fault(name: &str, value: String, problem: String, cure: String) -> Fault {
     }
 }
 
-fn unusable_file(path: &Path) -> Option<(String, String)> {
-    let problem = match std::fs::File::open(path).and_then(|file| file.metadata()) {
-        Ok(about) if about.is_file() => return None,
-        Ok(_) => "is no regular file".to_owned(),
-        Err(why) => format!("cannot be opened: {why}"),
-    };
-    Some((path.display().to_string(), problem))
+fn unusable_file(path: &str) -> Option<String> {
+    if path.is_empty() {
+        return None;
+    }
+    match std::fs::File::open(path).and_then(|file| file.metadata()) {
+        Ok(about) if about.is_file() => None,
+        Ok(_) => Some("is no regular file".to_owned()),
+        Err(why) => Some(format!("cannot be opened: {why}")),
+    }
 }
 
 /// Adds warnings about settings that are allowed and dangerous.
@@ -232,18 +225,18 @@ pub(crate) fn exposed(config: &Config) -> Vec<Exposed> {
             warning,
         });
     };
-    let urls = [
-        ("BHAV_BROKERA_URL", &config.broker_a.url),
-        ("BHAV_BROKERA_TICKER_URL", &config.broker_a.ticker_url),
-        ("BHAV_BROKERB_URL", &config.broker_b.url),
-    ];
-    for (name, url) in urls {
+    for setting in SETTINGS
+        .iter()
+        .filter(|setting| setting.is_address_of_a_broker())
+    {
+        let name = setting.name;
+        let url = (setting.show)(config);
         let scheme = if url.starts_with("ws") {
             "wss://"
         } else {
             "https://"
         };
-        if is_plain_and_remote(url) {
+        if is_plain_and_remote(&url) {
             clear_text(name, format!("{name}={url} sends tokens unencrypted; use {scheme}"));
         }
     }

@@ -13,6 +13,7 @@ pub mod env_file;
 pub(crate) mod environment;
 pub mod fault;
 pub mod load;
+mod names;
 pub(crate) mod outside;
 mod refused;
 pub mod secrets;

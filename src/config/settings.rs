@@ -49,6 +49,16 @@ impl Setting {
         }
     }
 
+    /// Whether its value is the path of a file that the service reads.
+    pub(crate) fn names_a_file(&self) -> bool {
+        self.name.ends_with(FILE_SUFFIX)
+    }
+
+    /// Whether its value is a URL of a broker, to which tokens are sent.
+    pub(crate) fn is_address_of_a_broker(&self) -> bool {
+        matches!(self.group, Group::BrokerA | Group::BrokerB) && self.unit == "url"
+    }
+
     /// The default as text.
     pub(crate) fn default_text(&self) -> String {
         (self.show)(&Config::default())
@@ -436,7 +446,7 @@ const OPENING: &str = "\
 # each reload (systemctl reload bhav). A variable of the environment overrides this file.
 # Each setting is commented out at its default: remove the # to change it.
 # A variable that is set but empty counts as not set. An unknown name is refused, here and among
-# the BHAV_, BROKERA_ and BROKERB_ names of the environment.
+# names of the environment that begin with BHAV_ or with BROKER and a letter.
 # Check with: bhav config check
 ";
 
@@ -504,9 +514,8 @@ mod tests {
     use super::*;
     use crate::admin::listener::AdminSettings;
     use crate::auth::keys::AuthSettings;
-    use crate::brokers::settings::{
-        BrokerASettings, BrokerBSettings, PublicSettings, UpstreamSettings,
-    };
+    use crate::brokers::settings::{PublicSettings, UpstreamSettings};
+    use crate::brokers::{BrokerASettings, BrokerBSettings};
     use crate::cache::freshness::CacheSettings;
     use crate::config::composed::SimSettings;
     use crate::http::settings::HttpSettings;
