@@ -18,7 +18,7 @@ use crate::auth::throttle::{Key, Throttle};
 use crate::base::{Broker, ByBroker, Clock};
 use crate::brokers::session::token::TokenStatus;
 use crate::brokers::settings::UpstreamSettings;
-use crate::brokers::{BrokerError, code_names};
+use crate::brokers::{BrokerError, login_at};
 use crate::http::{Problem, Request};
 use crate::rt::Lane;
 
@@ -98,7 +98,7 @@ impl Administration {
     ) -> Result<TokenStatus, Problem> {
         let mut fields = Fields::of(request)?;
         self.admit(request, &mut fields, self.secrets.load_full()[broker].as_ref())?;
-        let [_, name] = code_names(broker);
+        let [_, name] = login_at(broker).code_names;
         let code = fields.secret(name, CODE_CHARS_MAX);
         fields.done()?;
         let late = || broker_timed_out(broker, BrokerRoute::Activation);

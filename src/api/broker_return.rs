@@ -10,7 +10,7 @@ use crate::api::call::Handled;
 use crate::api::query::Decoded;
 use crate::base::Broker;
 use crate::brokers::call::transport::push_encoded;
-use crate::brokers::{code_in_words, code_names};
+use crate::brokers::login_at;
 use crate::http::settings::HttpSettings;
 use crate::http::{BodyLimits, Method, Problem, Request, Response};
 
@@ -66,7 +66,7 @@ fn form<'a>(request: &Request<'a>) -> Result<&'a [u8], Problem> {
 
 /// The only code among the pairs of a query or a form, whose names are matched in any case.
 fn code(broker: Broker, pairs: &[u8]) -> Result<Zeroizing<String>, Problem> {
-    let names = code_names(broker);
+    let names = login_at(broker).code_names;
     let mut found = pairs.split(|byte| *byte == b'&').filter_map(|pair| {
         let at = memchr::memchr(b'=', pair)?;
         let name = decoded(&pair[..at])?;
@@ -83,7 +83,7 @@ fn code(broker: Broker, pairs: &[u8]) -> Result<Zeroizing<String>, Problem> {
         _ => None,
     };
     code.ok_or_else(|| {
-        let code = code_in_words(broker);
+        let code = login_at(broker).code_in_words;
         let detail = format!("The broker's login sent no usable {code} along.");
         Problem::new(400, "validation_failed", detail)
     })

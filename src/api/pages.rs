@@ -7,7 +7,7 @@ use crate::api::call::Handled;
 use crate::api::lane::compute;
 use crate::api::state::State;
 use crate::base::Broker;
-use crate::brokers::sends_a_form;
+use crate::brokers::login_at;
 use crate::http::document::negotiate::{Coding, preferred_coding};
 use crate::http::settings::HttpSettings;
 use crate::http::{BodyLimits, Method, Preconditions, Problem, Request, Response};
@@ -51,7 +51,7 @@ impl Place {
     /// The methods that it accepts, for the header `Allow`.
     pub(super) fn allowed_methods(self) -> &'static str {
         match self {
-            Self::Return(broker) if sends_a_form(broker) => "GET, HEAD, OPTIONS, POST",
+            Self::Return(broker) if login_at(broker).sends_a_form => "GET, HEAD, OPTIONS, POST",
             Self::File(_) | Self::Slashed | Self::Missing(_) | Self::Return(_) => {
                 "GET, HEAD, OPTIONS"
             }
@@ -61,7 +61,7 @@ impl Place {
     /// Limits of a request's body here.
     pub(super) fn body_limits(self, settings: &HttpSettings) -> BodyLimits {
         match self {
-            Self::Return(broker) if sends_a_form(broker) => form_limits(settings),
+            Self::Return(broker) if login_at(broker).sends_a_form => form_limits(settings),
             Self::File(_) | Self::Slashed | Self::Missing(_) | Self::Return(_) => {
                 settings.body_limits()
             }
@@ -70,7 +70,8 @@ impl Place {
 
     fn takes(self, method: Method) -> bool {
         matches!(method, Method::Get | Method::Head)
-            || (method == Method::Post && matches!(self, Self::Return(it) if sends_a_form(it)))
+            || (method == Method::Post
+                && matches!(self, Self::Return(it) if login_at(it).sends_a_form))
     }
 
     /// Answers any request but OPTIONS.

@@ -1,54 +1,9 @@
-//! Settings of the brokers, of the public provider, and of every call to one.
-
-use std::path::PathBuf;
+//! Settings of the public provider, and of every call to an upstream. Those of a broker are in its
+//! folder.
 
 use secrecy::SecretString;
 
-use crate::base::{Broker, settings};
-
-settings! {
-    /// The server's own broker A app and shared token.
-    pub struct BrokerASettings {
-        pub url: String = "https://api.kite.trade".into(),
-        pub api_key: Option<SecretString> = None,
-        pub api_secret: Option<SecretString> = None,
-        pub access_token: Option<SecretString> = None,
-        pub admin_secret: Option<SecretString> = None,
-        /// Least time between two quote calls. The broker allows one a second; the default leaves
-        /// room for jitter on the way.
-        pub quote_interval_ms: u64 = 1_050,
-        /// Whether prices are also taken from the WebSocket.
-        pub ticker: bool = true,
-        pub ticker_url: String = "wss://ws.kite.trade".into(),
-        /// The broker allows 3,000 on one connection.
-        pub ticker_symbols_max: usize = 3_000,
-        pub lane_threads: usize = 8,
-    }
-}
-
-impl BrokerASettings {
-    /// The URL of the ticker; `None` if it is switched off. Also `None` if the broker's URL is
-    /// changed, as for the simulator, and the ticker's is not: no token may go to another host.
-    pub(crate) fn ticker_endpoint(&self) -> Option<&str> {
-        let usual = Self::default();
-        let apart = self.url != usual.url && self.ticker_url == usual.ticker_url;
-        (self.ticker && !apart).then_some(&self.ticker_url)
-    }
-}
-
-settings! {
-    /// The server's own broker B app.
-    pub struct BrokerBSettings {
-        pub url: String = "https://api.icicidirect.com/breezeapi/api/v1".into(),
-        pub api_key: Option<SecretString> = None,
-        pub api_secret: Option<SecretString> = None,
-        pub admin_secret: Option<SecretString> = None,
-        /// The broker's security master, which turns its short codes into tickers
-        /// (`BHAV_BROKERB_MASTER_FILE`).
-        pub master_file: Option<PathBuf> = None,
-        pub lane_threads: usize = 8,
-    }
-}
+use crate::base::settings;
 
 settings! {
     /// The public secondary quote provider.
@@ -103,84 +58,6 @@ impl AppKeys {
         Self {
             api_key: key.clone(),
             api_secret: secret.clone(),
-        }
-    }
-}
-
-// ---- Login page
-//
-// The page on which a person logs in at a broker to get a one-time code.
-
-/// The name of a login's one-time code where the broker sends the browser with it, and the name in
-/// our own requests, which is understood there too.
-pub(crate) const fn code_names(broker: Broker) -> [&'static str; 2] {
-    match broker {
-        Broker::A => ["request_token", "request_token"],
-        Broker::B => ["apisession", "api_session"],
-    }
-}
-
-/// The one-time code in words.
-pub(crate) const fn code_in_words(broker: Broker) -> &'static str {
-    match broker {
-        Broker::A => "request_token",
-        Broker::B => "API session",
-    }
-}
-
-/// Whether the login may have the browser send the code in a form.
-pub(crate) const fn sends_a_form(broker: Broker) -> bool {
-    matches!(broker, Broker::B)
-}
-
-/// The address of the login page of the broker whose API is at `api_url`. The caller appends the
-/// percent-encoded API key.
-///
-/// If the broker's URL is not the default, as with the simulator, the page is below that URL, so
-/// that users of the simulator are not sent to the real broker.
-pub(crate) fn login_page(broker: Broker, api_url: &str) -> String {
-    let (usual_api, usual_page, path) = match broker {
-        Broker::A => (
-            BrokerASettings::default().url,
-            "https://kite.zerodha.com/connect/login",
-            "/connect/login",
-        ),
-        Broker::B => (
-            BrokerBSettings::default().url,
-            "https://api.icicidirect.com/apiuser/login",
-            "/apiuser/login",
-        ),
-    };
-    let page = if api_url == usual_api {
-        usual_page.to_owned()
-    } else {
-        format!("{api_url}{path}")
-    };
-    match broker {
-        Broker::A => format!("{page}?v=3&api_key="),
-        Broker::B => format!("{page}?api_key="),
-    }
-}
-
-#[cfg(test)]
-mod login_page_tests {
-    use super::*;
-
-    #[test]
-    fn a_broker_elsewhere_has_its_login_there_too() {
-        let a = BrokerASettings::default().url;
-        let b = BrokerBSettings::default().url;
-        for (broker, url, expected) in [
-            (Broker::A, a.as_str(), "https://kite.zerodha.com/connect/login?v=3&api_key="),
-            (Broker::B, &b, "https://api.icicidirect.com/apiuser/login?api_key="),
-            (
-                Broker::A,
-                "http://127.0.0.1:1/a",
-                "http://127.0.0.1:1/a/connect/login?v=3&api_key=",
-            ),
-            (Broker::B, "http://127.0.0.1:1/b", "http://127.0.0.1:1/b/apiuser/login?api_key="),
-        ] {
-            assert_eq!(login_page(broker, url), expected);
         }
     }
 }

@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 use crate::base::{Broker, Words, clock};
 use crate::brokers::call::transport::push_encoded;
-use crate::brokers::{code_names, login_page};
+use crate::brokers::login_at;
 use crate::cli::client::{Answer, Target};
 use crate::cli::operator::{Done, plain, print, refuse, say, service, with_running_service};
 use crate::cli::secret_input;
@@ -32,17 +32,17 @@ script, write it to standard input: --code shows it to every user of this machin
 
 /// The definition of the command.
 pub(super) fn command() -> Command {
+    let apis = Broker::ALL.map(|broker| format!("{broker} is {}", broker.api_name()));
     let broker = Arg::new("broker")
         .value_name("BROKER")
         .required(true)
-        .value_parser(["a", "b"]);
+        .value_parser(Broker::ALL.map(Broker::as_str))
+        .help(format!("Whose token: {}", apis.join(", ")));
     let code = Arg::new("code").long("code").value_name("CODE");
     with_running_service(
         Command::new("token")
             .about("Log in at a broker and give the running service its token of the day")
-            .arg(
-                broker.help("Whose token: a is Kite Connect (Zerodha), b is Breeze (ICICI Direct)"),
-            )
+            .arg(broker)
             .arg(code.help("The code; other users of the machine can see it"))
             .after_help(format!("{NOTES}\n\n{}", exit::HELP)),
     )
@@ -75,7 +75,7 @@ pub(super) fn run(matches: &ArgMatches) -> Done {
             .map_err(|why| refuse(&format!("what was pasted: {why}"), Exit::Data))?,
     };
     let code = code(broker, &pasted).ok_or_else(|| {
-        let [name, _] = code_names(broker);
+        let [name, _] = login_at(broker).code_names;
         let why = format!("there is no {name} in this; paste the whole address, or the code");
         refuse(&why, Exit::Data)
     })?;
@@ -102,7 +102,7 @@ fn activate(
     secret: Option<&SecretString>,
 ) -> ExitCode {
     let path = format!("/broker{broker}/activate");
-    let [_, name] = code_names(broker);
+    let [_, name] = login_at(broker).code_names;
     // The code, and the administrator's secret if one is set.
     let mut members = BTreeMap::from([(name, code)]);
     members.extend(secret.map(|secret| ("secret", secret.expose_secret())));
@@ -177,7 +177,7 @@ const PLACEHOLDER: &str = "YOUR_API_KEY";
 
 /// The URL of the page where a person logs in to get a code from the broker at `api_url`.
 pub(super) fn page(broker: Broker, api_url: &str, api_key: Option<&SecretString>) -> String {
-    let mut url = login_page(broker, api_url);
+    let mut url = login_at(broker).page(api_url);
     match api_key {
         Some(key) => push_encoded(&mut url, key.expose_secret()),
         None => url.push_str(PLACEHOLDER),
@@ -196,7 +196,8 @@ pub(super) fn code(broker: Broker, pasted: &str) -> Option<Zeroizing<String>> {
                 .split('&')
                 .filter_map(|pair| pair.split_once('='))
                 .find_map(|(name, value)| {
-                    let is_it = code_names(broker)
+                    let is_it = login_at(broker)
+                        .code_names
                         .iter()
                         .any(|known| name.eq_ignore_ascii_case(known));
                     is_it.then_some(value)

@@ -3,8 +3,9 @@
 
 use crate::support::Client;
 use bhav::base::{Candle, Clock, ManualClock, Symbol};
+use bhav::brokers::BrokerASettings;
 use bhav::brokers::broker_a::Tokens;
-use bhav::brokers::settings::{BrokerASettings, PublicSettings, UpstreamSettings};
+use bhav::brokers::settings::{PublicSettings, UpstreamSettings};
 use bhav::brokers::{BrokerA, BrokerError, BrokerErrorKind, DailyCandles, Public, SharedToken};
 use bhav::market::instruments::embedded_instruments;
 use bhav::market::{MarketCalendar, Universe};

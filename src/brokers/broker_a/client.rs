@@ -21,6 +21,7 @@ use sonic_rs::LazyValue;
 
 use crate::base::limiter::SharedCounts;
 use crate::base::{Clock, Exchange, Source, Symbol, clock, wipe};
+use crate::brokers::BrokerASettings;
 use crate::brokers::broker_a::instruments::{DerivativesList, InstrumentList};
 use crate::brokers::broker_a::open_session::{REQUEST_TOKEN_BYTES_MAX, exchange};
 use crate::brokers::broker_a::portfolio::{Ending, Fetched, Portfolios};
@@ -38,7 +39,7 @@ use crate::brokers::quote_checks::CallTimes;
 use crate::brokers::quote_checks::Kind;
 use crate::brokers::readiness::Readiness;
 use crate::brokers::session::token::{SharedToken, Token, TokenStatus, expiry};
-use crate::brokers::settings::{AppKeys, BrokerASettings, UpstreamSettings};
+use crate::brokers::settings::{AppKeys, UpstreamSettings};
 use crate::brokers::{
     Attempt, BrokerError, BrokerErrorKind, Credentials, OpenSession, PortfolioClient, SyncCounts,
     portfolio,

@@ -5,12 +5,16 @@
 //! and never logs one.
 
 mod client;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub mod instruments;
 mod open_session;
 pub(crate) mod portfolio;
+mod settings;
 pub mod ticker;
 mod trades_wire;
 pub(crate) mod wire;
 
 pub use client::BrokerA;
 pub use instruments::Tokens;
+pub use settings::BrokerASettings;

@@ -14,6 +14,7 @@ use zeroize::Zeroizing;
 
 use crate::base::limiter::SharedCounts;
 use crate::base::{Clock, Synced, clock};
+use crate::brokers::BrokerBSettings;
 use crate::brokers::broker_b::combine;
 use crate::brokers::broker_b::signed_reads::{Session, Signer, once_more, settled};
 use crate::brokers::broker_b::wire;
@@ -22,7 +23,7 @@ use crate::brokers::call::gate::ClassReading;
 use crate::brokers::call::transport::{BadUrl, Redirects, Transport};
 use crate::brokers::portfolio::CREDENTIAL_BYTES_MAX;
 use crate::brokers::session::token::{SharedToken, TokenStatus};
-use crate::brokers::settings::{AppKeys, BrokerBSettings, UpstreamSettings};
+use crate::brokers::settings::{AppKeys, UpstreamSettings};
 use crate::brokers::sync::{SyncCounts, SyncGate, SyncGuard};
 use crate::brokers::sync_limits::SyncRates;
 use crate::brokers::{

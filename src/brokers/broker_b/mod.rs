@@ -7,9 +7,13 @@
 
 mod client;
 pub(crate) mod combine;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub mod master;
+mod settings;
 mod signed_reads;
 mod trades_wire;
 pub(crate) mod wire;
 
 pub use client::BrokerB;
+pub use settings::BrokerBSettings;

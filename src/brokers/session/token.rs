@@ -20,9 +20,9 @@ use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use crate::base::{Broker, Words, clock};
+use crate::brokers::BrokerASettings;
 use crate::brokers::call::transport::push_query;
 use crate::brokers::readiness::Readiness;
-use crate::brokers::settings::BrokerASettings;
 use crate::rt::News;
 pub(crate) use crate::views::states::TokenOrigin as Origin;
 

@@ -202,7 +202,7 @@ fn a_start_with_a_dead_token_of_the_settings_learns_that_it_is_dead() {
     clock.advance_ms(60_000);
     let mut late = Node::new("c", SECRET, &air, &clock);
     late.heard = air.sent.lock().len();
-    let settings = crate::brokers::settings::BrokerASettings {
+    let settings = crate::brokers::BrokerASettings {
         access_token: Some("one".into()),
         api_key: Some("key".into()),
         ..Default::default()

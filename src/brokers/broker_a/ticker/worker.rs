@@ -6,13 +6,13 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use crate::base::{Clock, Symbol};
+use crate::brokers::BrokerASettings;
 use crate::brokers::broker_a::ticker::dial::{Dialer, Endpoint};
 use crate::brokers::broker_a::ticker::reading::Counters;
 use crate::brokers::broker_a::ticker::subscriptions::{KnownTokens, Wanted};
 use crate::brokers::call::transport::BadUrl;
 use crate::brokers::feed::Push;
 use crate::brokers::session::token::{SharedToken, Token};
-use crate::brokers::settings::BrokerASettings;
 use crate::rt::threads::Stop;
 
 /// The ticker's settings. A reload may change them.
