@@ -4,7 +4,7 @@
 
 #![no_main]
 
-use bhav::brokers::fuzzing;
+use bhav::brokers::broker_a::fuzzing;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| fuzzing::broker_a(data));
+fuzz_target!(|data: &[u8]| fuzzing::replies(data));

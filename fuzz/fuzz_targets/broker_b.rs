@@ -5,7 +5,7 @@
 
 #![no_main]
 
-use bhav::brokers::fuzzing;
+use bhav::brokers::broker_b::fuzzing;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| fuzzing::broker_b(data));
+fuzz_target!(|data: &[u8]| fuzzing::replies(data));

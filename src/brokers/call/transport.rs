@@ -127,6 +127,20 @@ pub(crate) struct Reply {
     pub body: Vec<u8>,
 }
 
+#[cfg(fuzzing)]
+impl Reply {
+    /// An answer with this body.
+    pub(crate) fn fuzzed(body: &[u8]) -> Self {
+        Self {
+            status: 200,
+            retry_after: None,
+            content_type: Some("application/json".to_owned()),
+            simulated: false,
+            body: body.to_vec(),
+        }
+    }
+}
+
 /// The reason why there is no answer. No variant's text contains a secret.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TransportError {
