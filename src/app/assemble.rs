@@ -12,18 +12,17 @@ use crate::api::{
     AdminSecrets, Administration, BrokerAccess, CorsInForce, EventStreams, KeptCandles,
     PortfolioState, SNAPSHOT_EVENT, State, TradesState, description,
 };
+use crate::app::securities;
 use crate::app::start_error::StartError;
 use crate::auth::throttle::Throttle;
 use crate::auth::{Auth, ChangesParts};
 use crate::base::{ByBroker, BySource, Clock, Source, clock};
-use crate::brokers::broker_b::master;
-use crate::brokers::{BrokerA, BrokerB, Public, SharedToken, login_page};
+use crate::brokers::{BrokerA, BrokerB, Public, SharedToken, login_at};
 use crate::cache::l2::Absent;
 use crate::cache::{L1, Pending, Responses, SecondLevel, SqliteL2};
 use crate::config::Config;
 use crate::config::composed::PACKAGE_STATE_DIR;
 use crate::http::PublishedJson;
-use crate::market::instruments::{Kind, embedded_instruments};
 use crate::market::{
     FairValues, Index, IndexList, InstrumentList, MarketCalendar, Sectors, Universe,
 };
@@ -32,7 +31,6 @@ use crate::nodes::lease_thread::LeaseParts;
 use crate::nodes::valkey::{Address, NodeSecret, Refusals};
 use crate::ops::RefusalLines;
 use crate::ops::state_lock::InstanceLock;
-use crate::portfolio::{Listed, Securities};
 use crate::rt::{Lane, LaneSpec};
 use crate::status;
 use crate::store::Store;
@@ -334,7 +332,7 @@ fn state(config: &Config, context: &WarmerContext, auth: Arc<Auth>) -> Result<St
         portfolio: portfolio_state(config, context)?,
         trades: trades_state(config, context)?,
         refusal_lines: RefusalLines::default(),
-        login_pages: Some(ByBroker::of(|broker| login_page(broker, config.own_app(broker).url))),
+        login_pages: Some(ByBroker::of(|broker| login_at(broker).page(config.own_app(broker).url))),
         site: config.web.on.then(Site::embedded),
         is_read_only: false,
         description: description(),
@@ -360,13 +358,7 @@ fn portfolio_state(config: &Config, context: &WarmerContext) -> Result<Portfolio
     Ok(PortfolioState::new(
         &context.clock,
         Arc::clone(&context.responses),
-        securities(master_shares(config).unwrap_or_else(|error| {
-            tracing::error!(
-                %error,
-                "BHAV_BROKERB_MASTER_FILE cannot be used: shares of broker B keep its short codes"
-            );
-            Vec::new()
-        })),
+        securities::at_start(config),
         Arc::new(Lane::start(&spec, &context.clock)?),
         Arc::new(Lane::start_lowered(&exports, &context.clock)?),
         &config.upstream,
@@ -414,57 +406,6 @@ fn metric_sources(config: &Config, context: &WarmerContext, state: &State) -> Me
         l2: Arc::clone(&context.l2),
         public: context.public.clone(),
     }
-}
-
-/// The operator's rows before the compiled-in ones.
-pub(super) fn securities(master: Vec<Listed>) -> Securities {
-    Securities::of(vec![master, embedded_shares()])
-}
-
-/// The security master cannot be used; without it the portfolio knows fewer codes.
-#[derive(Debug, thiserror::Error)]
-#[error("BHAV_BROKERB_MASTER_FILE {path}: {cause}")]
-pub(super) struct NoMaster {
-    path: String,
-    cause: String,
-}
-
-/// The operator's security master; empty if the settings name none.
-///
-/// # Errors
-/// [`NoMaster`].
-pub(super) fn master_shares(config: &Config) -> Result<Vec<Listed>, NoMaster> {
-    let Some(path) = &config.broker_b.master_file else {
-        return Ok(Vec::new());
-    };
-    let master = master::load(path).map_err(|error| NoMaster {
-        path: path.display().to_string(),
-        cause: error.to_string(),
-    })?;
-    let rows = master.rows.len();
-    let skipped = master.skipped;
-    tracing::info!(rows, skipped, "security master read");
-    let listed = master.rows.into_iter().map(|row| Listed {
-        exchange: row.exchange.into(),
-        ticker: row.ticker,
-        isin: row.isin,
-        short_code: Some(row.short_code),
-    });
-    Ok(listed.collect())
-}
-
-/// The compiled-in shares in the form of the portfolio.
-pub(super) fn embedded_shares() -> Vec<Listed> {
-    let shares = embedded_instruments()
-        .into_iter()
-        .filter(|row| row.kind == Kind::Share);
-    let listed = shares.map(|row| Listed {
-        exchange: row.symbol.exchange().as_str().into(),
-        ticker: row.symbol.ticker().into(),
-        isin: row.isin,
-        short_code: row.broker_b_code,
-    });
-    listed.collect()
 }
 
 /// The file, or the server of the settings together with the file.

@@ -15,6 +15,7 @@ pub(crate) mod main_loop;
 mod nodes;
 mod public_demo;
 mod reload;
+mod securities;
 mod start;
 mod start_error;
 mod status_line;

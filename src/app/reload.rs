@@ -7,25 +7,25 @@ use std::sync::Arc;
 
 use secrecy::{ExposeSecret, SecretString};
 
-use super::assemble::{admin_secrets, embedded_shares, master_shares, securities};
+use super::assemble::admin_secrets;
+use super::securities;
 use super::start::{App, unprotected};
 use crate::api::State;
 use crate::auth::PreparedAuth;
 use crate::base::Broker;
 use crate::brokers::AppKeys;
+use crate::brokers::BrokerASettings;
 use crate::brokers::broker_a::ticker::TickerSettings;
 use crate::brokers::call::transport::BadUrl;
-use crate::brokers::settings::BrokerASettings;
 use crate::config::Config;
 use crate::config::composed::{Loaded, Reread};
 use crate::config::fault::Fault;
 use crate::config::secrets::SECRETS;
 use crate::config::settings::SETTINGS;
 use crate::market::indices::MarketSettings;
-use crate::market::list_limits::is_cut_short;
 use crate::market::{FairValues, IndexList, MarketCalendar, Sectors, Universe};
 use crate::ops::log;
-use crate::portfolio::Listed;
+use crate::portfolio::Securities;
 use crate::warmers::{MarketFiles, Warmers};
 
 /// Reads all settings again, for as long as the service runs.
@@ -84,7 +84,7 @@ struct Prepared {
     loaded: Loaded,
     files: ReadFiles,
     indices: IndexList,
-    master: Vec<Listed>,
+    securities: Securities,
     auth: PreparedAuth,
     ticker: TickerSettings,
 }
@@ -129,46 +129,26 @@ impl<'a> Reloader<'a> {
         let mut faults = Vec::new();
         let files = ReadFiles::read(market, &mut faults);
         let indices = kept(IndexList::load(market.indices_file.as_deref()), &mut faults);
-        let master = kept(master_shares(&loaded.config), &mut faults);
-        let is_named = loaded.config.broker_b.master_file.is_some();
-        if let Some(why) = master
-            .as_ref()
-            .filter(|_| is_named)
-            .and_then(|new| self.cut_short(new))
-        {
-            faults.push(why);
-        }
+        let in_force = self.app.state().portfolio.securities.load();
+        let securities = kept(securities::at_reload(&loaded.config, &in_force), &mut faults);
         let auth = &self.app.state().auth;
         let auth = kept(auth.prepare(&loaded.config.auth), &mut faults);
         let ticker = kept(self.ticker(&loaded.config), &mut faults);
-        match (files, indices, master, auth, ticker) {
-            (Some(files), Some(indices), Some(master), Some(auth), Some(ticker))
+        match (files, indices, securities, auth, ticker) {
+            (Some(files), Some(indices), Some(securities), Some(auth), Some(ticker))
                 if faults.is_empty() =>
             {
                 Ok(Prepared {
                     loaded,
                     files,
                     indices,
-                    master,
+                    securities,
                     auth,
                     ticker,
                 })
             }
             _ => Err(Refused(faults)),
         }
-    }
-
-    /// Why a security master is taken for one that was cut short, as by a download that broke off.
-    fn cut_short(&self, new: &[Listed]) -> Option<String> {
-        let in_force = self.app.state().portfolio.securities.load().len();
-        let rows = new.len();
-        let before = in_force - embedded_shares().len();
-        is_cut_short(rows, before).then(|| {
-            format!(
-                "BHAV_BROKERB_MASTER_FILE has {rows} shares, and the one in force {before}: \
-                 download it again; a restart takes it as it is"
-            )
-        })
     }
 
     /// The ticker for the new settings. The broker's own URL takes a restart.
@@ -186,7 +166,7 @@ impl<'a> Reloader<'a> {
             loaded,
             files,
             indices,
-            master,
+            securities,
             auth,
             ticker,
         } = prepared;
@@ -220,10 +200,7 @@ impl<'a> Reloader<'a> {
             .set_rate(new.upstream.sync_attempts_per_minute);
         state.writes.set_rate(new.store.writes_per_user_per_minute);
         state.trades.set_limits(&new.store);
-        state
-            .portfolio
-            .securities
-            .store(Arc::new(securities(master)));
+        state.portfolio.securities.store(Arc::new(securities));
         self.adopt_broker_keys(&new);
         state.broker_a.set_ticker(ticker);
         files.put_in_force(state, &self.app.warmers);

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use super::client::Target;
-use crate::brokers::broker_b::master;
+use crate::brokers::security_master;
 use crate::config::check::missing_key;
 use crate::config::cli::{Scope, typed, with_flags};
 use crate::config::composed::Loaded;
@@ -295,7 +295,7 @@ const FILES: [(&str, Reader); 6] = [
     ("BHAV_UNIVERSE_FILE", |path| said(Universe::load(Some(path)))),
     ("BHAV_SECTORS_FILE", |path| said(Sectors::load(Some(path)))),
     ("BHAV_FMV_FILE", |path| said(FairValues::load(Some(path)))),
-    ("BHAV_BROKERB_MASTER_FILE", |path| said(master::load(path))),
+    (security_master::SETTING, |path| said(security_master::load(path))),
 ];
 
 /// Faults in the contents of the files. Settings with a fault in `known` are skipped.

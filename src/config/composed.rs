@@ -1,7 +1,7 @@
 //! All settings of the service, composed of the settings structs of its modules.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use secrecy::SecretString;
@@ -9,9 +9,8 @@ use secrecy::SecretString;
 use crate::admin::listener::AdminSettings;
 use crate::auth::keys::AuthSettings;
 use crate::base::{Broker, Clock, settings};
-use crate::brokers::settings::{
-    BrokerASettings, BrokerBSettings, PublicSettings, UpstreamSettings,
-};
+use crate::brokers::settings::{PublicSettings, UpstreamSettings};
+use crate::brokers::{BrokerASettings, BrokerBSettings};
 use crate::cache::freshness::CacheSettings;
 use crate::config::fault::{Fault, Origin};
 use crate::http::settings::HttpSettings;
@@ -65,6 +64,33 @@ pub(crate) struct OwnApp<'a> {
 }
 
 impl Config {
+    /// Changes the server's own app at this broker.
+    pub(crate) fn set_own_app(
+        &mut self,
+        broker: Broker,
+        url: String,
+        api_key: SecretString,
+        api_secret: SecretString,
+    ) {
+        match broker {
+            Broker::A => {
+                self.broker_a.url = url;
+                self.broker_a.api_key = Some(api_key);
+                self.broker_a.api_secret = Some(api_secret);
+            }
+            Broker::B => {
+                self.broker_b.url = url;
+                self.broker_b.api_key = Some(api_key);
+                self.broker_b.api_secret = Some(api_secret);
+            }
+        }
+    }
+
+    /// The file that turns a broker's short codes into tickers.
+    pub(crate) fn security_master(&self) -> Option<&Path> {
+        self.broker_b.master_file.as_deref()
+    }
+
     /// The server's own app at this broker.
     pub(crate) fn own_app(&self, broker: Broker) -> OwnApp<'_> {
         match broker {

@@ -277,7 +277,8 @@ pub struct Instrument {
     pub industry: Option<String>,
     pub isin: Option<String>,
     pub broker_a_token: Option<u32>,
-    pub broker_b_code: Option<String>,
+    /// The short code at the broker that has such codes.
+    pub short_code: Option<String>,
     /// The public provider's symbol; only for indices.
     pub public: Option<String>,
 }
@@ -425,7 +426,7 @@ mod tests {
             .find(|row| row.symbol.as_str() == "NSE:INFY")
             .unwrap();
         assert_eq!(
-            (infy.broker_a_token, infy.broker_b_code.as_deref()),
+            (infy.broker_a_token, infy.short_code.as_deref()),
             (Some(408_065), Some("INFTEC"))
         );
     }

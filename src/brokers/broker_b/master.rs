@@ -13,6 +13,9 @@ use zip::ZipArchive;
 use crate::base::MasterRow;
 use crate::brokers::broken_rows::{WholeRows, whole_rows};
 
+/// The setting that names the file.
+pub(crate) const SETTING: &str = "BHAV_BROKERB_MASTER_FILE";
+
 /// Most uncompressed bytes of one list; today's have some ten million.
 const LIST_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
