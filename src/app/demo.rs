@@ -16,7 +16,7 @@ use crate::admin::listener::AdminListen;
 use crate::app::commands::{guard_memory, of_browser, run, say};
 use crate::app::demo_people::{Maker, guests};
 use crate::app::start::App;
-use crate::base::{Clock, clock};
+use crate::base::{Broker, Clock, clock};
 use crate::config::composed::{Reread, clock_of};
 use crate::config::{Config, LISTEN_APART, LISTEN_BESIDE, SimSettings};
 use crate::market::{MarketCalendar, Phase};
@@ -24,6 +24,7 @@ use crate::ops::Exit;
 use crate::ops::exit::Failed;
 use crate::rt::unix_signals::{Hangup, Signals};
 use crate::sim;
+use crate::sim::SimApp;
 
 /// Runs the simulator and the service against it, on one clock and on loopback.
 ///
@@ -59,19 +60,23 @@ pub fn sim(config: &Config, _: &Reread<'_>) -> Result<(), Failed> {
         .now
         .map(|now| format!("BHAV_NOW={now} "))
         .unwrap_or_default();
+    let urls = Broker::ALL.map(|broker| {
+        let letter = broker.as_str().to_ascii_uppercase();
+        format!("BHAV_BROKER{letter}_URL={}", sim.app(broker).url)
+    });
+    let urls = urls.join(" ");
     say(&format!(
         "simulator on http://{}\nTo serve its prices, in another shell:\n\
          {now}BROKERA_API_KEY={} BROKERA_API_SECRET={} BROKERA_ACCESS_TOKEN={} \\\n\
-         BHAV_BROKERA_URL={} BHAV_BROKERA_TICKER_URL={} \\\n\
-         BHAV_BROKERB_URL={} BHAV_PUBLIC_URL={} \\\n\
+         BHAV_BROKERA_TICKER_URL={} \\\n\
+         {urls} \\\n\
+         BHAV_PUBLIC_URL={} \\\n\
          bhav serve\n",
         sim.addr(),
         app.api_key,
         app.api_secret,
         app.access_token,
-        sim.broker_a_url(),
         sim.broker_a_ticker_url(),
-        sim.broker_b_url(),
         sim.public_url()
     ));
     signals.wait_for_end();
@@ -106,17 +111,18 @@ impl Stage {
             .unwrap_or_else(|| self.lively_instant(Clock::system().now()));
         let clock = Clock::starting_at(now);
         let settings = self.sim_settings(&config.sim, number);
-        let app = settings.broker_a.clone();
-        let app_b = settings.broker_b.clone();
+        let access_token = settings.broker_a.access_token.clone();
         let sim = start_simulator(settings, &clock)?;
-        config.broker_a.url = sim.broker_a_url();
+        for broker in Broker::ALL {
+            let SimApp {
+                url,
+                api_key,
+                api_secret,
+            } = sim.app(broker);
+            config.set_own_app(broker, url, api_key.into(), api_secret.into());
+        }
         config.broker_a.ticker_url = sim.broker_a_ticker_url();
-        config.broker_a.api_key = Some(app.api_key.into());
-        config.broker_a.api_secret = Some(app.api_secret.into());
-        config.broker_a.access_token = Some(app.access_token.into());
-        config.broker_b.url = sim.broker_b_url();
-        config.broker_b.api_key = Some(app_b.api_key.into());
-        config.broker_b.api_secret = Some(app_b.secret_key.into());
+        config.broker_a.access_token = Some(access_token.into());
         config.public.url = sim.public_url();
         if config.admin.listen == AdminListen::Default {
             // A free port, so that a demo can run next to a service.

@@ -16,7 +16,7 @@ use crate::api::State;
 use crate::app::demo_past::{self, Histories};
 use crate::app::start::App;
 use crate::base::{Broker, ByBroker, Candle, Clock, Holding, Symbol, clock};
-use crate::brokers::code_names;
+use crate::brokers::login_at;
 use crate::cache::Responses;
 use crate::market::MarketCalendar;
 use crate::rt::threads::{Stop, Stoppable};
@@ -25,10 +25,8 @@ use crate::sim::ExchangeHistory;
 use crate::store::{AccountId, Store, StoreError, Turn};
 use crate::web::Guest;
 
-/// A broker with the route of its sync, and key and secret of an app that the simulator knows.
-type DemoSync = (Broker, &'static str, &'static str, &'static str);
-const SYNC_A: DemoSync = (Broker::A, "/api/portfolio/sync", "simkeya", "simsecreta");
-const SYNC_B: DemoSync = (Broker::B, "/api/portfolio/brokerb-sync", "sim+key=b&1", "simsecretb");
+/// Routes of the syncs with each broker.
+const SYNCS: ByBroker<&str> = ByBroker(["/api/portfolio/sync", "/api/portfolio/brokerb-sync"]);
 /// The file with a person's trades at each broker. One year of one share is in another file, which
 /// is left to the visitor.
 const BOOKS: ByBroker<&str> = ByBroker(["tradebook.csv", "all-transactions.csv"]);
@@ -37,11 +35,12 @@ const BOOKS: ByBroker<&str> = ByBroker(["tradebook.csv", "all-transactions.csv"]
 struct Person {
     guest: Guest,
     /// User id at the brokers.
-    ids: [&'static str; 2],
+    ids: ByBroker<&'static str>,
     /// The number at the end of the apps' keys. Each person has their own apps, because calls are
     /// limited by key: else a visitor's first sync waits for these people's.
     app_number: u32,
-    syncs: &'static [DemoSync],
+    /// The brokers that they have synced with.
+    brokers: &'static [Broker],
     /// Shares at broker A, each with quantity and average in paise; none leaves the usual ones.
     shares: &'static [(&'static str, u32, u32)],
     /// Pairs of a buy and a sale in the journal.
@@ -58,9 +57,9 @@ const PEOPLE: [Person; 2] = [
             password: PASSWORD,
             about: "two brokers, 21 shares",
         },
-        ids: ["SA0001", "SB000001"],
+        ids: ByBroker(["SA0001", "SB000001"]),
         app_number: 901,
-        syncs: &[SYNC_A, SYNC_B],
+        brokers: &Broker::ALL,
         shares: &[],
         pairs: 20,
         lists: &[
@@ -95,9 +94,9 @@ const PEOPLE: [Person; 2] = [
             password: PASSWORD,
             about: "a beginner, 4 shares",
         },
-        ids: ["SA0002", "SB000002"],
+        ids: ByBroker(["SA0002", "SB000002"]),
         app_number: 902,
-        syncs: &[SYNC_A],
+        brokers: &[Broker::A],
         shares: &[
             ("NSE:INFY", 12, 155_040),
             ("NSE:HDFCBANK", 20, 88_115),
@@ -154,6 +153,8 @@ pub(super) struct Maker {
     service: String,
     control: String,
     files: String,
+    /// The apps whose keys the people's own follow.
+    apps: ByBroker<sim::SimApp>,
     history: ExchangeHistory,
     clock: Clock,
     calendar: Arc<MarketCalendar>,
@@ -176,6 +177,7 @@ impl Maker {
             service: format!("http://{}", app.address()),
             control: sim.control_url(),
             files: sim.files_url(),
+            apps: ByBroker::of(|broker| sim.app(broker)),
             history: sim.history(),
             clock: state.clock.clone(),
             calendar: state.calendar.load_full(),
@@ -259,15 +261,15 @@ impl Maker {
         let token = session["access_token"].as_str().unwrap_or_default();
         let id = AccountId(session["user"]["id"].as_i64().unwrap_or_default());
         self.set_shares(person)?;
-        for (broker, route, key, secret) in person.syncs {
-            let key = format!("{key}-{}", person.app_number);
-            let mut body = sonic_rs::json!({ "api_key": &*key, "api_secret": *secret });
-            let [_, name] = code_names(*broker);
+        for &broker in person.brokers {
+            let app = &self.apps[broker];
+            let key = format!("{}-{}", app.api_key, person.app_number);
+            let mut body = sonic_rs::json!({ "api_key": &*key, "api_secret": &*app.api_secret });
+            let [_, name] = login_at(broker).code_names;
             let route_of_code = format!("broker_{}/{name}", broker.as_str());
-            let code =
-                self.code(&route_of_code, name, person.ids[usize::from(*broker == Broker::B)])?;
+            let code = self.code(&route_of_code, name, person.ids[broker])?;
             body[name] = Value::from(&*code);
-            self.post(route, token, &body)?;
+            self.post(SYNCS[broker], token, &body)?;
         }
         self.give_past(id).map_err(|error| error.to_string())?;
         self.give_lists(person, token)?;
@@ -286,7 +288,7 @@ impl Maker {
             })
         });
         let rows: Vec<Value> = rows.collect();
-        let body = sonic_rs::json!({ "user_id": person.ids[0], "rows": rows });
+        let body = sonic_rs::json!({ "user_id": person.ids[Broker::A], "rows": rows });
         let body = sonic_rs::to_vec(&body).map_err(|error| error.to_string())?;
         self.sent(&format!("{}/broker_a/holdings", self.control), "", JSON, &body)
             .map(drop)
@@ -342,13 +344,10 @@ impl Maker {
 
     /// Imports the files with the person's trades, as a visitor would.
     fn give_trades(&self, person: &Person, token: &str) -> Result<(), String> {
-        for (broker, ..) in person.syncs {
-            let file = self.agent.get(format!(
-                "{}/{broker}/{}/{}",
-                self.files,
-                person.ids[usize::from(*broker == Broker::B)],
-                BOOKS[*broker]
-            ));
+        for &broker in person.brokers {
+            let file = self
+                .agent
+                .get(format!("{}/{broker}/{}/{}", self.files, person.ids[broker], BOOKS[broker]));
             let file = file
                 .call()
                 .map_err(|error| format!("a file of trades: {error}"))?;

@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use jiff::{Span, Timestamp};
 use rust_decimal::Decimal;
 
-use crate::base::{Candle, Clock, Symbol};
+use crate::base::{Broker, Candle, Clock, Symbol};
 use crate::brokers::DailyCandles;
 use crate::sim::exchange::universe::rupees;
 use crate::sim::router::answer;
@@ -18,6 +18,14 @@ use crate::sim::world::{SimSettings, World};
 
 /// Ten-thousandths of a rupee in a paisa.
 const E4_OF_PAISE: i64 = 100;
+
+/// An app at a simulated broker. Made up and no secret.
+pub(crate) struct SimApp {
+    /// Root of the broker's API.
+    pub(crate) url: String,
+    pub(crate) api_key: String,
+    pub(crate) api_secret: String,
+}
 
 /// A running simulator. Dropping it stops it.
 pub struct Sim {
@@ -46,6 +54,25 @@ impl Sim {
     /// The address at which it listens.
     pub fn addr(&self) -> SocketAddr {
         self.server.addr()
+    }
+
+    /// The service's own app at a broker.
+    pub(crate) fn app(&self, broker: Broker) -> SimApp {
+        let SimSettings {
+            broker_a, broker_b, ..
+        } = &self.world.settings;
+        match broker {
+            Broker::A => SimApp {
+                url: self.broker_a_url(),
+                api_key: broker_a.api_key.clone(),
+                api_secret: broker_a.api_secret.clone(),
+            },
+            Broker::B => SimApp {
+                url: self.broker_b_url(),
+                api_key: broker_b.api_key.clone(),
+                api_secret: broker_b.secret_key.clone(),
+            },
+        }
     }
 
     /// Root of broker A's API.
