@@ -46,7 +46,7 @@ use crate::views::states::{
     CacheBackend, DataState, ExposedReason, FeedState, KeyState, RelayState, Role, ServiceState,
     Severity, StoreState, TickerState, TokenOrigin, WarmerState,
 };
-use crate::views::sync::{self, RowName, SyncedBrokerA, SyncedBrokerB, TradesReason};
+use crate::views::sync::{self, NetPositions, OpenPositions, RowName, TradesReason};
 use crate::views::trades;
 use crate::views::trades::reconciliation::CorrectionText;
 use crate::views::values::{
@@ -541,8 +541,8 @@ fn of_views() -> Map<String, Value> {
         Export<'_>,
         RowName<'_>,
         sync::SyncReport<'_, SyncReport>,
-        sync::SyncReport<'_, SyncedBrokerA>,
-        sync::SyncReport<'_, SyncedBrokerB>,
+        sync::SyncReport<'_, NetPositions>,
+        sync::SyncReport<'_, OpenPositions>,
     );
     add_ledger(&mut generator);
     let mut schemas = generator.take_definitions(true);

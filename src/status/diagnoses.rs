@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
+use crate::base::Broker;
 use crate::views::health::HealthTrouble;
 use crate::views::states::{Severity, StoreState};
 use crate::views::values::Instant;
@@ -279,6 +280,22 @@ diagnoses! {
     UNEXPLAINED "unexplained" Degraded
         "The service says that it is {}"
         => "ask it: curl its /api/health; the log has the cause",
+}
+
+/// That a broker's token ends soon.
+pub(crate) fn token_ending(broker: Broker) -> &'static Diagnosis {
+    match broker {
+        Broker::A => &TOKEN_ENDING_A,
+        Broker::B => &SESSION_ENDING_B,
+    }
+}
+
+/// That a broker's token has ended; `None` where a feed that fails for it says so.
+pub(crate) fn token_ended(broker: Broker) -> Option<&'static Diagnosis> {
+    match broker {
+        Broker::A => None,
+        Broker::B => Some(&SESSION_ENDED_B),
+    }
 }
 
 /// The diagnosis for a state of the store; `None` for "ok".

@@ -298,17 +298,19 @@ fn feeds(broker_a: &Feed, public: &Feed) -> Vec<Trouble> {
     found
 }
 
-/// Tokens about to expire, and an ended session of broker B, which no feed needs.
+/// Tokens about to expire, and ended ones that no feed needs.
 fn logins(tokens: &ByBroker<TokenSeen>) -> Vec<Trouble> {
     let mut found = Vec::new();
     for (broker, token) in tokens.iter() {
         let ending = token.left_s.is_some_and(|left_s| left_s < ENDING_S);
-        found.extend(match broker {
-            Broker::A if ending => Some(diagnoses::TOKEN_ENDING_A.trouble("")),
-            Broker::B if ending => Some(diagnoses::SESSION_ENDING_B.trouble("")),
-            Broker::B if token.is_dead() => Some(diagnoses::SESSION_ENDED_B.trouble("")),
-            Broker::A | Broker::B => None,
-        });
+        let row = if ending {
+            Some(diagnoses::token_ending(broker))
+        } else if token.is_dead() {
+            diagnoses::token_ended(broker)
+        } else {
+            None
+        };
+        found.extend(row.map(|row| row.trouble("")));
     }
     found
 }

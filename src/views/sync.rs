@@ -57,14 +57,16 @@ documents! {
 
     /// Counts of a sync with broker A.
     #[derive(Copy)]
-    pub(crate) struct SyncedBrokerA {
+    #[cfg_attr(test, schemars(rename = "SyncedBrokerA"))]
+    pub(crate) struct NetPositions {
         /// Open positions in the net list.
         pub net_positions_count: usize,
     }
 
     /// Counts of a sync with broker B.
     #[derive(Copy)]
-    pub(crate) struct SyncedBrokerB {
+    #[cfg_attr(test, schemars(rename = "SyncedBrokerB"))]
+    pub(crate) struct OpenPositions {
         /// Open positions.
         pub positions_count: usize,
     }

@@ -8,7 +8,7 @@ use super::*;
 use crate::base::{Account, Broker, Cost, Holding, Synced};
 use crate::portfolio::testing::friday;
 use crate::portfolio::{self, Stood};
-use crate::views::sync::SyncedBrokerA;
+use crate::views::sync::NetPositions;
 use crate::views::values;
 
 fn holding(ticker: &str, settled: i64, t1: i64, average: &str, last: &str) -> Holding {
@@ -60,7 +60,7 @@ fn told(before: &[Holding], after: Vec<Holding>) -> String {
         simulated: false,
         broker_user: None,
     };
-    let counts = SyncedBrokerA {
+    let counts = NetPositions {
         net_positions_count: 0,
     };
     let text = values::to_vec(&report(Broker::A, &derived.outcome, counts, now));

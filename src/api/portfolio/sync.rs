@@ -24,14 +24,14 @@ use crate::api::state::{BrokerAccess, State};
 use crate::api::trades::SyncedBy;
 use crate::auth::throttle::{Key, SharedAttempt};
 use crate::base::{Account, Broker, MarketDay, Quote, Synced, clock, rng};
-use crate::brokers::{Attempt, BrokerError, BrokerErrorKind, Credentials, code_names};
+use crate::brokers::{Attempt, BrokerError, BrokerErrorKind, Credentials, login_at};
 use crate::cache::Peek;
 use crate::http::{Problem, Response};
 use crate::portfolio::{SyncOutcome, check};
 use crate::rt::moving::Parker;
 use crate::store::{AccountId, NewPortfolio, SessionBefore, StoreError, Turn, deriving};
 use crate::views::holdings::PortfolioDeleted;
-use crate::views::sync::{SyncWarning, SyncedBrokerA, SyncedBrokerB};
+use crate::views::sync::{NetPositions, OpenPositions, SyncWarning};
 use crate::views::values::Instant;
 
 /// Longest value of a credential; broker A's are 32 characters, broker B's not documented.
@@ -93,12 +93,12 @@ pub(crate) fn sync(
         broker_user: broker_user.as_deref(),
     };
     if broker.has_day_positions() {
-        let counts = SyncedBrokerA {
+        let counts = NetPositions {
             net_positions_count: positions_count,
         };
         reply_with(200, &report(broker, &outcome, counts, now), response);
     } else {
-        let counts = SyncedBrokerB { positions_count };
+        let counts = OpenPositions { positions_count };
         reply_with(200, &report(broker, &outcome, counts, now), response);
     }
     Ok(())
@@ -192,7 +192,7 @@ fn market_day(state: &State, now: Timestamp) -> MarketDay {
 /// The credentials, and what is confirmed.
 fn fields(call: &Call<'_>, broker: Broker) -> Result<(Credentials, Confirmed), Problem> {
     let mut fields = Fields::of(call.request)?;
-    let [_, code] = code_names(broker);
+    let [_, code] = login_at(broker).code_names;
     let credentials = Credentials {
         user: call.caller().id.0,
         client: call.request.client_address(),

@@ -11,7 +11,7 @@ documents! {
 
     /// An id by which a broker or depository knows the account's owner.
     pub(crate) struct ClientView<'a> {
-        /// `broker_a_user`, `broker_b_account` or `demat`.
+        /// What it is an id of, as `demat`.
         pub kind: &'a str,
         pub id: String,
     }
