@@ -50,7 +50,8 @@ pub(crate) struct Ledger {
     pub checks: BTreeSet<u32>,
     /// Positions of which two rows with one id differ.
     pub conflicts: BTreeMap<u32, u32>,
-    /// Positions of which something happened that is never computed.
+    /// Positions of which something happened that is never computed, and those that have shares of
+    /// such a one, or what its shares became, from then on.
     pub unproved: BTreeSet<u32>,
     /// Positions of one account between which a merger or demerger carried shares, or the cost of
     /// a fraction.
@@ -135,6 +136,13 @@ struct Transfer<'a> {
     quantity: Decimal,
 }
 
+/// Shares that went from one position to another.
+struct Move {
+    on: Date,
+    from: u32,
+    into: u32,
+}
+
 struct Replay<'a> {
     trades: &'a Trades,
     corrections: &'a [(String, Correction)],
@@ -147,6 +155,11 @@ struct Replay<'a> {
     bonuses: HashMap<Isin, Vec<Bonus>>,
     /// Of each security that has an ISIN.
     places: HashMap<Isin, Vec<u32>>,
+    /// Positions of which something is never computed, each with the first such date.
+    unproved_since: BTreeMap<u32, Date>,
+    /// Shares that went from one position to another, as they are or as what they became, in the
+    /// order of time.
+    moves: Vec<Move>,
     effort: Effort,
 }
 
@@ -214,6 +227,8 @@ impl<'a> Replay<'a> {
             hows,
             bonuses,
             places,
+            unproved_since: BTreeMap::new(),
+            moves: Vec::new(),
             effort,
         }
     }
@@ -334,6 +349,13 @@ impl<'a> Replay<'a> {
             taken.iter().for_each(|lot| self.effort.change(&lot.cost));
             if let Some(into) = into {
                 held.entry(into).and_modify(|held| *held += there);
+                if !taken.is_empty() {
+                    self.moves.push(Move {
+                        on: day,
+                        from,
+                        into,
+                    });
+                }
                 let entered = taken.into_iter().map(|lot| Lot {
                     entered: day,
                     ..lot
@@ -397,7 +419,9 @@ impl<'a> Replay<'a> {
                         self.carry(index, (place, new), action, None);
                     }
                     if cash.is_some() {
-                        self.ledger.unproved.extend([place].into_iter().chain(new));
+                        let new = new.into_iter();
+                        new.chain([place])
+                            .for_each(|place| self.is_unproved(place, action.ex_date));
                     }
                 }
                 Change::Demerger {
@@ -485,6 +509,11 @@ impl<'a> Replay<'a> {
         moved.iter().for_each(|(_, cost)| self.effort.change(cost));
         if !moved.is_empty() {
             self.ledger.carried.insert((place, new));
+            self.moves.push(Move {
+                on: action.ex_date,
+                from: place,
+                into: new,
+            });
         }
         let given = shares::given(&moved, action.change.ratio());
         let mut kept = position.lots.clone();
@@ -700,6 +729,26 @@ impl<'a> Replay<'a> {
         }
     }
 
+    /// From this date on no figure of the position is known.
+    fn is_unproved(&mut self, place: u32, on: Date) {
+        let since = self.unproved_since.entry(place).or_insert(on);
+        *since = on.min(*since);
+    }
+
+    /// The positions without a figure: those of which it is said, and where their shares went later.
+    fn unproved(&mut self) -> BTreeSet<u32> {
+        for Move { on, from, into } in std::mem::take(&mut self.moves) {
+            let is_unknown = self
+                .unproved_since
+                .get(&from)
+                .is_some_and(|since| *since <= on);
+            if is_unknown {
+                self.is_unproved(into, on);
+            }
+        }
+        self.unproved_since.keys().copied().collect()
+    }
+
     fn end(mut self) -> Ledger {
         let until = self.ledger.until.unwrap_or_default();
         for (_, correction) in self.corrections {
@@ -723,15 +772,17 @@ impl<'a> Replay<'a> {
                     date,
                     ..
                 } if *date <= until => {
-                    let places = self.places_of(*isin).into_iter().filter(|place| {
-                        let of = &self.ledger.positions[*place as usize].account;
-                        account.as_ref().is_none_or(|name| name == of)
-                    });
-                    self.ledger.unproved.extend(places);
+                    for place in self.places_of(*isin) {
+                        let of = &self.ledger.positions[place as usize].account;
+                        if account.as_ref().is_none_or(|name| name == of) {
+                            self.is_unproved(place, *date);
+                        }
+                    }
                 }
                 _ => {}
             }
         }
+        self.ledger.unproved = self.unproved();
         self.ledger.fractions.sort_by(|left, right| {
             let key = |cash: &FractionCash| (cash.date, cash.cash);
             key(left)

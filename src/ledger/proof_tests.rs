@@ -415,3 +415,63 @@ fn a_security_through_which_shares_passed_has_a_row() {
     assert_eq!(rows, [("a", true), ("a", true), ("b", false)]);
     assert_eq!(found.rows[0].synced, Some(Decimal::ZERO));
 }
+
+/// The securities of the rows that are cut because something is never computed.
+fn action_unproved(found: &Reconciliation) -> Vec<String> {
+    let cut = found
+        .rows
+        .iter()
+        .filter(|row| row.reasons.contains(&Reason::ActionUnproved));
+    cut.map(|row| format!("{} {}", row.account.as_str(), row.security.isin().unwrap().as_str()))
+        .collect()
+}
+
+#[test]
+fn what_became_of_unproved_shares_is_unproved_where_they_went_later() {
+    const Y: &str = "INE0EXB01019";
+    const Z: &str = "INE0EXC01017";
+    let bought = "a 2019-05-28 buy 50 X 100 INE0EXA01011 #1";
+    let cash = r#"{"kind":"merger","isin":"INE0EXA01011","new_isin":"INE0EXB01019",
+        "ex_date":"2019-07-04","numerator":1,"denominator":1,"cash":10}"#;
+    let merger = r#"{"kind":"merger","isin":"INE0EXB01019","new_isin":"INE0EXC01017",
+        "ex_date":"2022-11-08","numerator":1,"denominator":2}"#;
+    let whole = sync("a", "2026-11-26", &[(Z, "25")]);
+    let found = reconciled(&[bought], &[cash, merger], std::slice::from_ref(&whole));
+    let all = ["a INE0EXA01011", "a INE0EXB01019", "a INE0EXC01017"];
+    assert_eq!(action_unproved(&found), all);
+
+    // Said of the first security: what it became before stays as it is.
+    let plain = cash.replace(",\"cash\":10", "");
+    for (date, cut) in [
+        ("2019-07-04", &all[..]),
+        ("2019-07-05", &all[..1]),
+        ("2019-05-01", &all[..]),
+    ] {
+        let said = format!(
+            r#"{{"kind":"unproved","isin":"INE0EXA01011","date":"{date}","what":"partly_paid"}}"#
+        );
+        let synced = std::slice::from_ref(&whole);
+        let found = reconciled(&[bought], &[&plain, merger, &said], synced);
+        assert_eq!(action_unproved(&found), cut, "{date}");
+    }
+
+    // Demerged and transferred shares take it along; the demerged parent and the giver do not get it
+    // from those that have it.
+    let demerger = r#"{"kind":"demerger","isin":"INE0EXA01011","new_isin":"INE0EXB01019",
+        "ex_date":"2020-07-06","numerator":1,"denominator":1,"cost_percent":20}"#;
+    let transfer = |date: &str, isin: &str| {
+        format!(
+            r#"{{"kind":"transfer","account":"a","to":"b","isin":"{isin}","date":"{date}",
+            "quantity":10}}"#
+        )
+    };
+    let before = transfer("2020-01-06", X);
+    let after = transfer("2021-01-04", Y);
+    let said = r#"{"kind":"unproved","account":"a","isin":"INE0EXA01011","date":"2020-03-02",
+        "what":"other"}"#;
+    let found = reconciled(&[bought], &[demerger, &before, &after, said], &[]);
+    assert_eq!(action_unproved(&found), ["a INE0EXA01011", "a INE0EXB01019", "b INE0EXB01019"]);
+    let of_child = said.replace(X, Y);
+    let found = reconciled(&[bought], &[demerger, &after, &of_child], &[]);
+    assert_eq!(action_unproved(&found), ["a INE0EXB01019", "b INE0EXB01019"]);
+}

@@ -88,9 +88,38 @@ fn holding(holding: &HoldingReturn) -> HoldingReturnView<'_> {
         symbol: symbol.as_ref().map(Arc::as_ref),
         xirr: of.rate.rate,
         xirr_reason: reason(&of.rate),
+        roots: of.rate.roots.as_deref(),
         absolute_pct: of.absolute_pct.as_ref().and_then(percent),
         purchases: of.purchases.rounded().map(Money),
         sales: of.sales.rounded().map(Money),
         value: of.value.rounded().map(Money),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_holding_with_several_rates_names_them_as_the_whole_does() {
+        let of = Return {
+            rate: Rate {
+                rate: None,
+                reason: Some(NoRate::SeveralRoots),
+                roots: Some(vec![-0.05, 4.24]),
+            },
+            absolute_pct: None,
+            purchases: Amount::ZERO,
+            sales: Amount::ZERO,
+            value: Amount::ZERO,
+        };
+        let of_holding = HoldingReturn {
+            isin: None,
+            symbol: None,
+            of,
+        };
+        let shown = holding(&of_holding);
+        assert_eq!((shown.xirr, shown.xirr_reason), (None, Some("several_roots")));
+        assert_eq!(shown.roots, Some(&[-0.05, 4.24][..]));
     }
 }

@@ -26,6 +26,8 @@ documents! {
         pub symbol: Option<&'a str>,
         pub xirr: Option<f64>,
         pub xirr_reason: Option<&'a str>,
+        /// Where there are several rates, of which none is the return.
+        pub roots: Option<&'a [f64]>,
         pub absolute_pct: Option<Percent>,
         pub purchases: Option<Money>,
         pub sales: Option<Money>,
