@@ -112,7 +112,7 @@ fn cmp_corrections(left: &Correction, right: &Correction) -> Ordering {
                 quantity: right,
                 ..
             },
-        ) => (left_from, left_to, left).cmp(&(right_from, right_to, right)),
+        ) => (left_from, left, left_to).cmp(&(right_from, right, right_to)),
         (Correction::Action(left), Correction::Action(right)) => (
             left.isin,
             &left.change,

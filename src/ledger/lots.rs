@@ -419,9 +419,8 @@ impl<'a> Replay<'a> {
                         self.carry(index, (place, new), action, None);
                     }
                     if cash.is_some() {
-                        let new = new.into_iter();
-                        new.chain([place])
-                            .for_each(|place| self.is_unproved(place, action.ex_date));
+                        // What its shares became follows them.
+                        self.is_unproved(place, action.ex_date);
                     }
                 }
                 Change::Demerger {

@@ -222,6 +222,29 @@ fn a_transfer_takes_the_first_lots_without_a_gain_and_they_enter_there_that_day(
 }
 
 #[test]
+fn of_one_days_transfers_the_smaller_one_comes_first() {
+    let transfer = |to: &str, quantity: u32| {
+        format!(
+            r#"{{"kind":"transfer","account":"a","to":"{to}","isin":"INE0EXA01011",
+            "date":"2024-01-05","quantity":{quantity}}}"#
+        )
+    };
+    for [small, large] in [["d", "c"], ["c", "d"]] {
+        let ledger = ledger_of(
+            &[
+                "a 2020-05-28 buy 20 X 1000 INE0EXA01011 #1",
+                "a 2020-08-28 buy 20 X 2000 INE0EXA01011 #2",
+            ],
+            &[&transfer(large, 30), &transfer(small, 5)],
+        );
+        let found = lots(&ledger);
+        let of_small = found.iter().filter(|lot| lot.starts_with(small));
+        let expected = format!("{small} INE0EXA01011 2020-05-28 2024-01-05 market 5 5000.00");
+        assert_eq!(of_small.collect::<Vec<_>>(), [&expected]);
+    }
+}
+
+#[test]
 fn what_one_account_gives_another_passes_on_that_day_whatever_their_names() {
     let bought = |account: &str| format!("{account} 2020-01-06 buy 10 X 100 INE0EXA01011 #1");
     let moves = |from: &str, to: &str, quantity: u32| {

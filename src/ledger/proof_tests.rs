@@ -475,3 +475,31 @@ fn what_became_of_unproved_shares_is_unproved_where_they_went_later() {
     let found = reconciled(&[bought], &[demerger, &after, &of_child], &[]);
     assert_eq!(action_unproved(&found), ["a INE0EXB01019", "b INE0EXB01019"]);
 }
+
+#[test]
+fn a_merger_with_cash_cuts_nothing_of_an_account_that_had_no_share_then() {
+    const Y: &str = "INE0EXB01019";
+    let to_y = r#"{"kind":"merger","isin":"INE0EXA01011","new_isin":"INE0EXB01019",
+        "ex_date":"2019-10-16","numerator":1,"denominator":10}"#;
+    let back = r#"{"kind":"merger","isin":"INE0EXB01019","new_isin":"INE0EXA01011",
+        "ex_date":"2020-10-16","numerator":5,"denominator":1,"cash":10}"#;
+    let trades = [
+        "b 2019-10-10 buy 100 X 60 INE0EXA01011 #1",
+        "a 2019-11-06 buy 10 X 67 INE0EXA01011 #2",
+        "a 2020-10-17 sell 4 X 90 INE0EXA01011 #3",
+    ];
+    let synced = [
+        sync("a", "2026-11-26", &[(X, "6")]),
+        sync("b", "2026-11-26", &[(X, "50")]),
+    ];
+    let found = reconciled(&trades, &[to_y, back], &synced);
+    let row = |name| {
+        found
+            .row(&account(name), &Security::Known(isin(X)))
+            .unwrap()
+    };
+    assert!(row("a").is_proved(), "{:?}", row("a"));
+    assert_eq!(row("b").reasons, [Reason::ActionUnproved]);
+    let had = found.row(&account("b"), &Security::Known(isin(Y))).unwrap();
+    assert_eq!(had.reasons, [Reason::ActionUnproved]);
+}
