@@ -3,6 +3,7 @@
 //! A date whose day and month could be meant the other way round is not understood: it would be a
 //! guess.
 
+use compact_str::CompactString;
 use jiff::civil::{Date, Time};
 use rust_decimal::{Decimal, RoundingStrategy};
 
@@ -337,22 +338,30 @@ fn number_like(text: &str) -> bool {
 }
 
 /// The name of a share or a contract.
-pub(crate) fn symbol(row: &TableRow, column: Option<u32>) -> Result<String, RefusedReason> {
+pub(crate) fn symbol(row: &TableRow, column: Option<u32>) -> Result<CompactString, RefusedReason> {
     let symbol = text(row, column)?.ok_or(RefusedReason::SymbolMissing)?;
     let is_short = symbol.len() <= NAME_BYTES_MAX && !symbol.contains(char::is_control);
     is_short
-        .then(|| symbol.to_owned())
+        .then(|| symbol.into())
         .ok_or(RefusedReason::SymbolTooLong)
 }
 
 /// A word that decides nothing, such as a series. One that is too long is left out.
-pub(crate) fn word(row: &TableRow, column: Option<u32>) -> Result<Option<String>, RefusedReason> {
+pub(crate) fn word(
+    row: &TableRow,
+    column: Option<u32>,
+) -> Result<Option<CompactString>, RefusedReason> {
     let is_short = |text: &&str| text.len() <= NAME_BYTES_MAX && !text.contains(char::is_control);
-    Ok(stated(row, column)?.filter(is_short).map(str::to_owned))
+    Ok(stated(row, column)?
+        .filter(is_short)
+        .map(CompactString::from))
 }
 
 /// An id. A number beyond the digits that a workbook keeps has lost some, and is none.
-pub(crate) fn id(row: &TableRow, column: Option<u32>) -> Result<Option<String>, RefusedReason> {
+pub(crate) fn id(
+    row: &TableRow,
+    column: Option<u32>,
+) -> Result<Option<CompactString>, RefusedReason> {
     let Some(id) = stated(row, column)? else {
         return Ok(None);
     };
@@ -365,7 +374,7 @@ pub(crate) fn id(row: &TableRow, column: Option<u32>) -> Result<Option<String>, 
     }
     let is_short = id.len() <= NAME_BYTES_MAX && !id.contains(char::is_control);
     is_short
-        .then(|| Some(id.to_owned()))
+        .then(|| Some(id.into()))
         .ok_or(RefusedReason::IdTooLong)
 }
 

@@ -260,7 +260,7 @@ impl ExitsA {
         Ok(ReportLine {
             line: row.line,
             section: section.part,
-            symbol: cells::symbol(row, self.symbol)?,
+            symbol: cells::symbol(row, self.symbol)?.into(),
             isin: cells::isin(row, self.isin)?,
             acquired_on: Some(cells::date(row, self.acquired, today)?),
             sold: Some(cells::date(row, self.sold, today)?),
@@ -298,7 +298,7 @@ impl ExitsB {
         Ok(ReportLine {
             line: row.line,
             section: section.part,
-            symbol: cells::symbol(row, self.symbol)?,
+            symbol: cells::symbol(row, self.symbol)?.into(),
             isin: cells::isin(row, self.isin)?,
             acquired_on: day(row, self.acquired, today)?,
             sold: day(row, self.sold, today)?,
@@ -324,7 +324,7 @@ impl Dividends {
     fn read(&self, row: &TableRow, today: Date) -> Result<Income, RefusedReason> {
         Ok(Income {
             line: row.line,
-            symbol: cells::symbol(row, self.symbol)?,
+            symbol: cells::symbol(row, self.symbol)?.into(),
             isin: cells::isin(row, self.isin)?,
             ex_date: cells::date(row, self.ex_date, today)?,
             quantity: cells::quantity(row, self.quantity)?,

@@ -5,6 +5,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use compact_str::CompactString;
 use jiff::civil::{Date, Time};
 use rust_decimal::Decimal;
 
@@ -116,12 +117,12 @@ pub(crate) struct Row {
     /// Counts from 1; in a workbook it is the sheet's row. What syncs bring is counted by import.
     pub line: u32,
     /// The name as the source writes it: an exchange's ticker, a contract, or broker B's own code.
-    pub symbol: String,
+    pub symbol: CompactString,
     pub isin: Option<Isin>,
     pub exchange: Exchange,
     pub segment: Segment,
     /// The exchange's series or group. It decides nothing.
-    pub series: Option<String>,
+    pub series: Option<CompactString>,
     pub date: Date,
     /// IST.
     pub time: Option<Time>,
@@ -131,10 +132,10 @@ pub(crate) struct Row {
     /// Per unit in rupees, above zero, without charges.
     pub price: Decimal,
     /// The exchange's number of the execution, as text: it has up to 19 digits.
-    pub trade_id: Option<String>,
-    pub order_id: Option<String>,
+    pub trade_id: Option<CompactString>,
+    pub order_id: Option<CompactString>,
     /// The broker's product, such as `CNC` or `MIS`. It decides nothing.
-    pub product: Option<String>,
+    pub product: Option<CompactString>,
     /// A purchase in an auction that covers a delivery which failed.
     pub auction: bool,
     /// Of a contract of derivatives.

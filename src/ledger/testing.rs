@@ -50,7 +50,7 @@ pub(crate) fn row(line: u32, text: &str) -> Row {
         date: date(next()),
         side: Side::parse(next()).unwrap(),
         quantity: decimal(next()),
-        symbol: next().to_owned(),
+        symbol: next().into(),
         price: decimal(next()),
         isin: None,
         exchange: Exchange::Nse,
@@ -93,8 +93,8 @@ fn add(row: &mut Row, word: &str) {
         "mtf" => row.mark = Some(Mark::MarginFunded),
         _ if Segment::parse(word).is_some() => row.segment = Segment::parse(word).unwrap(),
         _ if word.contains(':') => row.time = Some(word.parse().unwrap()),
-        _ if word.starts_with('#') => row.trade_id = Some(word[1..].to_owned()),
-        _ if word.starts_with('o') => row.order_id = Some(word[1..].to_owned()),
+        _ if word.starts_with('#') => row.trade_id = Some(word[1..].into()),
+        _ if word.starts_with('o') => row.order_id = Some(word[1..].into()),
         _ => row.isin = Some(isin(word)),
     }
 }

@@ -7,6 +7,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use compact_str::CompactString;
 use foldhash::{HashMap, HashMapExt, HashSet};
 use jiff::civil::{Date, Time};
 use rust_decimal::Decimal;
@@ -105,8 +106,8 @@ pub(crate) struct Trade {
     pub price: Decimal,
     pub product: Option<Arc<str>>,
     pub auction: bool,
-    pub trade_id: Option<Box<str>>,
-    pub order_id: Option<Arc<str>>,
+    pub trade_id: Option<CompactString>,
+    pub order_id: Option<CompactString>,
     pub expiry: Option<Date>,
     pub charges: RowCharges,
     pub stt_paid: Option<bool>,
@@ -195,7 +196,7 @@ impl Trade {
     /// by the rest that it says.
     pub(crate) fn cmp_in_time(&self, other: &Self) -> Ordering {
         let when = |trade: &Self| (trade.date, trade.time.is_none(), trade.time);
-        let digits = |trade: &Self| trade.trade_id.as_ref().map_or(0, |id| id.len());
+        let digits = |trade: &Self| trade.trade_id.as_deref().map_or(0, str::len);
         let figures = |trade: &Self| (trade.price, trade.quantity);
         let marks = |trade: &Self| (trade.auction, trade.expiry, trade.stt_paid, trade.mark);
         when(self)
@@ -543,14 +544,13 @@ impl<'a> Merge<'a> {
     fn cmp_rows(&self, left: u32, right: u32) -> Ordering {
         let left = &self.seen[left as usize];
         let right = &self.seen[right as usize];
-        let absent = |text: &Option<String>| text.is_none();
         let lacks = |seen: &Seen<'_>| {
             let row = seen.row;
             (
                 row.trade_id.is_none(),
                 row.isin.is_none(),
                 row.time.is_none(),
-                absent(&row.order_id),
+                row.order_id.is_none(),
             )
         };
         let named = |seen: &Seen<'a>| (seen.account, seen.named, seen.row.side, seen.isin);
@@ -717,7 +717,7 @@ impl<'a> Merge<'a> {
             product: said(&|row| row.product.as_deref()).map(|product| names.of(product)),
             auction: rows.iter().any(|row| seen(row).row.auction),
             trade_id: said(&|row| row.trade_id.as_deref()).map(Into::into),
-            order_id: said(&|row| row.order_id.as_deref()).map(|order| names.of(order)),
+            order_id: said(&|row| row.order_id.as_deref()).map(CompactString::from),
             expiry: rows.iter().find_map(|row| seen(row).row.expiry),
             charges: charges
                 .max_by_key(|charges| (stated(charges), *charges))

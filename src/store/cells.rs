@@ -1,5 +1,6 @@
 //! The cells of a row of any engine.
 
+use compact_str::CompactString;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
@@ -113,6 +114,12 @@ pub(crate) fn parsed<T>(
 impl Nullable for String {
     fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
         Ok(row.text(at)?.map(str::to_owned))
+    }
+}
+
+impl Nullable for CompactString {
+    fn read_if_any(row: &dyn Cells, at: usize) -> Result<Option<Self>, Failure> {
+        Ok(row.text(at)?.map(Self::from))
     }
 }
 

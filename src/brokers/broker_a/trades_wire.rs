@@ -3,6 +3,7 @@
 //! An answer is taken only if each of its rows can be read. Those of markets that the ledger does
 //! not keep are counted.
 
+use compact_str::CompactString;
 use jiff::civil::DateTime;
 use serde::Deserialize;
 
@@ -65,10 +66,12 @@ fn trade(line: u32, row: WireTrade) -> Option<Row> {
             .filter(|number| counts(*number))
             .map(|number| number.normalize())
     };
-    let text = |text: Option<String>| text.filter(|text| named(text));
+    let text = |text: Option<String>| text.filter(|text| named(text)).map(CompactString::from);
     Some(Row {
         line,
-        symbol: Some(row.tradingsymbol).filter(|symbol| named(symbol))?,
+        symbol: Some(row.tradingsymbol)
+            .filter(|symbol| named(symbol))?
+            .into(),
         isin: None,
         exchange,
         segment,

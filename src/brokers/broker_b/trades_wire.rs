@@ -3,6 +3,7 @@
 //! The broker states no ISIN, no id and no time, and one average an order. An answer is taken only
 //! if each of its rows can be read.
 
+use compact_str::CompactString;
 use jiff::civil::Date;
 use serde::Deserialize;
 
@@ -80,14 +81,14 @@ fn trade(line: u32, row: TradeRow) -> Option<Row> {
             .filter(|number| counts(*number))
             .map(|number| number.normalize())
     };
-    let text = |text: Option<String>| text.filter(|text| named(text));
+    let text = |text: Option<String>| text.filter(|text| named(text)).map(CompactString::from);
     let product = text(row.product_type);
     let is_funded = product
         .as_deref()
         .is_some_and(|it| it.eq_ignore_ascii_case("mtf"));
     Some(Row {
         line,
-        symbol: Some(row.stock_code).filter(|code| named(code))?,
+        symbol: Some(row.stock_code).filter(|code| named(code))?.into(),
         isin: None,
         exchange: Exchange::Nse,
         segment: Segment::Equity,
