@@ -587,7 +587,11 @@ impl<'a> Computing<'a> {
         let fractions = ledger.fractions.iter().filter(|cash| {
             let proof = self.sources.proof.row(&cash.account, &cash.security);
             // Of a security that nothing else is said of, the account's sync is the proof.
-            let is_synced = || self.sources.proof.is_synced(&cash.account);
+            let is_synced = || {
+                let place = ledger.position(&cash.account, &cash.security);
+                let is_unproved = place.is_some_and(|at| ledger.unproved.contains(&(at as u32)));
+                self.sources.proof.is_synced(&cash.account) && !is_unproved
+            };
             fy.contains(cash.date)
                 && person(self.sources.persons, &cash.account) == of_person
                 && proof.map_or_else(is_synced, Proof::is_proved)

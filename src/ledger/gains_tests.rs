@@ -543,6 +543,33 @@ fn conflicts_bonus_stripping_and_unproved_actions_are_left_out_with_their_figure
 }
 
 #[test]
+fn the_cash_of_an_unproved_fraction_is_in_no_total_though_no_share_was_ever_held() {
+    let fraction = |isin: &str| {
+        format!(
+            r#"{{"kind":"fraction_cash","account":"a","isin":"{isin}","date":"2024-07-02",
+            "cash":30}}"#
+        )
+    };
+    let bought = "a 2019-05-28 buy 5 X 1000 INE0EXA01011 #1";
+    let merger = r#"{"kind":"merger","isin":"INE0EXA01011","new_isin":"INE0EXB01019",
+        "ex_date":"2022-01-03","numerator":1,"denominator":10}"#;
+    let with_cash = merger.replace("10}", "10,\"cash\":10}");
+    let unproved = r#"{"kind":"unproved","isin":"INE0EXB01019","date":"2022-01-03",
+        "what":"other"}"#;
+    let of_heir = fraction("INE0EXB01019");
+    let cases: [(&[&str], &[&str], &str); 4] = [
+        (&[bought], &[merger, &of_heir], "30.00"),
+        (&[bought], &[&with_cash, &of_heir], "0.00"),
+        (&[], &[&of_heir], "30.00"),
+        (&[], &[unproved, &of_heir], "0.00"),
+    ];
+    for (lines, said, fractions) in cases {
+        let gains = story(lines, said).gains("2024-25", "self");
+        assert_eq!(rupees(&gains.totals.fractions), fractions, "{said:?}");
+    }
+}
+
+#[test]
 fn a_sale_that_the_sync_may_not_show_waits() {
     let lines = [
         "a 2027-06-01 buy 10 X 100 INE0EXA01011 #1",

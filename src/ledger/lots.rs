@@ -836,7 +836,8 @@ fn positions(
     for (_, correction) in corrections {
         match correction {
             Correction::Rights { account, isin, .. }
-            | Correction::Buyback { account, isin, .. } => {
+            | Correction::Buyback { account, isin, .. }
+            | Correction::FractionCash { account, isin, .. } => {
                 keys.insert((account.clone(), known(*isin)));
             }
             Correction::OpeningLot(lot) => {
