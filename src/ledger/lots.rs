@@ -734,7 +734,8 @@ impl<'a> Replay<'a> {
         *since = on.min(*since);
     }
 
-    /// The positions without a figure: those of which it is said, and where their shares went later.
+    /// The positions without a figure: those of which it is said, and where their shares went
+    /// later.
     fn unproved(&mut self) -> BTreeSet<u32> {
         for Move { on, from, into } in std::mem::take(&mut self.moves) {
             let is_unknown = self

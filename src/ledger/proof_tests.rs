@@ -455,8 +455,8 @@ fn what_became_of_unproved_shares_is_unproved_where_they_went_later() {
         assert_eq!(action_unproved(&found), cut, "{date}");
     }
 
-    // Demerged and transferred shares take it along; the demerged parent and the giver do not get it
-    // from those that have it.
+    // Demerged and transferred shares take it along; the demerged parent and the giver do not get
+    // it from those that have it.
     let demerger = r#"{"kind":"demerger","isin":"INE0EXA01011","new_isin":"INE0EXB01019",
         "ex_date":"2020-07-06","numerator":1,"denominator":1,"cost_percent":20}"#;
     let transfer = |date: &str, isin: &str| {
