@@ -35,7 +35,7 @@ mod portfolio_errors;
 mod query;
 mod quote_source;
 mod quotes;
-mod refusals;
+mod refusal_log;
 mod replies;
 mod router;
 mod routes;

@@ -7,7 +7,7 @@ use crate::api::errors;
 use crate::api::mcp::Tools;
 use crate::api::pages::Place;
 use crate::api::query::Decoded;
-use crate::api::refusals::log_refusal;
+use crate::api::refusal_log::log_refusal;
 use crate::api::routes::ROUTES;
 use crate::api::state::State;
 use crate::auth::{ApiKey, Caller, KeyRefusal, holds_key, number};

@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use crate::api::body::{expect_json, has_twice, names};
 use crate::api::call::{Call, Handled};
 use crate::api::mcp::tools::{Answer, Order, Tools};
-use crate::api::refusals::log_refusal;
+use crate::api::refusal_log::log_refusal;
 use crate::api::replies::NO_STORE;
 use crate::api::state::State;
 use crate::base::json::{self, Member};
