@@ -53,20 +53,35 @@ pub(crate) struct Ledger {
     /// Positions of which something happened that is never computed, and those that have shares of
     /// such a one, or what its shares became, from then on.
     pub unproved: BTreeSet<u32>,
-    /// Positions of one account between which a merger or demerger carried shares, or the cost of
-    /// a fraction.
-    pub carried: BTreeSet<(u32, u32)>,
+    /// In the order of time.
+    pub moves: Vec<Move>,
     /// Why the replay ended early: what is here is no ledger then.
     pub too_complex: Option<TooComplex>,
 }
 
 impl Ledger {
+    /// The moves by mergers and demergers: from one security of an account to another.
+    pub(crate) fn carried(&self) -> impl Iterator<Item = Move> {
+        let security = |place: u32| &self.positions[place as usize].security;
+        let moves = self.moves.iter().copied();
+        moves.filter(move |one| security(one.from) != security(one.into))
+    }
+
     pub(crate) fn position(&self, account: &AccountName, security: &Security) -> Option<usize> {
         let key = (account, security);
         self.positions
             .binary_search_by_key(&key, |of| (&of.account, &of.security))
             .ok()
     }
+}
+
+/// Shares that went from one position to another: transferred to another account, or carried by a
+/// merger or demerger to another security of the same account, if only with the cost of a fraction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Move {
+    pub on: Date,
+    pub from: u32,
+    pub into: u32,
 }
 
 /// The ledger at the end of `until`.
@@ -136,13 +151,6 @@ struct Transfer<'a> {
     quantity: Decimal,
 }
 
-/// Shares that went from one position to another.
-struct Move {
-    on: Date,
-    from: u32,
-    into: u32,
-}
-
 struct Replay<'a> {
     trades: &'a Trades,
     corrections: &'a [(String, Correction)],
@@ -157,9 +165,6 @@ struct Replay<'a> {
     places: HashMap<Isin, Vec<u32>>,
     /// Positions of which something is never computed, each with the first such date.
     unproved_since: BTreeMap<u32, Date>,
-    /// Shares that went from one position to another, as they are or as what they became, in the
-    /// order of time.
-    moves: Vec<Move>,
     effort: Effort,
 }
 
@@ -228,7 +233,6 @@ impl<'a> Replay<'a> {
             bonuses,
             places,
             unproved_since: BTreeMap::new(),
-            moves: Vec::new(),
             effort,
         }
     }
@@ -350,7 +354,7 @@ impl<'a> Replay<'a> {
             if let Some(into) = into {
                 held.entry(into).and_modify(|held| *held += there);
                 if !taken.is_empty() {
-                    self.moves.push(Move {
+                    self.ledger.moves.push(Move {
                         on: day,
                         from,
                         into,
@@ -420,7 +424,7 @@ impl<'a> Replay<'a> {
                     }
                     if cash.is_some() {
                         // What its shares became follows them.
-                        self.is_unproved(place, action.ex_date);
+                        self.mark_unproved(place, action.ex_date);
                     }
                 }
                 Change::Demerger {
@@ -507,8 +511,7 @@ impl<'a> Replay<'a> {
             .collect();
         moved.iter().for_each(|(_, cost)| self.effort.change(cost));
         if !moved.is_empty() {
-            self.ledger.carried.insert((place, new));
-            self.moves.push(Move {
+            self.ledger.moves.push(Move {
                 on: action.ex_date,
                 from: place,
                 into: new,
@@ -729,24 +732,20 @@ impl<'a> Replay<'a> {
     }
 
     /// From this date on no figure of the position is known.
-    fn is_unproved(&mut self, place: u32, on: Date) {
+    fn mark_unproved(&mut self, place: u32, on: Date) {
         let since = self.unproved_since.entry(place).or_insert(on);
         *since = on.min(*since);
     }
 
-    /// The positions without a figure: those of which it is said, and where their shares went
-    /// later.
-    fn unproved(&mut self) -> BTreeSet<u32> {
-        for Move { on, from, into } in std::mem::take(&mut self.moves) {
-            let is_unknown = self
-                .unproved_since
-                .get(&from)
-                .is_some_and(|since| *since <= on);
-            if is_unknown {
-                self.is_unproved(into, on);
+    /// Marks where shares of unproved positions went later.
+    fn follow_unproved(&mut self) {
+        for at in 0..self.ledger.moves.len() {
+            let Move { on, from, into } = self.ledger.moves[at];
+            let since = self.unproved_since.get(&from);
+            if since.is_some_and(|since| *since <= on) {
+                self.mark_unproved(into, on);
             }
         }
-        self.unproved_since.keys().copied().collect()
     }
 
     fn end(mut self) -> Ledger {
@@ -775,14 +774,15 @@ impl<'a> Replay<'a> {
                     for place in self.places_of(*isin) {
                         let of = &self.ledger.positions[place as usize].account;
                         if account.as_ref().is_none_or(|name| name == of) {
-                            self.is_unproved(place, *date);
+                            self.mark_unproved(place, *date);
                         }
                     }
                 }
                 _ => {}
             }
         }
-        self.ledger.unproved = self.unproved();
+        self.follow_unproved();
+        self.ledger.unproved = self.unproved_since.into_keys().collect();
         self.ledger.fractions.sort_by(|left, right| {
             let key = |cash: &FractionCash| (cash.date, cash.cash);
             key(left)

@@ -276,7 +276,9 @@ fn holdings(sources: ReturnSources<'_>, money: &BTreeMap<u32, Money>) -> Vec<Hol
 /// Securities whose cost came from another one, or went to another one.
 fn carried(sources: ReturnSources<'_>) -> BTreeSet<Security> {
     let ledger = sources.ledger;
-    let places = ledger.carried.iter().flat_map(|(from, to)| [*from, *to]);
+    let places = ledger
+        .carried()
+        .flat_map(|carried| [carried.from, carried.into]);
     places
         .map(|place| ledger.positions[place as usize].security.clone())
         .collect()
@@ -349,7 +351,10 @@ fn spread(sources: ReturnSources<'_>, of_person: &str, cuts: &mut BTreeMap<u32, 
 fn bound(sources: ReturnSources<'_>, of_person: &str) -> BTreeMap<u32, BTreeSet<u32>> {
     let ledger = sources.ledger;
     let is_own = |account: &AccountName| person(sources.persons, account) == of_person;
-    let mut pairs: Vec<(u32, u32)> = ledger.carried.iter().copied().collect();
+    let carried = ledger.carried();
+    let mut pairs: Vec<(u32, u32)> = carried
+        .map(|carried| (carried.from, carried.into))
+        .collect();
     for (place, position) in ledger.positions.iter().enumerate() {
         for to in position.left_for.iter().flatten().filter(|to| is_own(to)) {
             let other = ledger.position(to, &position.security);
