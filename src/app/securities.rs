@@ -32,7 +32,8 @@ pub(super) fn at_start(config: &Config) -> Securities {
         );
         Vec::new()
     });
-    with_embedded(master)
+    // The operator's rows before the compiled-in ones.
+    Securities::of(vec![master, embedded_shares()])
 }
 
 /// The securities at a reload, in place of those in force.
@@ -41,17 +42,13 @@ pub(super) fn at_start(config: &Config) -> Securities {
 /// [`MasterError`].
 pub(super) fn at_reload(config: &Config, in_force: &Securities) -> Result<Securities, MasterError> {
     let master = master_shares(config)?;
+    let embedded = embedded_shares();
     let rows = master.len();
-    let before = in_force.len() - embedded_shares().len();
+    let before = in_force.len() - embedded.len();
     if config.security_master().is_some() && is_cut_short(rows, before) {
         return Err(MasterError::CutShort { rows, before });
     }
-    Ok(with_embedded(master))
-}
-
-/// The operator's rows before the compiled-in ones.
-fn with_embedded(master: Vec<Listed>) -> Securities {
-    Securities::of(vec![master, embedded_shares()])
+    Ok(Securities::of(vec![master, embedded]))
 }
 
 /// The operator's security master; empty if the settings name none.

@@ -33,7 +33,6 @@ mod world;
 
 pub use exchange::day::Sessions;
 pub use server::message::{Delivery, MARK_HEADER, Reply};
-pub(crate) use simulator::ExchangeHistory;
-pub(crate) use simulator::SimApp;
+pub(crate) use simulator::{ExchangeHistory, SimApp};
 pub use simulator::{Sim, SimInMemory, start};
 pub use world::SimSettings;
