@@ -18,7 +18,7 @@ use crate::http::document::variants::JSON;
 use crate::http::{Problem, Response};
 use crate::store::{ExpectedPage, JournalCursor, JournalEntry, JournalFields, Side};
 use crate::views::account::Message;
-use crate::views::export::{JournalEntry as EntryView, JournalPage};
+use crate::views::journal::{JournalEntry as EntryView, JournalPage};
 use crate::views::values;
 use crate::views::values::{Day, Exact, Instant};
 

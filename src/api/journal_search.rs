@@ -20,7 +20,7 @@ use crate::http::document::coding::etag;
 use crate::http::{Problem, Response};
 use crate::portfolio::closed_trades::{NotedTrade, closed_pairs, realised};
 use crate::store::{AccountId, JournalCursor, JournalEntry, Side};
-use crate::views::export::{FoundEntries, JournalSummary};
+use crate::views::journal::{FoundEntries, JournalSummary};
 use crate::views::values;
 use crate::views::values::{Money, Share};
 

@@ -35,9 +35,10 @@ use crate::views::account::{
     AccountErased, ApiKeys, BrokerAStatus, LoggedIn, Message, NewApiKey, SessionState,
     SessionStatus, Watchlists,
 };
-use crate::views::export::{Export, FoundEntries, JournalPage};
+use crate::views::export::Export;
 use crate::views::health::Health;
 use crate::views::holdings::{Holdings, Pnl, PortfolioDeleted, Positions};
+use crate::views::journal::{FoundEntries, JournalPage};
 use crate::views::quotes::joined::{Candles, Quotes, QuotesEvent};
 use crate::views::quotes::{Movers, SearchResults};
 use crate::views::signals::{SignalList, SignalRecord};

@@ -10,6 +10,7 @@ pub(crate) mod export;
 pub(crate) mod export_ledger;
 pub mod health;
 pub(crate) mod holdings;
+pub(crate) mod journal;
 pub(crate) mod quotes;
 pub mod signals;
 pub mod snapshot;
