@@ -18,8 +18,8 @@ use crate::ledger::financial_year::FinancialYear;
 use crate::ledger::grandfathering::{Considered, FairValues, FmvList};
 use crate::ledger::lots::Ledger;
 use crate::ledger::positions::{Part, PartKind, Position, Sale};
-use crate::ledger::proof::{Persons, Proof, Reconciliation, person};
 use crate::ledger::reasons::Reason;
+use crate::ledger::reconciliation::{Persons, Proof, Reconciliation, person};
 use crate::ledger::row::{AccountName, Side};
 use crate::ledger::rules::{
     BuybackRule, Figure, GRANDFATHERED_UNTIL, Rule, RuleId, STT_FROM, long_from,

@@ -6,7 +6,6 @@
 //! repetition and their undoing cannot matter. What is not proved against the broker is named and
 //! never summed.
 
-pub(crate) mod agreement;
 pub(crate) mod amount;
 mod archive;
 mod averaged_orders;
@@ -33,10 +32,11 @@ mod limits;
 pub(crate) mod lots;
 pub(crate) mod mends;
 pub(crate) mod positions;
-pub(crate) mod proof;
 mod proposals;
 pub(crate) mod reasons;
+pub(crate) mod reconciliation;
 mod refusals;
+pub(crate) mod report_agreement;
 pub(crate) mod report_charges;
 mod report_line;
 pub(crate) mod report_offers;

@@ -15,7 +15,7 @@ use crate::base::Isin;
 use crate::ledger::amount::{Amount, Sum};
 use crate::ledger::lots::Ledger;
 use crate::ledger::positions::{PartKind, Position};
-use crate::ledger::proof::{Persons, Reconciliation, person};
+use crate::ledger::reconciliation::{Persons, Reconciliation, person};
 use crate::ledger::row::AccountName;
 use crate::ledger::securities::Security;
 use crate::ledger::xirr::{Flows, NoRate, Rate, xirr};

@@ -3,7 +3,9 @@
 use super::*;
 use crate::base::Broker;
 use crate::ledger::lots::replay;
-use crate::ledger::proof::{Compared, Settlement, SyncedAccount, SyncedHolding, reconcile};
+use crate::ledger::reconciliation::{
+    Compared, Settlement, SyncedAccount, SyncedHolding, reconcile,
+};
 use crate::ledger::testing::{account, corrections, date, decimal, trades_of};
 
 const TODAY: &str = "2025-01-15";

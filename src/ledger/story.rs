@@ -13,7 +13,7 @@ use crate::ledger::gains::{Gains, PartGain, Sources, gains};
 use crate::ledger::grandfathering::FmvList;
 use crate::ledger::lots::{Ledger, replay};
 use crate::ledger::positions::Position;
-use crate::ledger::proof::{
+use crate::ledger::reconciliation::{
     Compared, Persons, Settlement, SyncedAccount, SyncedHolding, reconcile,
 };
 use crate::ledger::report_charges::add_charges;

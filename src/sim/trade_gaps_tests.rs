@@ -15,10 +15,10 @@ use crate::base::{Broker, Clock};
 use crate::ledger::corrections::Correction;
 use crate::ledger::file::read_file;
 use crate::ledger::lots::replay;
-use crate::ledger::proof::{
+use crate::ledger::reasons::Cause;
+use crate::ledger::reconciliation::{
     Compared, Persons, Reconciliation, Settlement, SyncedAccount, SyncedHolding, reconcile,
 };
-use crate::ledger::reasons::Cause;
 use crate::ledger::row::Row;
 use crate::ledger::securities::Securities;
 use crate::ledger::testing::{Told, account, corrections, isin, row};

@@ -12,7 +12,7 @@ use crate::api::trades::refusals::full;
 use crate::api::trades::synced::{client_of, name_of};
 use crate::http::{Problem, Response};
 use crate::ledger::file::ClientId;
-use crate::ledger::proof::{Proof, person};
+use crate::ledger::reconciliation::{Proof, person};
 use crate::ledger::row::AccountName;
 use crate::views::trades::accounts::{
     AccountPerson, AccountView, Accounts as AccountsView, ClientView,

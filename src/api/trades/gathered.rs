@@ -14,7 +14,7 @@ use crate::base::{Account, Isin, Symbol};
 use crate::http::Problem;
 use crate::ledger::corrections::Correction;
 use crate::ledger::file::FileKind;
-use crate::ledger::proof::{Persons, person};
+use crate::ledger::reconciliation::{Persons, person};
 use crate::ledger::reported::AccountReport;
 use crate::ledger::row::{AccountName, Row};
 use crate::ledger::securities::Securities as JoinedIsins;

@@ -9,8 +9,8 @@ use crate::api::trades::paging::page_of;
 use crate::base::Isin;
 use crate::http::Response;
 use crate::ledger::mends::Mend;
-use crate::ledger::proof::Proof;
 use crate::ledger::reasons::{Cause, Reason};
+use crate::ledger::reconciliation::Proof;
 use crate::views::trades::reconciliation::{
     CorrectionText, LedgerProof, MendView, PendingView, ProofView, WantedFiles,
 };

@@ -11,7 +11,7 @@ use crate::api::trades::gains::PERSON;
 use crate::base::Isin;
 use crate::http::Response;
 use crate::ledger::amount::Amount;
-use crate::ledger::proof::USUAL_PERSON;
+use crate::ledger::reconciliation::USUAL_PERSON;
 use crate::ledger::returns::{HoldingReturn, NotInReturns, Return, Returns};
 use crate::ledger::row::AccountName;
 use crate::ledger::xirr::{NoRate, Rate};

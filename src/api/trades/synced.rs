@@ -7,7 +7,7 @@ use rust_decimal::Decimal;
 
 use crate::base::{Account, Broker, Holding, Isin, SoldHolding, clock};
 use crate::ledger::file::{ClientId, ClientIdKind};
-use crate::ledger::proof::{Settlement, SyncedAccount, SyncedHolding};
+use crate::ledger::reconciliation::{Settlement, SyncedAccount, SyncedHolding};
 use crate::ledger::row::AccountName;
 use crate::market::MarketCalendar;
 use crate::store::{Portfolio, SyncState};

@@ -589,5 +589,5 @@ fn compare(proof: &mut Proof, sync: &SyncedAccount, held: &Held) {
 }
 
 #[cfg(test)]
-#[path = "proof_tests.rs"]
+#[path = "reconciliation_tests.rs"]
 mod tests;

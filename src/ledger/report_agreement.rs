@@ -529,5 +529,5 @@ fn considered_cost(part: &PartGain) -> Option<Amount> {
 }
 
 #[cfg(test)]
-#[path = "agreement_tests.rs"]
+#[path = "report_agreement_tests.rs"]
 mod tests;
