@@ -31,10 +31,15 @@ fn write(scene: &Scene, name: &str, entries: usize, bytes: usize) {
         .unwrap();
 }
 
-/// The service waits for an export for as long as a busy machine may need for the largest.
-fn be_patient(service: &Service) {
+/// A service that waits for an export, and for who reads it, for as long as a busy machine may need
+/// for the largest.
+pub fn patient() -> (Scene, Service) {
+    let (scene, service) = Scene::trading_with(|config| {
+        config.http.unread_output_timeout_ms = 600_000;
+    });
     let state = service.0.server().shared().service.state();
     state.portfolio.exports.wait_ms.store(PATIENCE_MS, Relaxed);
+    (scene, service)
 }
 
 fn export(service: &Service, auth: &str) -> Answer {
@@ -43,8 +48,7 @@ fn export(service: &Service, auth: &str) -> Answer {
 
 #[test]
 fn a_journal_too_long_for_one_document_is_read_by_pages() {
-    let (scene, service) = Scene::trading();
-    be_patient(&service);
+    let (scene, service) = patient();
     let auth = user(&service, "asha");
     write(&scene, "asha", 47, 1024 * 1024);
     assert_eq!(export(&service, &auth).status, 200);
@@ -68,11 +72,7 @@ fn a_journal_too_long_for_one_document_is_read_by_pages() {
 
 #[test]
 fn few_long_exports_are_made_or_unread_at_once_and_short_ones_pass_them() {
-    let (scene, service) = Scene::trading_with(|config| {
-        // Nobody is cut off while a busy machine makes the exports.
-        config.http.unread_output_timeout_ms = 600_000;
-    });
-    be_patient(&service);
+    let (scene, service) = patient();
     let names = ["a", "b", "c", "d", "e"];
     let users = names.map(|name| user(&service, name));
     let brief = user(&service, "brief");

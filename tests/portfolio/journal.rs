@@ -1,5 +1,6 @@
 //! The trade journal over HTTP: exact numbers, pages, and users who cannot see each other.
 
+use super::exports;
 use crate::market::figures::raw;
 use crate::support::{Answer, Client, Scene, Service, TRADING, bearer, members, until};
 use bhav::base::Clock;
@@ -382,7 +383,7 @@ impl User {
 
 #[test]
 fn a_full_journal_is_paged_by_size_and_exported_once_at_a_time() {
-    let (_scene, service) = Scene::trading();
+    let (_scene, service) = exports::patient();
     let mut asha = User::new(&service, "a@mail.example");
     let entries = asha.fill();
     // Connected only now: a connection that waits for long is closed.
