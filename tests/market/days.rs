@@ -36,6 +36,8 @@ impl Days {
         let scene = Scene::by_hand(clock, settings);
         let mut config = scene.config();
         config.broker_b.url = scene.sim.broker_b_url();
+        // The clock stands while a request waits, so that no call can be due meanwhile.
+        config.cache.miss_wait_ms = 50;
         set(&mut config);
         Self::on(scene, &config)
     }

@@ -206,20 +206,23 @@ impl Afternoon {
         // What was asked for within the last minute is polled.
         self.prices();
         let before = rounds();
-        // After the close the feed is asked every half a minute.
-        let step_ms = if self.closes().is_empty() {
-            STEP_MS
+        let phase = self.market()["phase"].as_str().unwrap().to_owned();
+        let polls = if ["open", "closing"].contains(&phase.as_str()) {
+            2
         } else {
-            2_000
+            // The feed is asked every half a minute.
+            self.days.scene.advance_ms(28_000);
+            1
         };
         let mut looks = 0;
-        until("two polls", || {
+        until("the polls", || {
             let is_fresh = || self.prices().iter().all(|(_, _, stale)| !stale);
-            let is_done = rounds() >= before + 2 && is_fresh() || self.seconds_into(minute) >= 57;
+            let is_done =
+                rounds() >= before + polls && is_fresh() || self.seconds_into(minute) >= 57;
             looks += 1;
             // A call that is under way is given time.
             if !is_done && looks % LOOKS_PER_STEP == 0 {
-                self.days.scene.advance_ms(step_ms);
+                self.days.scene.advance_ms(STEP_MS);
             }
             is_done
         });
