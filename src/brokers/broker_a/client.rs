@@ -28,8 +28,9 @@ use crate::brokers::broker_a::portfolio::{Ending, Fetched, Portfolios};
 use crate::brokers::broker_a::ticker::{KnownTokens, Ticker, TickerParts, TickerSettings};
 use crate::brokers::broker_a::wire::{API_VERSION, NAME, QuoteRow, failed, malformed};
 use crate::brokers::broker_a::{instruments, wire};
-use crate::brokers::call::gate::{ClassReading, Gate, RouteChoice};
+use crate::brokers::call::gate::{ClassReading, Gate};
 use crate::brokers::call::pace::Penalty;
+use crate::brokers::call::route_choice::RouteChoice;
 use crate::brokers::call::transport::{
     BadUrl, CallLimits, Redirects, Reply, Transport, push_query,
 };

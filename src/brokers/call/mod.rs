@@ -5,4 +5,5 @@
 pub(crate) mod breaker;
 pub(crate) mod gate;
 pub(crate) mod pace;
+pub(crate) mod route_choice;
 pub(crate) mod transport;

@@ -13,8 +13,9 @@ use std::time::Duration;
 use jiff::civil::Date;
 
 use crate::base::{Clock, Source, Symbol};
-use crate::brokers::call::gate::{ClassReading, Gate, RouteChoice};
+use crate::brokers::call::gate::{ClassReading, Gate};
 use crate::brokers::call::pace::Penalty;
+use crate::brokers::call::route_choice::RouteChoice;
 use crate::brokers::call::transport::{
     BadUrl, CallLimits, Redirects, Reply, Transport, push_encoded,
 };
