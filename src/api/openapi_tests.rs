@@ -41,7 +41,8 @@ use crate::views::holdings::{Holdings, Pnl, PortfolioDeleted, Positions};
 use crate::views::journal::{FoundEntries, JournalPage};
 use crate::views::quotes::joined::{Candles, Quotes, QuotesEvent};
 use crate::views::quotes::{Movers, SearchResults};
-use crate::views::signals::{SignalList, SignalRecord};
+use crate::views::signal_record::SignalRecord;
+use crate::views::signals::SignalList;
 use crate::views::snapshot::Snapshot;
 use crate::views::states::{
     CacheBackend, DataState, ExposedReason, FeedState, KeyState, RelayState, Role, ServiceState,

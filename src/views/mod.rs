@@ -12,6 +12,7 @@ pub mod health;
 pub(crate) mod holdings;
 pub(crate) mod journal;
 pub(crate) mod quotes;
+pub(crate) mod signal_record;
 pub mod signals;
 pub mod snapshot;
 pub mod states;

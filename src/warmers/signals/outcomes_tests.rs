@@ -8,7 +8,7 @@ use super::*;
 use crate::base::{Clock, Source};
 use crate::signals::Direction;
 use crate::store::{Epoch, NewHistory, PricedSignal, Store};
-use crate::views::signals::SignalRecord;
+use crate::views::signal_record::SignalRecord;
 use crate::views::values;
 
 const FIRST: Date = date(2026, 11, 2);

@@ -9,7 +9,8 @@ use crate::cache::CandleWork;
 use crate::http::PublishedJson;
 use crate::signals::{Reliability, SignalList};
 use crate::store::{Store, StoreError};
-use crate::views::signals::{ShownSignals, SignalRecord};
+use crate::views::signal_record::SignalRecord;
+use crate::views::signals::ShownSignals;
 use crate::views::{signals as views, values};
 
 /// The published documents.
