@@ -7,10 +7,11 @@
 //! - `thread`: when to open a connection, and how long to wait after a failure.
 //! - `subscriptions`: the subscribed instruments, and the changes towards the wanted ones.
 //! - `dial`: name, TCP and TLS, with a deadline for each.
-//! - `session`: one connection from its opening to its end: the WebSocket, its packets, and the
-//!   window in which ticks become a batch.
-//! - `reading`: state and counters for health and metrics, and the checks for silence and stalled
-//!   prices.
+//! - `session`: one connection from its opening to its end.
+//! - `link`: its WebSocket; `ticks`: the packets; `window`: ticks to a batch; `watch`: silence and
+//!   stalled prices.
+//! - `worker`: the thread's state, its inputs, and what it shares.
+//! - `reading`: state and counters for health and metrics.
 
 mod dial;
 mod link;
