@@ -36,7 +36,7 @@ const STEP_MS: u64 = 40;
 /// A pass this late says that the machine stood still: three of them cost a node its lease without
 /// any stranger. Cases that had one begin again.
 const STOOD_STILL_MS: u64 = 700;
-const BEGINS_MAX: usize = 5;
+const BEGINS_MAX: usize = 20;
 /// A stranger who does not stop writes this often.
 const AGAIN_MS: u64 = 100;
 
