@@ -3,11 +3,8 @@
 //! The caller formats the line and queues it; one thread, `log`, writes. So a slow or closed
 //! standard error never blocks the caller: lines are then dropped and counted.
 
-use std::fmt::Write as _;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use std::{fmt, io};
@@ -22,7 +19,6 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::reload;
 
-use crate::base::limiter::{Limiter, Rate};
 use crate::base::{Clock, clock, settings, words};
 use crate::ops::Counter;
 

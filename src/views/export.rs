@@ -9,7 +9,7 @@ use crate::views::export_ledger::{
 };
 use crate::views::journal::JournalEntry;
 use crate::views::trades::accounts::AccountPerson;
-use crate::views::values::{self, Day, Exact, Instant, Money, Share, Simulated, documents};
+use crate::views::values::{self, Day, Exact, Instant, Simulated, documents};
 
 /// The end of the document, after the last entry.
 const CLOSING: &[u8] = b"]}";

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::base::Symbol;
 use crate::signals;
-use crate::signals::{DISCLAIMER, Direction, HORIZON_SESSIONS, MEANING, Reliability};
+use crate::signals::{DISCLAIMER, Direction, HORIZON_SESSIONS, MEANING};
 use crate::views::states::DataState;
-use crate::views::values::{self, Day, Mark, Share, Simulated, documents, rounded};
+use crate::views::values::{self, Day, Mark, Share, Simulated, documents};
 use jiff::civil::Date;
 
 documents! {
