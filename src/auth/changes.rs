@@ -19,7 +19,8 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, select};
 
-use crate::auth::followed::{ChangesBell, MARK_FILE, Mark};
+use crate::auth::changes_bell::ChangesBell;
+use crate::auth::followed::{MARK_FILE, Mark};
 use crate::auth::identity::Auth;
 use crate::auth::upkeep::changed_account;
 use crate::rt::threads::Stoppable;

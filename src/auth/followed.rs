@@ -1,14 +1,13 @@
-//! What a node has followed of the log of changes, the file that keeps it over a restart, and the
-//! bell that asks for a reading.
+//! What a node has followed of the log of changes, and the file that keeps it over a restart.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use crossbeam_channel::{Receiver, Sender, bounded};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
+use crate::auth::changes_bell::ChangesBell;
 use crate::store::{LastRead, small_file};
 
 /// Progress of reading the changes.
@@ -47,37 +46,4 @@ pub(super) struct Mark {
     pub(super) incarnation: String,
     pub(super) number: i64,
     pub(super) mark: Option<i64>,
-}
-
-/// Wakes the thread `changes`. Never blocks.
-#[derive(Clone)]
-pub(crate) struct ChangesBell {
-    pub(super) has_own: Arc<AtomicBool>,
-    wake: Sender<()>,
-}
-
-impl ChangesBell {
-    /// A bell, and the channel that it wakes.
-    pub(crate) fn new() -> (Self, Receiver<()>) {
-        // A pending reading includes every change made before it.
-        let (wake, woken) = bounded(1);
-        (
-            Self {
-                has_own: Arc::default(),
-                wake,
-            },
-            woken,
-        )
-    }
-
-    /// Reports a change that another node has made.
-    pub(crate) fn ring(&self) {
-        let _ = self.wake.try_send(());
-    }
-
-    /// Reports a change of this node, which the other nodes have to learn of.
-    pub(super) fn ring_own(&self) {
-        self.has_own.store(true, Ordering::SeqCst);
-        self.ring();
-    }
 }

@@ -9,6 +9,7 @@
 mod accounts;
 mod api_keys;
 mod changes;
+mod changes_bell;
 mod email;
 pub(crate) mod endings;
 mod followed;
@@ -23,7 +24,7 @@ pub(crate) mod token_epochs;
 mod tokens;
 mod upkeep;
 
-pub(crate) use crate::auth::followed::ChangesBell;
+pub(crate) use crate::auth::changes_bell::ChangesBell;
 pub(crate) use crate::auth::key_form::PREFIX;
 pub use accounts::Session;
 pub(crate) use accounts::{
