@@ -1,5 +1,5 @@
-//! Wakes the thread that reads the log of changes: after a change of this node, and when another node
-//! reports one.
+//! Wakes the thread that reads the log of changes: after a change of this node, and when another
+//! node reports one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
