@@ -45,9 +45,9 @@ test('every code of the service has its words', () => {
   expectAll('corrections.rs', 'Kind', corrections.kinds);
   expectAll('gains.rs', 'GainClass', gains.classes);
   expectAll('gains.rs', 'ChargesKnown', gains.charges);
-  expectAll('agreement.rs', 'Status', agreement.status);
-  expectAll('agreement.rs', 'What', agreement.what);
-  expectAll('agreement.rs', 'Note', agreement.notes);
+  expectAll('report_agreement.rs', 'Status', agreement.status);
+  expectAll('report_agreement.rs', 'What', agreement.what);
+  expectAll('report_agreement.rs', 'Note', agreement.notes);
   expectAll('xirr.rs', 'NoRate', noRate);
   for (const [code, [short, long]] of Object.entries({ ...reasons, ...otherReasons })) {
     assert.ok(short.length > 3 && long.endsWith('.'), code);
