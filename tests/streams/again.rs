@@ -93,7 +93,12 @@ fn edit(json: &mut Value, named: &str, gives: Gives) {
 struct Times {
     asked: Arc<Mutex<Vec<u64>>>,
     underway: Arc<AtomicUsize>,
+    /// Looks in a row at which the clock was held.
+    held: Arc<AtomicUsize>,
 }
+
+/// Most of them, some two seconds: a request whose answer never comes must not stop the clock.
+const HELD_MAX: usize = 100;
 
 /// A request that is not answered yet.
 struct Underway(Arc<AtomicUsize>);
@@ -113,7 +118,8 @@ impl Times {
     /// Moves the scene's clock, unless a request waits for its answer. On a busy machine the clock
     /// would pass the deadline of the call, which is then made again.
     fn advance(&self, scene: &Scene, step_ms: u64) {
-        if self.underway.load(Relaxed) == 0 {
+        if self.underway.load(Relaxed) == 0 || self.held.fetch_add(1, Relaxed) >= HELD_MAX {
+            self.held.store(0, Relaxed);
             scene.advance_ms(step_ms as i64);
         }
     }
